@@ -1,0 +1,87 @@
+"""The exception tree of fsm_dyn.
+
+Every message names the place (file:line:column), the name concerned, what was found, what is allowed and
+what to do about it.  The command line turns :class:`InputError` into exit code 2 and :class:`RunError`
+into exit code 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Location(NamedTuple):
+    """A place in a text; ``line`` and ``column`` count from 1, 0 means unknown."""
+
+    file: str = "<mapping>"
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+NOWHERE = Location()
+
+
+class FsmDynError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class InputError(FsmDynError):
+    """Something the user gave cannot be used: a model, a value, an option.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, naming the item concerned.
+    where : Location
+        The place in the file it came from.
+    found, allowed, remedy : str
+        The value met, what may stand there, and what to do; each may be empty.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        where: Location = NOWHERE,
+        *,
+        found: str = "",
+        allowed: str = "",
+        remedy: str = "",
+    ) -> None:
+        self.message = message
+        self.where = where
+        self.found = found
+        self.allowed = allowed
+        self.remedy = remedy
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.message}"]
+        for label, text in (("found", self.found), ("allowed", self.allowed), ("remedy", self.remedy)):
+            if text:
+                lines.append(f"  {label}: {text}")
+        return "\n".join(lines)
+
+
+class ModelError(InputError):
+    """A mechanism file (or mapping) that is malformed, inconsistent or impossible."""
+
+
+class ExpressionError(ModelError):
+    """A text that is not an expression of the language."""
+
+
+class RunError(FsmDynError):
+    """A run that cannot go on; the message holds the time, the mode and the numbers."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``"did you mean 'x'?"`` for the closest known name, or an empty text."""
+    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{match[0]}'?" if match else ""

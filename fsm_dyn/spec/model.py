@@ -1,0 +1,283 @@
+"""The mechanism as data: what a model file says, checked for form, frozen, expressions still text.
+
+Everything here is immutable and carries its place in the file, so that whoever interprets an expression
+later can still say where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fsm_dyn.errors import NOWHERE, Location
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An expression as written, with its place; numbers are kept as text too (``"20 kg"``, ``"0.4"``)."""
+
+    text: str
+    where: Location = NOWHERE
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A constant of the model, scalar (one value) or vector; it may depend on earlier ones."""
+
+    name: str
+    values: tuple[Text, ...]
+    is_vector: bool = False
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A configuration variable; ``unit`` is the text given in the file (empty: none)."""
+
+    name: str
+    unit: str = ""
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A rotating frame.
+
+    ``kind`` is ``"simple"`` (one axis), ``"body"`` or ``"space"`` (a sequence of rotations about body-fixed
+    or space-fixed axes), or ``"euler_parameters"`` (``euler`` holds the stem ``e`` of ``e0 e1 e2 e3``).
+    ``rotations`` holds (axis letter, angle) pairs in the order written.
+    """
+
+    name: str
+    parent: str
+    kind: Literal["simple", "body", "space", "euler_parameters"]
+    rotations: tuple[tuple[str, Text], ...] = ()
+    euler: str = ""
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point: its position from ``origin`` (another point, ``"O"`` for the Newtonian origin)."""
+
+    name: str
+    origin: str
+    at: Text
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body, or a particle when ``frame`` is None.
+
+    ``inertia`` maps ``xx yy zz xy yz xz`` to expressions, resolved in ``frame``, about ``about`` or the centre.
+    """
+
+    name: str
+    center: str
+    mass: Text
+    frame: str | None = None
+    inertia: Mapping[str, Text] = field(default_factory=dict)
+    about: str | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """An always active row, on speeds (``velocity``) or on coordinates (``position``)."""
+
+    name: str
+    kind: Literal["velocity", "position"]
+    expression: Text
+    kinematic: bool = False
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A constraint that comes and goes.
+
+    ``kind``:
+
+    ``"gap"``
+        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction.  A joint stop becomes one such contact
+        per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with
+        ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.
+    ``"dry_friction"``
+        friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
+    ``"lock"``
+        a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
+
+    States: ``gap`` without friction ``open closed``; ``gap`` with friction ``open stick slide``;
+    ``dry_friction`` ``stick slip``; ``lock`` ``released engaged``.
+    """
+
+    name: str
+    kind: Literal["gap", "dry_friction", "lock"]
+    gap: Text | None = None
+    slip: Text | None = None
+    static: Text | None = None
+    kinetic: Text | None = None
+    restitution: Text | None = None
+    infinite_friction: bool = False
+    law: Literal["newton", "poisson"] = "newton"
+    closes_if: Text | None = None
+    where: Location = NOWHERE
+
+    @property
+    def has_friction(self) -> bool:
+        return self.kind == "dry_friction" or (self.kind == "gap" and self.slip is not None)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """State names in the order of their codes: 0 free, 1 held, 2 sliding."""
+        if self.kind == "lock":
+            return ("released", "engaged")
+        if self.kind == "dry_friction":
+            return ("", "stick", "slip")
+        if self.has_friction:
+            return ("open", "stick") if self.infinite_friction else ("open", "stick", "slide")
+        return ("open", "closed")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How an input runs over time unless a run says otherwise.
+
+    ``kind`` is ``"constant"`` (one value), ``"linear"`` or ``"steps"`` (``points`` of time and value), or
+    ``"expression"`` (``value`` is an expression of ``t`` and parameters).
+    """
+
+    kind: Literal["constant", "linear", "steps", "expression"]
+    points: tuple[tuple[Text, Text], ...] = ()
+    value: Text | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A quantity given from outside, with its unit text and its schedule (default: constant 0)."""
+
+    name: str
+    unit: str = ""
+    schedule: Schedule | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One entry of ``loads``; ``kind`` selects which fields are used.
+
+    ``force``: vector ``value`` at point ``at``.  ``torque``: vector ``value`` on body ``on``, reaction on body
+    ``reaction``.  ``gravity``: vector acceleration ``value`` on every body.  ``spring`` / ``damper`` /
+    ``torsion_spring``: ``between`` two points, or on the scalar ``coordinate`` (an expression of coordinates),
+    with ``stiffness``, ``free``, ``damping``.  ``law``: scalar generalized force ``value`` on ``coordinate``,
+    or along the line ``between`` two points (positive pushes them apart).
+    """
+
+    name: str
+    kind: Literal["force", "torque", "gravity", "spring", "damper", "torsion_spring", "law"]
+    value: Text | None = None
+    at: str | None = None
+    on: str | None = None
+    reaction: str | None = None
+    between: tuple[str, str] | None = None
+    coordinate: Text | None = None
+    stiffness: Text | None = None
+    free: Text | None = None
+    damping: Text | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A name for a pattern of contact states; a contact not mentioned may be in any state."""
+
+    name: str
+    states: Mapping[str, str]
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A bounded integer or boolean that only transitions change."""
+
+    name: str
+    initial: int
+    is_boolean: bool = False
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A written transition: by a scalar crossing zero (``when``, ``crossing``) or on a contact's event (``on``)."""
+
+    name: str
+    source: str
+    target: str | None = None
+    when: Text | None = None
+    crossing: Literal["rising", "falling", "both"] = "rising"
+    on: tuple[str, Literal["closes", "opens", "sticks", "slides", "leaves"]] | None = None
+    reset: Mapping[str, Text] = field(default_factory=dict)
+    set: Mapping[str, Text] = field(default_factory=dict)
+    stop: bool = False
+    because: str = ""
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """What a device holds: a point of a body along axes with a twist, or a coordinate."""
+
+    name: str
+    point: str | None = None
+    body: str | None = None
+    axes: tuple[Text, ...] = ()
+    twist: Text | None = None
+    coordinate: str | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """Where a run starts: a mode (or None: deduced), values of coordinates and speeds, ``settle``."""
+
+    mode: str | None = None
+    values: Mapping[str, Text] = field(default_factory=dict)
+    settle: bool = False
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A whole model file, checked for form and cross references."""
+
+    name: str
+    summary: str = ""
+    source: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    points: Mapping[str, Point] = field(default_factory=dict)
+    bodies: Mapping[str, Body] = field(default_factory=dict)
+    speeds: Mapping[str, Text] = field(default_factory=dict)
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    contacts: Mapping[str, Contact] = field(default_factory=dict)
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    loads: tuple[Load, ...] = ()
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    only_listed: bool = False
+    memory: Mapping[str, Memory] = field(default_factory=dict)
+    transitions: tuple[Transition, ...] = ()
+    impacts: Literal["simultaneous", "sequential"] = "simultaneous"
+    ports: Mapping[str, Port] = field(default_factory=dict)
+    initial: Initial = field(default_factory=Initial)
+    outputs: Mapping[str, Text] = field(default_factory=dict)
+    view: Mapping[str, Any] = field(default_factory=dict)
+    uses_units: bool = False
+    where: Location = NOWHERE
+    digest: str = ""
