@@ -1,0 +1,54 @@
+# Every target works alone on a fresh machine with Python >= 3.11, make and a C compiler:
+# it creates .venv, or brings it up to date after pyproject.toml has changed, and then does its work.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?= -n auto
+
+.PHONY: help demo test lint format docs bench wheel clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+
+demo: $(VENV)/.installed-run  ## compile and run the shopping cart, write its pictures to ./out
+	$(BIN)/fsm-dyn demo --out out
+
+test: $(VENV)/.installed-test  ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs  ## build the documentation into ./site
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.installed-test  ## run the benchmarks
+	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
+
+wheel: $(VENV)/.installed-dev  ## build the wheel and try it without the checkout
+	bash .ci/try_wheel
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The extras each target needs; `run` is the package alone.
+EXTRA_run :=
+EXTRA_test := [test]
+EXTRA_docs := [docs]
+EXTRA_dev := [dev]
+
+$(VENV)/.installed-%: pyproject.toml .ci/make_venv
+	@PYTHON="$(PYTHON)" bash .ci/make_venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRA_$*)"
+	@touch $@
