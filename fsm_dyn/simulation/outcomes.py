@@ -1,0 +1,142 @@
+"""Every way a run can end or pause, as a number for the compiled loop and as words for people.
+
+The integer constants are what compiled functions return; :data:`OUTCOMES` gives each one a name, a sentence
+and a remedy.  Statuses up to :data:`LAST_INTERNAL` never reach a user: they ask the Python side for
+something (more room, another mode) and the run goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+GOING: Final = 0
+PAUSED: Final = 1
+BUFFER_FULL: Final = 2
+NEED_MODE: Final = 3
+NEED_CHART: Final = 4
+LAST_INTERNAL: Final = 4
+DONE: Final = 5
+STOPPED: Final = 6
+INTERRUPTED: Final = 7
+TOO_MANY_STEPS: Final = 8
+STEP_TOO_SMALL: Final = 9
+NON_FINITE: Final = 10
+CHATTER: Final = 11
+INCONSISTENT: Final = 12
+SEVERAL: Final = 13
+NON_UNIQUE: Final = 14
+SINGULAR: Final = 15
+PENETRATION: Final = 16
+PROJECTION_FAILED: Final = 17
+NO_MODE: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way a run ends (or pauses).
+
+    Attributes
+    ----------
+    code : int
+        What the compiled loop returns.
+    name : str
+        Short name, fit for a log or a table.
+    sentence : str
+        What happened, in one sentence.
+    remedy : str
+        What the user can do about it; empty where nothing is wrong.
+    failed : bool
+        Whether the run could not do what was asked.
+    """
+
+    code: int
+    name: str
+    sentence: str
+    remedy: str = ""
+    failed: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}" + (f" Remedy: {self.remedy}" if self.remedy else "")
+
+
+_ALL: Final = (
+    Outcome(GOING, "going", "The run is under way.", failed=False),
+    Outcome(PAUSED, "paused", "The run paused to report progress.", failed=False),
+    Outcome(BUFFER_FULL, "buffer full", "The run paused for more room to record.", failed=False),
+    Outcome(NEED_MODE, "mode needed", "The next mode has not been derived yet.", failed=False),
+    Outcome(NEED_CHART, "chart needed", "The choice of independent speeds degenerates here.", failed=False),
+    Outcome(DONE, "done", "The run reached its final time.", failed=False),
+    Outcome(STOPPED, "stopped", "A transition marked 'stop' ended the run.", failed=False),
+    Outcome(INTERRUPTED, "interrupted", "The run was interrupted from outside; what was recorded is kept."),
+    Outcome(
+        TOO_MANY_STEPS,
+        "too many steps",
+        "The run used up the number of steps it was allowed.",
+        "raise max_steps, loosen rtol and atol, or use method='radau' if the model is stiff",
+    ),
+    Outcome(
+        STEP_TOO_SMALL,
+        "step size too small",
+        "The tolerances ask for a step shorter than the clock can resolve.",
+        "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps "
+        "or grows without bound at this time",
+    ),
+    Outcome(
+        NON_FINITE,
+        "non-finite state",
+        "The state or its derivative became infinite or not a number.",
+        "look for a division by zero or a root of a negative number in the loads, or shorten the step",
+    ),
+    Outcome(
+        CHATTER,
+        "unending chatter",
+        "Transitions follow each other in the same instant without end.",
+        "look at the transitions recorded last: give written transitions a hysteresis, or contacts some friction "
+        "or restitution that lets them settle",
+    ),
+    Outcome(
+        INCONSISTENT,
+        "inconsistent contact state",
+        "No combination of contact states agrees with the forces and accelerations (Painleve, jamming).",
+        "look at the candidates and residuals reported; lower the friction, or model the contact as compliant",
+    ),
+    Outcome(
+        SEVERAL,
+        "several answers",
+        "More than one combination of contact states agrees with the forces and accelerations.",
+        "choose a policy in the model, lower the friction, or model the contact as compliant",
+    ),
+    Outcome(
+        NON_UNIQUE,
+        "non-unique motion",
+        "Redundant contacts leave the motion itself undetermined, because their friction forces are.",
+        "remove a redundant contact, lower its friction, or model it as compliant",
+    ),
+    Outcome(
+        SINGULAR,
+        "singular configuration",
+        "The active constraints lose rank here, or the reduced mass matrix is singular, in every choice of speeds.",
+        "start from another configuration, give every moving body inertia, or drop a constraint that repeats others",
+    ),
+    Outcome(
+        PENETRATION,
+        "penetration at start",
+        "A contact is closed deeper than the tolerance where it should be open or touching.",
+        "move the start so that every gap is at least zero, or let closes_if admit the contact only above zero",
+    ),
+    Outcome(
+        PROJECTION_FAILED,
+        "projection failed",
+        "The configuration could not be brought back onto its constraints.",
+        "shorten the step or tighten rtol and atol; check that the constraints can be met together",
+    ),
+    Outcome(
+        NO_MODE,
+        "mode not allowed",
+        "The motion leads into a combination of contact states that the model does not list.",
+        "name this combination under modes, or drop only_listed",
+    ),
+)
+
+OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}
