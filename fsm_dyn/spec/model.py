@@ -11,17 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fsm_dyn.errors import NOWHERE, Location
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """An expression as written, with its place; numbers are kept as text too (``"20 kg"``, ``"0.4"``)."""
-
-    text: str
-    where: Location = NOWHERE
-
-    def __str__(self) -> str:
-        return self.text
+from fsm_dyn.expressions.text import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +271,4 @@ class Mechanism:
     uses_units: bool = False
     where: Location = NOWHERE
     digest: str = ""
+    text: str = ""  # the YAML it was read from: a saved automaton carries it

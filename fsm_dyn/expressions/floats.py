@@ -1,0 +1,111 @@
+"""The algebra of plain numbers: parameters, initial values, tables."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fsm_dyn.errors import ExpressionError, nearest
+from fsm_dyn.expressions.nodes import AxisLetter, Number
+
+_BINARY: Mapping[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {
+    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
+    **{name: getattr(math, name) for name in ("sinh", "cosh", "tanh", "sqrt", "exp", "log")},
+    "abs": abs,
+    "sign": lambda a: float((a > 0) - (a < 0)),
+    "min": min,
+    "max": max,
+    "floor": lambda a: float(math.floor(a)),
+    "mod": lambda a, b: a - b * math.floor(a / b),
+    "where": lambda condition, a, b: a if condition else b,
+}
+
+
+class FloatAlgebra:
+    """Folds an expression to a float; operations without a real result give nan, overflow gives inf.
+
+    Parameters
+    ----------
+    values : Mapping
+        Value of each name in SI units; a vector parameter has a sequence.
+    """
+
+    def __init__(self, values: Mapping[str, float | Sequence[float]]) -> None:
+        self.values = values
+
+    def number(self, node: Number, /) -> float:
+        return node.value
+
+    def name(self, name: str, /) -> float:
+        value = self._look_up(name)
+        if isinstance(value, Sequence):
+            raise ExpressionError(f"{name!r} is a vector", remedy=f"write {name}[0]")
+        return float(value)
+
+    def index(self, name: str, index: int, /) -> float:
+        value = self._look_up(name)
+        if not isinstance(value, Sequence):
+            raise ExpressionError(f"{name!r} is not a vector", remedy=f"write {name}")
+        if index >= len(value):
+            raise ExpressionError(f"{name!r} has no element {index}", allowed=f"0 to {len(value) - 1}")
+        return float(value[index])
+
+    def axis(self, frame: str, axis: AxisLetter, /) -> float:
+        raise ExpressionError(f"the vector {frame}.{axis} stands where only numbers may")
+
+    def call(self, function: str, arguments: list[Any], /) -> float:
+        if function not in _FUNCTIONS:
+            raise ExpressionError(f"{function}(...) stands where only numbers may")
+        return _real(_FUNCTIONS[function], *arguments)
+
+    def unary(self, op: str, operand: float, /) -> float:
+        if op == "not":
+            return float(not operand)
+        return -operand if op == "-" else operand
+
+    def binary(self, op: str, left: float, right: float, /) -> float:
+        if op == "/":
+            return _real(operator.truediv, left, right)
+        if op == "**":
+            return _real(math.pow, left, right)
+        return _real(_BINARY[op], left, right)
+
+    def compare(self, op: str, left: float, right: float, /) -> float:
+        return float(_COMPARE[op](left, right))
+
+    def boolean(self, op: str, operands: list[float], /) -> float:
+        return float(all(operands) if op == "and" else any(operands))
+
+    def _look_up(self, name: str) -> float | Sequence[float]:
+        if name not in self.values:
+            raise ExpressionError(
+                f"unknown name {name!r}",
+                found=name,
+                allowed=", ".join(self.values) or "numbers only",
+                remedy=nearest(name, self.values),
+            )
+        return self.values[name]
+
+
+def _real(function: Callable[..., float], *arguments: float) -> float:
+    try:
+        return float(function(*arguments))
+    except OverflowError:
+        return math.inf
+    except (ZeroDivisionError, ValueError):
+        return math.nan
