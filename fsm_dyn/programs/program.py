@@ -1,0 +1,263 @@
+"""Straight-line programs: frozen lists of operations, the form in which models are stored, run and exported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.programs.graph import Graph, Node
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.linearisation import linearise
+from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.stored import FORMAT, read_program
+from fsm_dyn.programs.sweeps import rebuild
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Instruction: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+class Output(NamedTuple):
+    """A named result: where its entries (row-major) stand among the values of the program."""
+
+    name: str
+    shape: tuple[int, ...]
+    indices: tuple[int, ...]
+
+
+class Counts(NamedTuple):
+    """Numbers of operations.
+
+    Changes of sign are free: they vanish into a neighbouring sum or product.  Comparisons, selections, roots
+    and other functions are `other`; sine, cosine, tangent and their inverses are `trig`.
+    """
+
+    multiply: int
+    add: int
+    divide: int
+    trig: int
+    other: int
+    total: int
+
+    @property
+    def multiply_divide(self) -> int:
+        """Products and quotients together, as Autolev's tables count them."""
+        return self.multiply + self.divide
+
+
+@dataclass(frozen=True)
+class Program:
+    """A straight-line program: data only, no code.
+
+    Its values are numbered: first the arguments of `layout` (``t``, ``x``, ``c``), then the constants, then the
+    results of the instructions, each of which reads values with smaller numbers.
+
+    Attributes
+    ----------
+    layout : Layout
+        The arguments.
+    constants : tuple of float
+    instructions : tuple of (str, tuple of int)
+        Operation and the numbers of its operands.
+    results : tuple of Output
+        The named outputs in order.
+    """
+
+    layout: Layout
+    constants: tuple[float, ...]
+    instructions: tuple[Instruction, ...]
+    results: tuple[Output, ...]
+
+    @classmethod
+    def from_nodes(cls, layout: Layout, outputs: Mapping[str, Any]) -> Program:
+        """Make a program that computes `outputs`, with nothing superfluous.
+
+        Parameters
+        ----------
+        layout : Layout
+            Must hold every symbol that is met.
+        outputs : mapping of str to array-like of Node or float
+            Name to a node, a number, or (nested) sequences or an object array of them, all of one graph.
+
+        Raises
+        ------
+        InputError
+            A symbol is not an argument, or an output is ragged or holds something else.
+        """
+        arrays = {name: _object_array(name, value) for name, value in outputs.items()}
+        flat: list[Node | float] = [entry for array in arrays.values() for entry in array.ravel()]
+        constants, instructions, indices = linearise(layout, flat)
+        results, start = [], 0
+        for name, array in arrays.items():
+            results.append(Output(name, array.shape, indices[start : start + array.size]))
+            start += array.size
+        return cls(layout, constants, instructions, tuple(results))
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Symbol names in the order of the kernel's arguments."""
+        return self.layout.arguments
+
+    @cached_property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Names of the outputs with their shapes, in order."""
+        return {output.name: output.shape for output in self.results}
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each output stands in what the kernel writes."""
+        slices, start = {}, 0
+        for output in self.results:
+            slices[output.name] = slice(start, start + len(output.indices))
+            start += len(output.indices)
+        return slices
+
+    @property
+    def size(self) -> int:
+        """How many numbers the kernel writes."""
+        return sum(len(output.indices) for output in self.results)
+
+    @property
+    def first_instruction(self) -> int:
+        """Number of the first instruction's value."""
+        return len(self.layout.arguments) + len(self.constants)
+
+    def nodes(self, graph: Graph) -> tuple[dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
+        """Rebuild the program in `graph`.
+
+        Returns
+        -------
+        symbols : dict of str to Node
+            All arguments.
+        outputs : dict of str to object array of Node
+            With the shapes of the outputs.
+        """
+        symbols = {name: graph.symbol(name) for name in self.arguments}
+        values = [*symbols.values(), *map(graph.constant, self.constants)]
+        for op, operands in self.instructions:
+            values.append(rebuild(graph, op, [values[i] for i in operands]))
+        outputs = {}
+        for output in self.results:
+            array = np.empty(len(output.indices), dtype=object)
+            array[:] = [values[i] for i in output.indices]
+            outputs[output.name] = array.reshape(output.shape)
+        return symbols, outputs
+
+    def graph(self) -> tuple[Graph, dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
+        """Rebuild the program in a new graph; see :meth:`nodes`."""
+        graph = Graph()
+        return graph, *self.nodes(graph)
+
+    def evaluate(self, t: npt.ArrayLike, x: npt.ArrayLike, c: npt.ArrayLike) -> dict[str, Array]:
+        """Evaluate by NumPy: the readable cross-check of the kernels, and the way to do many states at once.
+
+        Parameters
+        ----------
+        t : array-like, shape (...,)
+        x : array-like, shape (..., n_x)
+        c : array-like, shape (..., n_c)
+            Leading axes are broadcast.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (..., *shape of the output)
+
+        Raises
+        ------
+        InputError
+            The last axis of `x` or `c` has another length.
+        """
+        time, state, context = (np.asarray(value, dtype=np.float64) for value in (t, x, c))
+        for name, array, length in (("x", state, self.layout.n_x), ("c", context, self.layout.n_c)):
+            if array.ndim == 0 or array.shape[-1] != length:
+                raise InputError(f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"(..., {length})")
+        lead = np.broadcast_shapes(time.shape, state.shape[:-1], context.shape[:-1])
+        values: list[Any] = [time, *np.moveaxis(state, -1, 0), *np.moveaxis(context, -1, 0), *self.constants]
+        with np.errstate(all="ignore"):
+            for k, (op, operands) in enumerate(self.instructions):
+                values.append(OPERATIONS[op].array(*[values[i] for i in operands]))
+                for i in self._dying[k]:
+                    values[i] = None
+        return {output.name: _stack([values[i] for i in output.indices], lead, output.shape) for output in self.results}
+
+    @cached_property
+    def _dying(self) -> list[list[int]]:
+        """For each instruction the values that nobody reads after it, so that batches need little memory."""
+        last: dict[int, int] = {}
+        for k, (_, operands) in enumerate(self.instructions):
+            for i in operands:
+                last[i] = k
+        for output in self.results:
+            for i in output.indices:
+                last.pop(i, None)
+        dying: list[list[int]] = [[] for _ in self.instructions]
+        for i, k in last.items():
+            dying[k].append(i)
+        return dying
+
+    def counts(self) -> Counts:
+        """Count the operations, as they are written (a square counts as one product)."""
+        tally = {"multiply": 0, "add": 0, "divide": 0, "trig": 0, "other": 0, "free": 0}
+        for op, _ in self.instructions:
+            tally[OPERATIONS[op].kind] += 1
+        del tally["free"]
+        return Counts(**tally, total=sum(tally.values()))
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the program as plain lists, numbers and texts, fit for JSON."""
+        return {
+            "format": FORMAT,
+            "layout": self.layout.to_data(),
+            "constants": list(self.constants),
+            "instructions": [[op, *operands] for op, operands in self.instructions],
+            "outputs": [[output.name, list(output.shape), list(output.indices)] for output in self.results],
+        }
+
+    @classmethod
+    def from_data(cls, data: object) -> Program:
+        """Return the program from what :meth:`to_data` gave.  The data are not trusted: everything is checked.
+
+        Raises
+        ------
+        InputError
+            The data are not a program: an unknown operation, an operand that is not computed yet, a constant
+            that is not finite, a size beyond bounds, a key too many.
+        """
+        layout, constants, instructions, outputs = read_program(data)
+        return cls(layout, constants, instructions, tuple(Output(*output) for output in outputs))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the stored form, in hexadecimal: equal exactly for equal programs."""
+        text = json.dumps(self.to_data(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
+    """Return an output as an array of nodes and finite floats."""
+    try:
+        array = np.array(value, dtype=object)
+    except ValueError as error:
+        raise InputError(f"the output '{name}' is ragged", found=str(error)) from error
+    for entry in array.ravel():
+        if isinstance(entry, Node):
+            continue
+        if not isinstance(entry, (int, float, np.number)) or not math.isfinite(entry):
+            raise InputError(f"the output '{name}' holds neither a node nor a finite number", found=repr(entry))
+    return array
+
+
+def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """Put scalars-or-arrays that broadcast to `lead` into one array of shape ``(*lead, *shape)``."""
+    result = np.empty((*lead, len(entries)), dtype=np.float64)
+    for i, entry in enumerate(entries):
+        result[..., i] = entry
+    return result.reshape((*lead, *shape))
