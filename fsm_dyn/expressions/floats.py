@@ -49,15 +49,18 @@ class FloatAlgebra:
         self.values = values
 
     def number(self, node: Number, /) -> float:
+        """Return the meaning of a number."""
         return node.value
 
     def name(self, name: str, /) -> float:
+        """Return the meaning of a name."""
         value = self._look_up(name)
         if isinstance(value, Sequence):
             raise ExpressionError(f"{name!r} is a vector", remedy=f"write {name}[0]")
         return float(value)
 
     def index(self, name: str, index: int, /) -> float:
+        """Return the meaning of an element of a vector parameter."""
         value = self._look_up(name)
         if not isinstance(value, Sequence):
             raise ExpressionError(f"{name!r} is not a vector", remedy=f"write {name}")
@@ -66,19 +69,23 @@ class FloatAlgebra:
         return float(value[index])
 
     def axis(self, frame: str, axis: AxisLetter, /) -> float:
+        """Refuse: a vector is no number."""
         raise ExpressionError(f"the vector {frame}.{axis} stands where only numbers may")
 
     def call(self, function: str, arguments: list[Any], /) -> float:
+        """Apply a function."""
         if function not in _FUNCTIONS:
             raise ExpressionError(f"{function}(...) stands where only numbers may")
         return _real(_FUNCTIONS[function], *arguments)
 
     def unary(self, op: str, operand: float, /) -> float:
+        """Apply ``-``, ``+`` or ``not``."""
         if op == "not":
             return float(not operand)
         return -operand if op == "-" else operand
 
     def binary(self, op: str, left: float, right: float, /) -> float:
+        """Apply ``+ - * / **``."""
         if op == "/":
             return _real(operator.truediv, left, right)
         if op == "**":
@@ -86,9 +93,11 @@ class FloatAlgebra:
         return _real(_BINARY[op], left, right)
 
     def compare(self, op: str, left: float, right: float, /) -> float:
+        """Return 1.0 where the comparison holds, else 0.0."""
         return float(_COMPARE[op](left, right))
 
     def boolean(self, op: str, operands: list[float], /) -> float:
+        """Combine conditions by ``and`` or ``or``."""
         return float(all(operands) if op == "and" else any(operands))
 
     def _look_up(self, name: str) -> float | Sequence[float]:

@@ -8,12 +8,12 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from typing import NoReturn
 
 from fsm_dyn.errors import NOWHERE, ExpressionError, Location, nearest
 from fsm_dyn.expressions.floats import FloatAlgebra
 from fsm_dyn.expressions.nodes import (
     Axis,
+    AxisLetter,
     Binary,
     Boolean,
     Call,
@@ -51,6 +51,7 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
     ast.NotEq: "!=",
 }
 _UNARY: Mapping[type[ast.unaryop], str] = {ast.UAdd: "+", ast.USub: "-", ast.Not: "not"}
+_AXES: Mapping[str, AxisLetter] = {"x": "x", "y": "y", "z": "z"}
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 
 
@@ -75,9 +76,9 @@ def parse(text: Text | str, where: Location = NOWHERE) -> Node:
         If it is not an expression of the language, or too long, too deep, or has too large an exponent.
     """
     if isinstance(text, Text):
-        text, where = text.text, text.where
+        where = text.where
     try:
-        return _parse(text)
+        return _parse(str(text))
     except ExpressionError as error:
         raise ExpressionError(
             error.message, where, found=error.found, allowed=error.allowed, remedy=error.remedy
@@ -166,10 +167,10 @@ class _Converter:
             case ast.Subscript():
                 return self._index(node)
             case ast.Tuple() | ast.List():
-                self._refuse(
+                raise self._refusal(
                     node, "a list has no meaning here", "a comma may stand only between a function's arguments"
                 )
-        self._refuse(node, "this has no meaning in an expression", "")
+        raise self._refusal(node, "this has no meaning in an expression", "")
 
     def _name(self, node: ast.Name) -> Node:
         if node.id in self.numbers:
@@ -178,7 +179,7 @@ class _Converter:
         if name in _CONSTANTS:
             return Number(_CONSTANTS[name], None, name)
         if name in FUNCTIONS:
-            self._refuse(node, f"function {name!r} without arguments", f"write {name}(...)")
+            raise self._refusal(node, f"function {name!r} without arguments", f"write {name}(...)")
         return Name(name)
 
     def _binary(self, node: ast.BinOp, depth: int) -> Node:
@@ -198,18 +199,18 @@ class _Converter:
         parts: list[Node] = []
         for op, left, right in zip(node.ops, operands[:-1], operands[1:], strict=True):
             if type(op) not in _COMPARE:
-                self._refuse(node, "this comparison is not allowed", "allowed are < <= > >= == !=")
+                raise self._refusal(node, "this comparison is not allowed", "allowed are < <= > >= == !=")
             parts.append(Compare(_COMPARE[type(op)], left, right))
         return parts[0] if len(parts) == 1 else Boolean("and", tuple(parts))
 
     def _call(self, node: ast.Call, depth: int) -> Node:
         if not isinstance(node.func, ast.Name):
-            self._refuse(node.func, "only the functions of the language can be called", "")
+            raise self._refusal(node.func, "only the functions of the language can be called", "")
         name = node.func.id.removeprefix("_k_")
         if name not in FUNCTIONS:
             number = self.numbers.get(name)
             if number is not None:
-                self._refuse(node, f"{number.text!r} is followed by a bracket", "write * between them")
+                raise self._refusal(node, f"{number.text!r} is followed by a bracket", "write * between them")
             raise ExpressionError(
                 f"unknown function {name!r}",
                 found=self._written(node),
@@ -217,7 +218,7 @@ class _Converter:
                 remedy=nearest(name, FUNCTIONS) or "to multiply, write * before the bracket",
             )
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            self._refuse(node, "arguments are plain expressions", "")
+            raise self._refusal(node, "arguments are plain expressions", "")
         arguments = tuple(self.convert(argument, depth) for argument in node.args)
         self._check_arguments(node, name, arguments)
         call = Call(name, arguments[:2] if name in ("min", "max") else arguments)
@@ -235,22 +236,24 @@ class _Converter:
             )
         if name in REFERENCE_FUNCTIONS and not all(isinstance(argument, Name) for argument in arguments):
             wanted = {"rate": "a coordinate", "omega": "a frame or body"}.get(name, "points (and a frame or body)")
-            self._refuse(node, f"the arguments of {name} are names of {wanted}", "")
+            raise self._refusal(node, f"the arguments of {name} are names of {wanted}", "")
 
     def _axis(self, node: ast.Attribute) -> Node:
         if isinstance(node.value, ast.Name) and node.value.id not in self.numbers:
             frame = node.value.id.removeprefix("_k_")
-            if node.attr == "x" or node.attr == "y" or node.attr == "z":
-                return Axis(frame, node.attr)
-        self._refuse(node, "a dot stands only between a frame and its axis", "write B.x, B.y or B.z")
+            if node.attr in _AXES:
+                return Axis(frame, _AXES[node.attr])
+        raise self._refusal(node, "a dot stands only between a frame and its axis", "write B.x, B.y or B.z")
 
     def _index(self, node: ast.Subscript) -> Node:
         if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name):
             number = self.numbers.get(node.slice.id)
-            if number is not None and node.value.id not in self.numbers:
-                if number.text.isdigit() and number.value <= MAX_INDEX:
-                    return Index(node.value.id.removeprefix("_k_"), int(number.value))
-        self._refuse(node, "square brackets pick an element of a vector parameter", "write name[0], name[1], ...")
+            named = node.value.id not in self.numbers
+            if named and number is not None and number.text.isdigit() and number.value <= MAX_INDEX:
+                return Index(node.value.id.removeprefix("_k_"), int(number.value))
+        raise self._refusal(
+            node, "square brackets pick an element of a vector parameter", "write name[0], name[1], ..."
+        )
 
     def _written(self, node: ast.AST) -> str:
         """Return the piece of the user's text that `node` came from, placeholders put back."""
@@ -258,8 +261,8 @@ class _Converter:
         piece = re.sub(r"_\d+", lambda m: self.numbers[m.group()].text if m.group() in self.numbers else "?", piece)
         return excerpt(re.sub(r" ?([(),.\[\]]) ?", r"\1", piece.replace("_k_", "")).replace(",", ", "))
 
-    def _refuse(self, node: ast.AST, message: str, remedy: str) -> NoReturn:
-        raise ExpressionError(message, found=self._written(node), remedy=remedy)
+    def _refusal(self, node: ast.AST, message: str, remedy: str) -> ExpressionError:
+        return ExpressionError(message, found=self._written(node), remedy=remedy)
 
 
 def _is_constant(node: Node) -> bool:

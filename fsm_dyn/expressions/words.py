@@ -12,6 +12,9 @@ NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 #: A name longer than this is refused: names reach generated code, file names and column titles.
 MAX_NAME_LENGTH = 64
 
+_ONE_ARGUMENT: tuple[str, ...] = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+_ONE_ARGUMENT += ("sqrt", "exp", "log", "abs", "sign", "floor")
+
 #: Functions that give a scalar, with the least and the largest number of arguments (None: any).
 SCALAR_FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {
@@ -22,13 +25,7 @@ SCALAR_FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
         "max": (2, None),
         "rate": (1, 1),
     }
-    | {
-        name: (1, 1)
-        for name in (
-            *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-            *("sqrt", "exp", "log", "abs", "sign", "floor"),
-        )
-    }
+    | dict.fromkeys(_ONE_ARGUMENT, (1, 1))
 )
 
 #: Functions of vectors; ``dot`` and ``norm`` give scalars.
