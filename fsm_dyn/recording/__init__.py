@@ -1,0 +1,23 @@
+"""What a run leaves behind: the :class:`Trajectory`, its energy account, files, figures and mode graphs.
+
+Figures and drawings are imported where they are wanted (``fsm_dyn.recording.figures``, ``.motion``, ``.drawing``):
+Matplotlib takes longer to import than most runs take.
+"""
+
+from fsm_dyn.recording.energy import EnergyAccount
+from fsm_dyn.recording.record import Record, Row, RunModel, TransitionRecord
+from fsm_dyn.recording.samples import Samples, State
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.recording.transitions import Transition
+
+__all__ = [
+    "EnergyAccount",
+    "Record",
+    "Row",
+    "RunModel",
+    "Samples",
+    "State",
+    "Trajectory",
+    "Transition",
+    "TransitionRecord",
+]

@@ -1,0 +1,145 @@
+"""What a stepper hands over and what it takes to read it: plain arrays, names and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+InputFunction = Callable[[FloatArray, BoolArray], FloatArray]
+"""``inputs(t, right)`` → inputs, their rates and second rates side by side, shape ``(n, 3 n_w)``; ``t`` has shape
+``(n,)`` and ``right`` tells for each whether the limit from the right is meant where an input jumps."""
+
+
+class Evaluates(Protocol):
+    """A straight-line program that evaluates over many states at once."""
+
+    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, npt.NDArray[np.float64]]:
+        """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
+        ...  # pragma: no cover
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One constraint row: the constraint or contact that owns it, and its part in it.
+
+    ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``friction`` or ``lock``.
+    """
+
+    owner: str
+    role: str
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """The model as far as reading a run needs it.
+
+    Attributes
+    ----------
+    name : str
+        The model's name.
+    layout : Layout
+        Names of the states and of everything in the context, in the order of the columns.
+    parameters : ndarray, shape (n_p,)
+        The values this run was made with, in the order of the kernels' arguments, SI.
+    rows : tuple of Row
+        All constraint rows, n_rows.
+    modes : tuple of str
+        The name of each mode index; charts of one mode share its name.
+    outputs, loads : tuple of str
+        Names of the written outputs and of the loads whose power is no part of the potential energy.
+    terms : Evaluates
+        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last.
+    report : Evaluates
+        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,).
+    full : sequence of Evaluates
+        One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
+    units : mapping of str to str
+        Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
+    """
+
+    name: str
+    layout: Layout
+    modes: tuple[str, ...]
+    terms: Evaluates
+    report: Evaluates
+    full: Sequence[Evaluates]
+    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rows: tuple[Row, ...] = ()
+    outputs: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def row_labels(self) -> tuple[str, ...]:
+        """Return a name for every row: its owner's, with the role where the owner has several."""
+        owners = [row.owner for row in self.rows]
+        return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionRecord:
+    """One transition as the stepper saw it; ``row`` is the row before it, ``row + 1`` the row after.
+
+    ``impulse`` holds one value per constraint row (N·s or N·m·s), ``candidates`` the names of the modes that were
+    consistent, ``guard`` and ``slope`` the fired guard's value and rate just before.
+    """
+
+    row: int
+    cause: str
+    impulse: FloatArray | None = None
+    candidates: tuple[str, ...] = ()
+    guard: float = float("nan")
+    slope: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
+
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times, never decreasing; equal neighbours are the two sides of a transition or of an input's jump.
+    x, x_dot : ndarray, shape (n, n_q + n_u)
+        States and their rates, SI.
+    x_mid : ndarray, shape (n, n_q + n_u)
+        State in the middle of the step that ends at this row; not read for a row that begins one.
+    mode : ndarray of int, shape (n,)
+        Mode index; a row that ends a step carries the mode of that step.
+    sigma : ndarray, shape (n, n_contacts)
+        Slip directions.
+    memory : ndarray, shape (n, n_memory)
+        Values of the model's memory.
+    transitions : tuple of TransitionRecord
+    inputs : InputFunction
+    outcome : Outcome
+        Why the run ended.
+    """
+
+    t: FloatArray
+    x: FloatArray
+    x_dot: FloatArray
+    x_mid: FloatArray
+    mode: IntArray
+    sigma: FloatArray
+    memory: FloatArray
+    transitions: tuple[TransitionRecord, ...]
+    inputs: InputFunction
+    outcome: Outcome = OUTCOMES[DONE]
+
+    @property
+    def starts(self) -> BoolArray:
+        """Which rows begin a stretch: the first, and the later of two rows at one time; shape (n,)."""
+        begins = np.ones(len(self.t), dtype=np.bool_)
+        begins[1:] = self.t[1:] == self.t[:-1]
+        return begins

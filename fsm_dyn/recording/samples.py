@@ -1,0 +1,178 @@
+"""Rows of a run with everything that follows from them: forces, energies, outputs, computed when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.recording.record import BoolArray, FloatArray, IntArray, RunModel
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One instant of a run: time (s), mode, coordinates ``q`` (n_q,) and speeds ``u`` (n_u,), SI."""
+
+    t: float
+    mode: str
+    q: FloatArray
+    u: FloatArray
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of a run, recorded or sampled.
+
+    Attributes
+    ----------
+    model : RunModel
+    t : ndarray, shape (n,)
+        Times, s.
+    x : ndarray, shape (n, n_q + n_u)
+        Coordinates and speeds, SI.
+    mode : ndarray of int, shape (n,)
+        Mode index per row.
+    context : ndarray, shape (n, n_c)
+        The programs' context per row: parameters, inputs and their rates, slip directions, memory.
+    """
+
+    model: RunModel
+    t: FloatArray
+    x: FloatArray
+    mode: IntArray
+    context: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates, shape (n, n_q), in declared order."""
+        return self.x[:, self.model.layout.q_slice]
+
+    @property
+    def u(self) -> FloatArray:
+        """Generalized speeds, shape (n, n_u), in declared order."""
+        return self.x[:, self.model.layout.u_slice]
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Name of the mode per row."""
+        return tuple(self.model.modes[i] for i in self.mode)
+
+    @cached_property
+    def inputs(self) -> Mapping[str, FloatArray]:
+        """Inputs by name, each of shape (n,)."""
+        layout = self.model.layout
+        return dict(zip(layout.w, self.context[:, layout.w_slice].T, strict=True))
+
+    @cached_property
+    def memory(self) -> Mapping[str, FloatArray]:
+        """Memory by name, each of shape (n,)."""
+        layout = self.model.layout
+        return dict(zip(layout.memory, self.context[:, layout.memory_slice].T, strict=True))
+
+    @cached_property
+    def multiplier_table(self) -> FloatArray:
+        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero where not active."""
+        table = np.zeros((len(self), len(self.model.rows)))
+        if not self.model.rows:
+            return table
+        for index in np.unique(self.mode):
+            chosen = self.mode == index
+            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
+            table[chosen] = out["multipliers"]
+        return table
+
+    @cached_property
+    def multipliers(self) -> Mapping[str, FloatArray]:
+        """Multipliers by constraint or contact, each of shape (n, rows of that item): forces (N) or torques (N·m)."""
+        owners = [row.owner for row in self.model.rows]
+        return {
+            owner: self.multiplier_table[:, [i for i, name in enumerate(owners) if name == owner]]
+            for owner in dict.fromkeys(owners)
+        }
+
+    @cached_property
+    def report(self) -> Mapping[str, FloatArray]:
+        """What the model's report program gives, evaluated once over all rows."""
+        out = self.model.report.evaluate(self.t, self.x, self.context)
+        return {name: np.broadcast_to(value, (len(self), *np.shape(value)[1:])) for name, value in out.items()}
+
+    @property
+    def kinetic_energy(self) -> FloatArray:
+        """Kinetic energy in the Newtonian frame, shape (n,), J."""
+        return self.report["kinetic_energy"]
+
+    @property
+    def potential_energy(self) -> FloatArray:
+        """Energy of gravity and springs, shape (n,), J."""
+        return self.report["potential_energy"]
+
+    @cached_property
+    def outputs(self) -> Mapping[str, FloatArray]:
+        """The model's outputs by name, each of shape (n,)."""
+        return {name: self.report["outputs"][:, i] for i, name in enumerate(self.model.outputs)}
+
+    @cached_property
+    def row_powers(self) -> FloatArray:
+        """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W."""
+        if not self.model.rows:
+            return np.zeros((len(self), 0))
+        rows = np.asarray(self.model.terms.evaluate(self.t, self.x, self.context)["A"])
+        n_u = len(self.model.layout.u)
+        # The speeds of the kinematic rows are zero by definition, so their columns add nothing.
+        velocity = np.einsum("...rk,...k->...r", rows[..., :n_u], self.u)
+        power: FloatArray = self.multiplier_table * velocity
+        return power
+
+    def columns(self) -> Iterator[tuple[str, FloatArray]]:
+        """Yield every column by name: states, inputs, memory, multipliers (``lambda.<name>``), outputs, energies."""
+        for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
+            for i, name in enumerate(names):
+                yield name, block[:, i]
+        yield from self.inputs.items()
+        yield from self.memory.items()
+        for i, label in enumerate(self.model.row_labels()):
+            yield f"lambda.{label}", self.multiplier_table[:, i]
+        yield from self.outputs.items()
+        yield "energy.kinetic", self.kinetic_energy
+        yield "energy.potential", self.potential_energy
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the column ``name``, shape (n,).
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
+        for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
+            if name in names:
+                return block[:, names.index(name)]
+        for table in (self.inputs, self.memory):
+            if name in table:
+                return table[name]
+        found = dict(self.columns())
+        if name not in found:
+            raise InputError(
+                f"this run has no column '{name}'",
+                found=name,
+                allowed=", ".join(found),
+                remedy=nearest(name, found),
+            )
+        return found[name]
+
+
+def assemble_context(model: RunModel, inputs: FloatArray, sigma: FloatArray, memory: FloatArray) -> FloatArray:
+    """Return the programs' context, shape (n, n_c): parameters | inputs, rates, second rates | directions | memory."""
+    parameters = np.broadcast_to(model.parameters, (len(inputs), len(model.parameters)))
+    return np.hstack([parameters, inputs, sigma, memory])
+
+
+def one_sided(times: FloatArray, right: bool) -> BoolArray:
+    """Return an array that asks for the same side at every time."""
+    return np.full(times.shape, right, dtype=np.bool_)

@@ -1,0 +1,211 @@
+"""The result of a run as its user meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.recording import export
+from fsm_dyn.recording.dense import locate, quartic
+from fsm_dyn.recording.energy import EnergyAccount, account
+from fsm_dyn.recording.record import FloatArray, IntArray, Record, RunModel, TransitionRecord
+from fsm_dyn.recording.samples import Samples, State, assemble_context
+from fsm_dyn.recording.transitions import Transition
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Trajectory:
+    """A run: states, modes, forces and the transitions with their reasons.
+
+    Rows stand where the stepper put them: one per accepted step, two at a transition (before and after), the last
+    exactly at the end of the run.  Forces, outputs and energies are computed from the rows when first asked for.
+
+    Parameters
+    ----------
+    model : RunModel
+        Names and programs of the model.
+    record : Record
+        What the stepper left.
+    """
+
+    def __init__(self, model: RunModel, record: Record) -> None:
+        self.model = model
+        self.record = record
+        self.outcome = record.outcome
+        inputs = record.inputs(record.t, record.starts)
+        context = assemble_context(model, inputs, record.sigma, record.memory)
+        self.rows = Samples(model, record.t, record.x, record.mode, context)
+
+    def __len__(self) -> int:
+        return len(self.record.t)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of {self.model.name}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self)} rows, "
+            f"{len(self.transitions)} transitions, {self.outcome.name}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return export.summary_html(self.rows, self.transitions, self.outcome)
+
+    @property
+    def t(self) -> FloatArray:
+        """Times, shape (n,), s."""
+        return self.rows.t
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates, shape (n, n_q), in declared order, SI."""
+        return self.rows.q
+
+    @property
+    def u(self) -> FloatArray:
+        """Generalized speeds, shape (n, n_u), in declared order, SI."""
+        return self.rows.u
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Name of the mode per row."""
+        return self.rows.modes
+
+    @property
+    def multipliers(self) -> Mapping[str, FloatArray]:
+        """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
+        return self.rows.multipliers
+
+    @property
+    def outputs(self) -> Mapping[str, FloatArray]:
+        """The model's outputs by name, each of shape (n,)."""
+        return self.rows.outputs
+
+    @property
+    def inputs(self) -> Mapping[str, FloatArray]:
+        """The inputs by name, each of shape (n,)."""
+        return self.rows.inputs
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``."""
+        return self.rows[name]
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every change of mode in order of time, with its cause."""
+        return tuple(self._transition(item) for item in self.record.transitions)
+
+    @cached_property
+    def energy(self) -> EnergyAccount:
+        """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
+        return account(self.rows, self.record.starts, self._between)
+
+    @overload
+    def at(self, time: float) -> State: ...
+    @overload
+    def at(self, time: npt.NDArray[np.float64]) -> Samples: ...
+    def at(self, time: float | npt.NDArray[np.float64]) -> State | Samples:
+        """Return the state at a time between the rows, from the step's own quartic.
+
+        Parameters
+        ----------
+        time : float, or ndarray of shape (n,)
+            Within the run, s.  At a transition the state after it is given.
+
+        Returns
+        -------
+        State, or Samples for an array
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        if np.ndim(time):
+            return self.sample(np.asarray(time, dtype=np.float64))
+        found = self.sample(np.array([float(time)]))
+        return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0])
+
+    def sample(self, times: npt.ArrayLike) -> Samples:
+        """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        outside = wanted[~((wanted >= self.t[0]) & (wanted <= self.t[-1]))]
+        if wanted.ndim != 1 or len(outside):
+            raise InputError(
+                "the run was asked for a time that it does not cover",
+                found=", ".join(f"{value:g} s" for value in outside.ravel()[:3]) or f"shape {wanted.shape}",
+                allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
+            )
+        return self._between(wanted, locate(self.t, wanted)[0])
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""
+        return export.write_csv(self.rows, Path(path))
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        return export.to_xarray(self.rows, self.transitions, self.outcome)
+
+    def to_netcdf(self, path: str | Path) -> Path:
+        """Write :meth:`to_xarray` as NetCDF 4 and return the path.
+
+        Raises
+        ------
+        InputError
+            If xarray or h5netcdf is not installed (the extra ``analysis``).
+        """
+        return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
+
+    def _between(self, times: FloatArray, first: IntArray) -> Samples:
+        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
+        record = self.record
+        last = np.minimum(first + 1, len(record.t) - 1)
+        h = record.t[last] - record.t[first]
+        theta = np.divide(times - record.t[first], h, out=np.zeros_like(times), where=h > 0.0)
+        # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
+        middle = np.where(h[:, None] > 0.0, record.x_mid[last], record.x[first])
+        x = quartic(theta, h, record.x[first], record.x_dot[first], middle, record.x[last], record.x_dot[last])
+        inputs = record.inputs(times, h > 0.0)
+        context = assemble_context(self.model, inputs, record.sigma[first], record.memory[first])
+        return Samples(self.model, times, x, record.mode[first], context)
+
+    def _transition(self, item: TransitionRecord) -> Transition:
+        before, after = item.row, item.row + 1
+        impulse: dict[str, FloatArray] = {}
+        if item.impulse is not None:
+            for owner in dict.fromkeys(row.owner for row in self.model.rows):
+                own = item.impulse[[i for i, row in enumerate(self.model.rows) if row.owner == owner]]
+                if np.any(own != 0.0):
+                    impulse[owner] = own
+        total = self.rows.kinetic_energy + self.rows.potential_energy
+        return Transition(
+            time=float(self.t[before]),
+            source=self.modes[before],
+            target=self.modes[after],
+            cause=item.cause,
+            impulse=impulse,
+            energy_before=float(total[before]),
+            energy_after=float(total[after]),
+            u_before=self.u[before],
+            u_after=self.u[after],
+            candidates=item.candidates,
+            guard=item.guard,
+            slope=item.slope,
+        )
