@@ -1,0 +1,225 @@
+"""States over time: one panel per unit, modes as coloured bands, transitions marked and listed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fsm_dyn.recording import style
+from fsm_dyn.recording.record import FloatArray
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.recording.transitions import Transition
+
+_LISTED = 8
+_PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
+_FOOT = 0.58
+_WIDTH = 8.0
+
+
+def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
+    """Draw a run over time.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    columns : sequence of str, optional
+        What to draw, as in ``trajectory[name]``; by default coordinates, speeds and inputs.
+
+    Returns
+    -------
+    Figure
+        Belongs to no window; save it with :func:`fsm_dyn.recording.style.save` or its own ``savefig``.
+
+    Raises
+    ------
+    InputError
+        If a column does not exist.
+    """
+    groups = _groups(trajectory, columns)
+    listed = _listed(trajectory)
+    with style.settings():
+        below = _LINE * (len(listed) + 1) + 0.1 if listed else 0.0
+        height = _EDGE + _STRIP + _PANEL * len(groups) + _FOOT + below
+        picture = style.new_figure(_WIDTH, height)
+        grid = picture.add_gridspec(
+            len(groups) + 1,
+            1,
+            height_ratios=[_STRIP, *[_PANEL] * len(groups)],
+            left=0.09,
+            right=0.83,
+            top=1.0 - _EDGE / height,
+            bottom=(_FOOT + below) / height,
+            hspace=0.12,
+        )
+        strip = picture.add_subplot(grid[0])
+        panels = [picture.add_subplot(grid[i + 1], sharex=strip) for i in range(len(groups))]
+        spans = _mode_spans(trajectory)
+        colours = style.mode_colours(trajectory.model.modes)
+        for panel, (unit, names) in zip(panels, groups, strict=True):
+            _draw_panel(panel, trajectory, unit, names)
+            _bands(panel, spans, colours, alpha=0.25)
+            _marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
+        _draw_strip(strip, spans, colours, listed)
+        _finish(picture, strip, panels, trajectory, spans, colours)
+        if listed:
+            _list_transitions(picture, trajectory, listed, below / height)
+    return picture
+
+
+def _groups(trajectory: Trajectory, columns: Sequence[str] | None) -> list[tuple[str, list[str]]]:
+    """Group columns of one unit, coordinates, speeds and inputs apart, in declared order."""
+    layout, units = trajectory.model.layout, trajectory.model.units
+    kinds = [layout.q, layout.u, layout.w] if columns is None else [tuple(columns)]
+    groups: dict[tuple[int, str], list[str]] = {}
+    for i, names in enumerate(kinds):
+        for name in names:
+            trajectory[name]  # an unknown name fails here, before anything is drawn
+            groups.setdefault((i, units.get(name, "")), []).append(name)
+    return [(unit, names) for (_, unit), names in groups.items()]
+
+
+def _mode_spans(trajectory: Trajectory) -> dict[str, list[tuple[float, float]]]:
+    """Return for every mode met its stretches of time as (start, length)."""
+    t, mode = trajectory.t, np.asarray(trajectory.record.mode)
+    names = trajectory.model.modes
+    change = np.flatnonzero(np.array([names[a] != names[b] for a, b in itertools.pairwise(mode)])) + 1
+    edges = [0, *change.tolist(), len(t) - 1]
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for begin, end in itertools.pairwise(edges):
+        if t[end] > t[begin]:
+            spans.setdefault(names[mode[begin]], []).append((float(t[begin]), float(t[end] - t[begin])))
+    return spans
+
+
+def _bands(axes: Axes, spans: dict[str, list[tuple[float, float]]], colours: dict[str, str], alpha: float) -> None:
+    for name, pieces in spans.items():
+        axes.broken_barh(
+            pieces, (0.0, 1.0), transform=axes.get_xaxis_transform(), color=colours[name], alpha=alpha, lw=0, zorder=0
+        )
+
+
+def _draw_panel(axes: Axes, trajectory: Trajectory, unit: str, names: list[str]) -> None:
+    for i, name in enumerate(names):
+        t, values = _smooth(trajectory, name)
+        colour = style.LINES[i % len(style.LINES)]
+        dashes = ("-", "--", ":")[(i // len(style.LINES)) % 3]
+        axes.plot(t, values, dashes, color=colour, label=name, zorder=3)
+    axes.set_ylabel(unit or "–")
+    axes.margins(x=0.0, y=0.12)
+    axes.grid(axis="y", color="white", lw=0.8, zorder=1)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
+    axes.tick_params(length=3, labelbottom=False)
+
+
+def _smooth(trajectory: Trajectory, name: str) -> tuple[FloatArray, FloatArray]:
+    """Return the rows and, between them, enough points of the dense output to look smooth."""
+    record = trajectory.record
+    span = trajectory.t[-1] - trajectory.t[0]
+    steps = np.diff(trajectory.t)
+    pieces = np.minimum(np.ceil(steps / max(span / 600.0, 1e-300)).astype(int), 600)
+    long = np.flatnonzero(pieces > 1)
+    if not len(long):
+        return trajectory.t, trajectory[name]
+    extra = np.concatenate([np.linspace(record.t[i], record.t[i + 1], pieces[i] + 1)[1:-1] for i in long])
+    t = np.concatenate([trajectory.t, extra])
+    values = np.concatenate([trajectory[name], trajectory.sample(extra)[name]])
+    order = np.argsort(t, kind="stable")
+    return t[order], values[order]
+
+
+def _marks(axes: Axes, transitions: Sequence[Transition], span: float) -> None:
+    """Draw a thin line per transition; of those too close to be told apart, the first."""
+    last = -np.inf
+    for item in transitions:
+        if item.time - last > 0.002 * span:
+            axes.axvline(item.time, color=style.INK, lw=0.6, alpha=0.55, zorder=2)
+            last = item.time
+
+
+def _draw_strip(
+    axes: Axes,
+    spans: dict[str, list[tuple[float, float]]],
+    colours: dict[str, str],
+    listed: list[tuple[int, Transition]],
+) -> None:
+    _bands(axes, spans, colours, alpha=1.0)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_yticks([])
+    axes.tick_params(bottom=False, labelbottom=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for number, item in listed:
+        axes.axvline(item.time, color=style.INK, lw=0.6, alpha=0.55)
+        axes.annotate(
+            str(number),
+            (item.time, 1.0),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=7.5,
+        )
+
+
+def _finish(
+    picture: Figure,
+    strip: Axes,
+    panels: list[Axes],
+    trajectory: Trajectory,
+    spans: dict[str, list[tuple[float, float]]],
+    colours: dict[str, str],
+) -> None:
+    panels[-1].tick_params(labelbottom=True)
+    panels[-1].set_xlabel("time, s")
+    strip.set_xlim(trajectory.t[0], trajectory.t[-1])
+    picture.align_ylabels(panels)
+    height = picture.get_figheight()
+    picture.text(0.09, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
+    handles = [Patch(facecolor=colours[name], label=name) for name in colours if name in spans]
+    picture.legend(
+        handles=handles,
+        loc="center right",
+        bbox_to_anchor=(0.84, 1.0 - 0.2 / height),
+        ncols=min(len(handles), 5),
+        handlelength=1.2,
+        handleheight=0.9,
+        columnspacing=1.2,
+        borderaxespad=0.0,
+    )
+
+
+def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
+    """Number the transitions that are listed under the panels: the first few that stand apart in time."""
+    span = trajectory.t[-1] - trajectory.t[0]
+    chosen: list[tuple[int, Transition]] = []
+    for number, item in enumerate(trajectory.transitions, start=1):
+        if not chosen or item.time - chosen[-1][1].time > 0.015 * span:
+            chosen.append((number, item))
+        if len(chosen) == _LISTED:
+            break
+    return chosen
+
+
+def _list_transitions(
+    picture: Figure, trajectory: Trajectory, listed: list[tuple[int, Transition]], top: float
+) -> None:
+    line = _LINE / picture.get_figheight()
+    for i, (number, item) in enumerate(listed):
+        y = top - line * i
+        picture.text(0.09, y, f"{number}", fontsize=8, va="center", ha="right", color=style.INK, fontweight="bold")
+        picture.text(0.10, y, f"{item.time:.4f} s", fontsize=8, va="center")
+        picture.text(0.20, y, f"{item.source} → {item.target}", fontsize=8, va="center")
+        picture.text(0.46, y, _shortened(item.cause), fontsize=8, va="center", color=style.SOFT)
+    more = len(trajectory.transitions) - len(listed)
+    if more:
+        picture.text(0.10, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=style.FAINT)
+
+
+def _shortened(text: str, length: int = 70) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

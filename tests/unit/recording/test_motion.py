@@ -1,0 +1,77 @@
+"""Outlines follow their bodies, and the picture chooses between overlaying and setting apart."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fsm_dyn.errors import NOWHERE
+from fsm_dyn.recording import style
+from fsm_dyn.recording.motion import motion
+from fsm_dyn.recording.scene import Scene, Shape, links_of, shapes_of
+from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point, Text
+
+
+class Turning:
+    """A point at (x, 1, height) and a frame that turns about N.z (or N.x) by x."""
+
+    def __init__(self, planar=True):
+        self.planar = planar
+
+    def evaluate(self, t, x, c):
+        a = x[:, 0]
+        one, zero = np.ones_like(a), np.zeros_like(a)
+        flat = [[np.cos(a), -np.sin(a), zero], [np.sin(a), np.cos(a), zero], [zero, zero, one]]
+        steep = [[one, zero, zero], [zero, np.cos(a), -np.sin(a)], [zero, np.sin(a), np.cos(a)]]
+        frame = np.moveaxis(np.array(flat if self.planar else steep), -1, 0)
+        return {"points": np.stack([a, one, zero], axis=-1)[:, None], "frames": frame[:, None]}
+
+
+def scene(planar=True):
+    square = Shape("box", "B", "P", np.array([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.0, 0.1]]), closed=True)
+    dot = Shape("bead", "N", "P", np.zeros((1, 2)), text="bead")
+    return Scene((square, dot), (("O", "P"),), ("P",), ("B",), Turning(planar))
+
+
+def test_an_outline_turns_and_moves_with_its_frame(block):
+    placed = scene().place(block.sample([0.0, 1.0]))
+    outline = placed.outline(scene().shapes[0])
+    assert_allclose(outline[0, 1], [0.1, 1.0, 0.0])
+    assert_allclose(outline[1, 1], [1.0 + 0.1 * np.cos(1.0), 1.0 + 0.1 * np.sin(1.0), 0.0])
+    assert_allclose(placed.point("O"), 0.0)
+
+
+@pytest.mark.parametrize("planar", [True, False])
+def test_a_picture_is_drawn(block, tmp_path, picture_size, planar):
+    assert scene(planar).place(block.rows).is_planar() == planar
+    path = style.save(motion(block, scene(planar)), tmp_path / "motion.png")
+    width, height = picture_size(path)
+    assert 500 < width <= 1500
+    assert 200 < height <= 1100
+
+
+def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
+    mechanism = Mechanism(
+        name="m",
+        bodies={
+            "box": Body("box", "P", Text("1"), frame="B"),
+            "bead": Body("bead", "Q", Text("1")),
+        },
+        view={"box": {"polygon": [[0, 0], [1, 0], [0, "r"]], "circle": {"radius": "r"}, "at": "Q"}},
+    )
+    shapes = shapes_of(mechanism, lambda value: 0.5 if value == "r" else float(value))
+    assert [(s.body, s.frame, s.origin, s.closed, len(s.points)) for s in shapes] == [
+        ("box", "B", "Q", True, 3),
+        ("box", "B", "Q", True, 61),
+        ("bead", "N", "Q", False, 1),
+    ]
+    assert_allclose(shapes[0].points[2], [0.0, 0.5])
+    assert_allclose(np.linalg.norm(shapes[1].points, axis=1), 0.5)
+
+
+def test_links_join_points_at_fixed_distances():
+    mechanism = Mechanism(
+        name="m",
+        coordinates={"q": Coordinate("q", "m", NOWHERE)},
+        points={"P": Point("P", "O", Text("q*N.x")), "Q": Point("Q", "P", Text("2*B.x"))},
+    )
+    assert links_of(mechanism) == (("P", "Q"),)
