@@ -1,0 +1,89 @@
+"""The derivation: from a mechanism to its terms."""
+
+from __future__ import annotations
+
+from fsm_dyn.programs import Node
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
+from fsm_dyn.symbolic.kane import Kane
+from fsm_dyn.symbolic.loads import Loads
+from fsm_dyn.symbolic.rows import Rows
+from fsm_dyn.symbolic.speeds import Speeds, solve_speeds
+from fsm_dyn.symbolic.system import TIME, System, build_system
+from fsm_dyn.symbolic.terms import Terms
+from fsm_dyn.symbolic.transitions import transition_terms
+
+
+def derive(mechanism: Mechanism) -> Terms:
+    """Derive Kane's unconstrained terms of a mechanism (Gillespie 2003, (1)-(2), (13)-(15), (32)-(34)).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        As `fsm_dyn.spec.load` returns it.
+
+    Returns
+    -------
+    Terms
+        Nodes of one graph: ``q̇ = W u + X``, ``M u̇ = f + A^T lambda``, rows, energies, guards.
+
+    Raises
+    ------
+    ModelError
+        The definitions of speeds do not determine the rates of the coordinates, a row is not linear in the
+        speeds or constrains nothing, a name means nothing where it stands.
+    """
+    system = build_system(mechanism)
+    speeds = solve_speeds(system)
+    free = system.motion(speeds.rates)
+    zero = system.graph.zero
+    held = free.at((*speeds.declared, *[zero] * len(speeds.kinematic)))
+    flow = _flow(system, speeds)
+    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
+
+    kane = Kane(system, held, flow)
+    algebra = system.algebra(held, names)
+    loads = Loads(kane, algebra).gather()
+    forces = kane.forces(loads.gravity)
+    rows = Rows(system, speeds, free, system.algebra(free, names), flow)
+    constraints = rows.constraints()
+    contact_rows, contacts = rows.contacts(len(constraints))
+    potential = zero
+    for part in loads.potential:
+        potential = potential + part
+    return Terms(
+        mechanism=mechanism,
+        layout=system.layout,
+        graph=system.graph,
+        n_k=len(speeds.kinematic),
+        W=tuple(speeds.rates.columns[q] for q in system.coordinates),
+        X=tuple(speeds.rates.rest[q] for q in system.coordinates),
+        q_dot=speeds.q_dot,
+        M=tuple(map(tuple, kane.mass_matrix())),
+        f=tuple(a + b for a, b in zip(loads.f, forces, strict=True)),
+        rows=(*constraints, *contact_rows),
+        contacts=tuple(contacts),
+        quaternions=tuple(system.coordinates.index(group[0]) for group in system.euler),
+        kinetic_energy=kane.kinetic_energy(),
+        potential_energy=potential,
+        load_powers=loads.powers,
+        outputs={name: algebra.scalar(text) for name, text in mechanism.outputs.items()},
+        transitions=tuple(transition_terms(item, algebra) for item in mechanism.transitions),
+        points={name: system.space.resolve(system.points.position(name), NEWTONIAN) for name in system.points.names},
+        frames={name: _matrix(system, name) for name in system.frames.names},
+    )
+
+
+def _flow(system: System, speeds: Speeds) -> dict[Node, Node]:
+    """Return the direction of time derivatives at u̇ = 0: rates of coordinates, of time and of inputs."""
+    graph = system.graph
+    flow: dict[Node, Node] = dict(zip(system.coordinates, speeds.q_dot, strict=True))
+    flow[graph.symbol(TIME)] = graph.one
+    for w in system.inputs:
+        flow[w] = graph.symbol(f"{w.name}.rate")
+        flow[flow[w]] = graph.symbol(f"{w.name}.rate2")
+    return flow
+
+
+def _matrix(system: System, frame: str) -> Matrix:
+    return system.frames.rotation(NEWTONIAN, frame)

@@ -1,0 +1,225 @@
+"""Generalized active forces of the loads, their potentials and powers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.expressions import Text
+from fsm_dyn.programs import Node, functions, support
+from fsm_dyn.spec.model import Load
+from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.frames import NEWTONIAN
+from fsm_dyn.symbolic.kane import Kane, partials, spin_partials
+from fsm_dyn.symbolic.motion import Motion
+from fsm_dyn.symbolic.system import System, require_independent
+from fsm_dyn.symbolic.vectors import Vector
+
+
+@dataclass
+class Gathered:
+    """What all loads together contribute; filled load by load."""
+
+    f: list[Node]
+    gravity: Vector = field(default_factory=Vector)
+    potential: list[Node] = field(default_factory=list)
+    powers: dict[str, Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A length or coordinate on which a spring, damper or law acts.
+
+    Attributes
+    ----------
+    value, rate : Node
+        The length or coordinate (m or rad) and its rate.
+    partials : list of Node, length n
+        How much each speed adds to the rate: a force x along the stretch has the generalized forces x partials.
+    arm : Vector or None
+        Between points: the vector whose length it is.
+    """
+
+    value: Node
+    rate: Node
+    partials: list[Node]
+    arm: Vector | None = None
+
+
+class Loads:
+    """Translates loads one by one.
+
+    Parameters
+    ----------
+    kane : Kane
+        Bodies and partial velocities.
+    algebra : NodeAlgebra
+        For values that may depend on everything: coordinates, speeds, inputs, memory.
+    """
+
+    def __init__(self, kane: Kane, algebra: NodeAlgebra) -> None:
+        self.system: System = kane.system
+        self.motion: Motion = kane.motion
+        self._bodies = kane.bodies
+        self._algebra = algebra
+        system = self.system
+        self._varying = frozenset(support([])) | {
+            symbol for symbol in (*system.coordinates, *system.inputs, *system.speeds, system.graph.symbol("t"))
+        }
+        self._varying |= {system.graph.symbol(name) for name in system.layout.memory}
+
+    def gather(self) -> Gathered:
+        """Return the generalized forces, potentials and powers of all loads."""
+        gathered = Gathered([self.system.graph.zero] * self.motion.n)
+        for load in self.system.mechanism.loads:
+            match load.kind:
+                case "force":
+                    self._force(load, gathered)
+                case "torque":
+                    self._torque(load, gathered)
+                case "gravity":
+                    self._gravity(load, gathered)
+                case "law":
+                    self._law(load, gathered)
+                case "spring" | "damper" | "torsion_spring":
+                    self._spring(load, gathered)
+        return gathered
+
+    # -- vectors -------------------------------------------------------------------------------------------
+
+    def _force(self, load: Load, gathered: Gathered) -> None:
+        force = self._algebra.vector(_given(load, "value", load.value))
+        point = load.at if load.at is not None else "O"
+        velocity = self.motion.velocity(point, load.where)
+        self._apply(gathered, [self.system.space.dot(p, force) for p in partials(velocity, self.motion.n)])
+        gathered.powers[load.name] = self.system.space.dot(force, self.motion.value(velocity))
+
+    def _torque(self, load: Load, gathered: Gathered) -> None:
+        torque = self._algebra.vector(_given(load, "value", load.value))
+        space, n = self.system.space, self.motion.n
+        power = self.system.graph.zero
+        for name, sign in ((load.on, 1.0), (load.reaction, -1.0)):
+            if name is None or name == NEWTONIAN:
+                continue
+            frame = self._frame(load, name)
+            columns = self.motion.spin(frame)
+            self._apply(gathered, [sign * space.dot(p, torque) for p in spin_partials(frame, columns, n)])
+            power = power + sign * space.dot(torque, self.motion.angular(frame))
+        gathered.powers[load.name] = power
+
+    def _frame(self, load: Load, name: str) -> str:
+        frame = self.system.body_frames.get(name, name)
+        if frame not in self.system.frames.names:
+            known = [*self.system.body_frames, *self.system.frames.names]
+            particle = name in self.system.mechanism.bodies
+            raise ModelError(
+                f"the torque '{load.name}' acts on {'a particle' if particle else 'nothing known'}",
+                load.where,
+                found=f"'{name}'",
+                allowed=", ".join(known),
+                remedy="give the body a frame" if particle else nearest(name, known),
+            )
+        return frame
+
+    def _gravity(self, load: Load, gathered: Gathered) -> None:
+        field_ = self._algebra.vector(_given(load, "value", load.value))
+        space = self.system.space
+        gathered.gravity = space.sum((gathered.gravity, field_))
+        in_n = space.resolve(field_, NEWTONIAN)
+        if support(in_n).isdisjoint(self._varying):
+            for body in self._bodies:
+                if not body.mass.is_zero:
+                    height = space.dot(field_, self.system.points.position(body.center))
+                    gathered.potential.append(-(body.mass * height))
+            return
+        power = self.system.graph.zero
+        for body in self._bodies:
+            power = power + body.mass * space.dot(field_, self.motion.speed_of(body.center))
+        gathered.powers[load.name] = power
+
+    # -- springs, dampers, laws ----------------------------------------------------------------------------
+
+    def _spring(self, load: Load, gathered: Gathered) -> None:
+        stiffness, free, damping = (self._number(text) for text in (load.stiffness, load.free, load.damping))
+        if load.between is not None and free.is_zero and damping.is_zero:
+            self._rubber(load, stiffness, gathered)
+            return
+        stretch = self._stretch(load)
+        extension = stretch.value - free
+        if not stiffness.is_zero:
+            self._along(gathered, stretch, -(stiffness * extension))
+            if support([stiffness, free]).isdisjoint(self._varying):
+                gathered.potential.append(0.5 * (stiffness * (extension * extension)))
+            else:
+                gathered.powers[load.name] = -(stiffness * extension * stretch.rate)
+        if not damping.is_zero:
+            resistance = damping * stretch.rate
+            self._along(gathered, stretch, -resistance)
+            known = gathered.powers.get(load.name, self.system.graph.zero)
+            gathered.powers[load.name] = known - resistance * stretch.rate
+
+    def _rubber(self, load: Load, stiffness: Node, gathered: Gathered) -> None:
+        """Treat a spring without free length: its force is linear in the vector, no length is needed."""
+        arm, moving = self._between(load)
+        space = self.system.space
+        self._apply(gathered, [-(stiffness * space.dot(p, arm)) for p in moving])
+        if support([stiffness]).isdisjoint(self._varying):
+            gathered.potential.append(0.5 * (stiffness * space.square(arm)))
+        else:
+            power = -(stiffness * space.dot(arm, self._relative_velocity(load)))
+            gathered.powers[load.name] = power
+
+    def _law(self, load: Load, gathered: Gathered) -> None:
+        force = self._algebra.scalar(_given(load, "law", load.value))
+        stretch = self._stretch(load)
+        self._along(gathered, stretch, force)
+        gathered.powers[load.name] = force * stretch.rate
+
+    def _stretch(self, load: Load) -> Stretch:
+        n, graph = self.motion.n, self.system.graph
+        if load.between is None:
+            text = _given(load, "coordinate", load.coordinate)
+            value = self._algebra.scalar(text)
+            require_independent(value, frozenset(self.system.speeds), f"the coordinate of '{load.name}'", text)
+            columns = [column[0] for column in self.motion.columns([value])]
+            return Stretch(value, self.motion.total(columns), columns[:n])
+        arm, moving = self._between(load)
+        space = self.system.space
+        length = space.norm(arm)
+        if length.is_zero:
+            raise ModelError(f"'{load.name}' acts between two points that coincide", load.where)
+        # At zero length the line has no direction: dividing by 1 there leaves no force instead of NaN.
+        divisor = functions.where(functions.compare(">", length, 0.0), length, graph.one)
+        along = [space.dot(p, arm) / divisor for p in moving]
+        rate = space.dot(arm, self._relative_velocity(load)) / divisor
+        return Stretch(length, rate, along, arm)
+
+    def _between(self, load: Load) -> tuple[Vector, list[Vector]]:
+        """Return the vector from the second point to the first and its n partial rates."""
+        first, second = load.between or ("O", "O")
+        space, n = self.system.space, self.motion.n
+        arm = self.system.points.position(first, second, load.where)
+        there = partials(self.motion.velocity(first, load.where), n)
+        here = partials(self.motion.velocity(second, load.where), n)
+        return arm, [space.subtract(a, b) for a, b in zip(there, here, strict=True)]
+
+    def _relative_velocity(self, load: Load) -> Vector:
+        first, second = load.between or ("O", "O")
+        return self.system.space.subtract(self.motion.speed_of(first), self.motion.speed_of(second))
+
+    def _along(self, gathered: Gathered, stretch: Stretch, force: Node) -> None:
+        self._apply(gathered, [force * partial for partial in stretch.partials])
+
+    def _apply(self, gathered: Gathered, forces: Sequence[Node]) -> None:
+        for r, force in enumerate(forces):
+            gathered.f[r] = gathered.f[r] + force
+
+    def _number(self, text: Text | None) -> Node:
+        return self.system.graph.zero if text is None else self._algebra.scalar(text)
+
+
+def _given(load: Load, key: str, text: Text | None) -> Text:
+    if text is None:
+        raise ModelError(f"the load '{load.name}' has no {key}", load.where)
+    return text

@@ -1,0 +1,185 @@
+"""Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.programs import Node, substitute, support, tangent
+from fsm_dyn.spec.model import Contact
+from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.motion import Motion
+from fsm_dyn.symbolic.sampling import sample
+from fsm_dyn.symbolic.speeds import Speeds
+from fsm_dyn.symbolic.system import System, require_independent
+from fsm_dyn.symbolic.terms import ContactTerms, Role, Row
+
+SAMPLES = 3
+NOTHING = 1e-12
+
+
+class Rows:
+    """Builds rows.
+
+    Parameters
+    ----------
+    system, speeds
+        The model and its generalized speeds.
+    motion : Motion
+        With all speeds as symbols, kinematic ones included.
+    algebra : NodeAlgebra
+        Over that motion.
+    flow : mapping of Node to Node
+        Rates of coordinates, time and inputs with kinematic speeds at zero.
+    """
+
+    def __init__(
+        self, system: System, speeds: Speeds, motion: Motion, algebra: NodeAlgebra, flow: Mapping[Node, Node]
+    ) -> None:
+        self.system = system
+        self._speeds = speeds
+        self._motion = motion
+        self._algebra = algebra
+        self._flow = flow
+        self._symbols = (*speeds.declared, *speeds.kinematic)
+        self._still = dict.fromkeys(self._symbols, system.graph.zero)
+
+    # -- constraints ---------------------------------------------------------------------------------------
+
+    def constraints(self) -> list[Row]:
+        """Return the rows of the constraints, kinematic ones first."""
+        zero, one = self.system.graph.zero, self.system.graph.one
+        constraints = self.system.mechanism.constraints.values()
+        n_u = len(self._speeds.declared)
+        n = len(self._symbols)
+        rows = []
+        for k, constraint in enumerate(c for c in constraints if c.kinematic):
+            unit = tuple(one if r == n_u + k else zero for r in range(n))
+            residual = self._algebra.scalar(constraint.expression) if constraint.kind == "position" else None
+            rows.append(Row(constraint.name, "constraint", "kinematic", unit, zero, zero, residual))
+        for constraint in constraints:
+            if not constraint.kinematic:
+                build = self.position if constraint.kind == "position" else self.velocity
+                rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
+        return rows
+
+    # -- contacts ------------------------------------------------------------------------------------------
+
+    def contacts(self, start: int) -> tuple[list[Row], list[ContactTerms]]:
+        """Return the contacts' rows, numbered from `start`, and what else they say."""
+        rows: list[Row] = []
+        terms = []
+        for index, contact in enumerate(self.system.mechanism.contacts.values()):
+            normal = tangential = -1
+            if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):
+                normal = start + len(rows)
+                rows.append(self._normal(contact, index))
+            if contact.slip is not None and contact.kind != "lock":
+                tangential = start + len(rows)
+                role: Role = "friction" if contact.kind == "dry_friction" else "tangent"
+                rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
+            terms.append(self._contact(contact, normal, tangential))
+        return rows, terms
+
+    def _normal(self, contact: Contact, index: int) -> Row:
+        role: Role = "lock" if contact.kind == "lock" else "normal"
+        if contact.gap is not None:
+            return self.position(contact.name, "contact", role, contact.gap, index)
+        if contact.slip is not None and contact.kind == "lock":
+            return self.velocity(contact.name, "contact", role, contact.slip, index)
+        raise ModelError(f"the contact '{contact.name}' has no gap", contact.where)
+
+    def _contact(self, contact: Contact, normal: int, tangential: int) -> ContactTerms:
+        static = contact.static if contact.static is not None else contact.kinetic
+        kinetic = contact.kinetic if contact.kinetic is not None else contact.static
+        return ContactTerms(
+            spec=contact,
+            normal_row=normal,
+            tangent_row=tangential,
+            static=self._value(static),
+            kinetic=self._value(kinetic),
+            restitution=self._value(contact.restitution),
+            closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
+        )
+
+    def _value(self, text: Text | None) -> Node:
+        """Return a scalar at kinematic speeds zero; without a text, zero."""
+        if text is None:
+            return self.system.graph.zero
+        return self._held([self._algebra.scalar(text)])[0]
+
+    def _held(self, nodes: list[Node]) -> list[Node]:
+        """Put the kinematic speeds to zero."""
+        zero = self.system.graph.zero
+        return substitute(nodes, dict.fromkeys(self._speeds.kinematic, zero))
+
+    # -- one row -------------------------------------------------------------------------------------------
+
+    def position(self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int) -> Row:
+        """Return the row of a function of the configuration that is to stay zero (or not to become negative)."""
+        node = self._algebra.scalar(text)
+        require_independent(node, frozenset(self._symbols), f"the {_noun(role)} of '{name}'", text)
+        columns = [self.system.reducer.reduce(column[0]) for column in self._motion.columns([node])]
+        return self._finish(name, owner, role, text, contact, columns, node)
+
+    def velocity(self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int) -> Row:
+        """Return the row of an expression linear in the speeds.
+
+        Raises
+        ------
+        ModelError
+            It is not linear in them.
+        """
+        node = self._algebra.scalar(text)
+        graph, reduce = self.system.graph, self.system.reducer.reduce
+        columns = [reduce(tangent([node], {symbol: graph.one})[0]) for symbol in self._symbols]
+        met = support(columns) & frozenset(self._symbols)
+        if met:
+            raise ModelError(
+                f"the {_noun(role)} of '{name}' is not linear in the speeds",
+                text.where,
+                found=f"'{text.text}'; its derivative by a speed still has {', '.join(sorted(s.name for s in met))}",
+                allowed="a sum of speeds, each times a function of the coordinates",
+            )
+        columns.append(reduce(substitute([node], self._still)[0]))
+        return self._finish(name, owner, role, text, contact, columns, None)
+
+    def _finish(
+        self,
+        name: str,
+        owner: Literal["constraint", "contact"],
+        role: Role,
+        text: Text,
+        contact: int,
+        columns: list[Node],
+        residual: Node | None,
+    ) -> Row:
+        A, b = tuple(columns[:-1]), columns[-1]
+        if np.abs(sample(self.system, A, SAMPLES)).max(initial=0.0) < NOTHING:
+            raise ModelError(
+                f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
+                text.where,
+                found=f"'{text.text}'",
+                remedy="it can be neither held nor broken by any motion: correct it or leave it out",
+            )
+        value = b
+        for coefficient, symbol in zip(A, self._speeds.declared, strict=False):
+            value = value + coefficient * symbol
+        gamma = tangent([self.system.reducer.reduce(value)], self._flow)[0]
+        return Row(name, owner, role, A, b, self.system.reducer.reduce(gamma), residual, contact)
+
+
+def _noun(role: Role) -> str:
+    return {
+        "kinematic": "kinematic constraint",
+        "velocity": "velocity constraint",
+        "position": "position constraint",
+        "normal": "gap",
+        "tangent": "slip speed",
+        "friction": "slip speed",
+        "lock": "lock",
+    }[role]
