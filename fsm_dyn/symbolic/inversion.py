@@ -58,7 +58,7 @@ def blocks_of(matrix: Matrix) -> list[tuple[list[int], list[int]]] | None:
     owner = _matching(matrix)
     if owner is None:
         return None
-    row_of = {column: row for column, row in enumerate(owner)}
+    row_of = dict(enumerate(owner))
     reach = [1 << row for row in range(n)]  # bit masks: which rows must be solved for this row's unknown
     for row in range(n):
         for column in range(n):

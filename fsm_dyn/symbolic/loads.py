@@ -13,7 +13,7 @@ from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.kane import Kane, partials, spin_partials
 from fsm_dyn.symbolic.motion import Motion
-from fsm_dyn.symbolic.system import System, require_independent
+from fsm_dyn.symbolic.system import TIME, System, require_independent
 from fsm_dyn.symbolic.vectors import Vector
 
 
@@ -64,10 +64,9 @@ class Loads:
         self._bodies = kane.bodies
         self._algebra = algebra
         system = self.system
-        self._varying = frozenset(support([])) | {
-            symbol for symbol in (*system.coordinates, *system.inputs, *system.speeds, system.graph.symbol("t"))
-        }
-        self._varying |= {system.graph.symbol(name) for name in system.layout.memory}
+        memory = [system.graph.symbol(name) for name in system.layout.memory]
+        time = system.graph.symbol(TIME)
+        self._varying = frozenset((*system.coordinates, *system.inputs, *system.speeds, *memory, time))
 
     def gather(self) -> Gathered:
         """Return the generalized forces, potentials and powers of all loads."""
