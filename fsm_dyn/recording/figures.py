@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fsm_dyn.recording import style
+from fsm_dyn.recording import palette, style
 from fsm_dyn.recording.record import FloatArray
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
@@ -59,7 +59,7 @@ def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
         strip = picture.add_subplot(grid[0])
         panels = [picture.add_subplot(grid[i + 1], sharex=strip) for i in range(len(groups))]
         spans = _mode_spans(trajectory)
-        colours = style.mode_colours(trajectory.model.modes)
+        colours = palette.mode_colours(trajectory.model.modes)
         for panel, (unit, names) in zip(panels, groups, strict=True):
             _draw_panel(panel, trajectory, unit, names)
             _bands(panel, spans, colours, alpha=0.25)
@@ -106,8 +106,8 @@ def _bands(axes: Axes, spans: dict[str, list[tuple[float, float]]], colours: dic
 def _draw_panel(axes: Axes, trajectory: Trajectory, unit: str, names: list[str]) -> None:
     for i, name in enumerate(names):
         t, values = _smooth(trajectory, name)
-        colour = style.LINES[i % len(style.LINES)]
-        dashes = ("-", "--", ":")[(i // len(style.LINES)) % 3]
+        colour = palette.LINES[i % len(palette.LINES)]
+        dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
         axes.plot(t, values, dashes, color=colour, label=name, zorder=3)
     axes.set_ylabel(unit or "–")
     axes.margins(x=0.0, y=0.12)
@@ -137,7 +137,7 @@ def _marks(axes: Axes, transitions: Sequence[Transition], span: float) -> None:
     last = -np.inf
     for item in transitions:
         if item.time - last > 0.002 * span:
-            axes.axvline(item.time, color=style.INK, lw=0.6, alpha=0.55, zorder=2)
+            axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55, zorder=2)
             last = item.time
 
 
@@ -154,7 +154,7 @@ def _draw_strip(
     for spine in axes.spines.values():
         spine.set_visible(False)
     for number, item in listed:
-        axes.axvline(item.time, color=style.INK, lw=0.6, alpha=0.55)
+        axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55)
         axes.annotate(
             str(number),
             (item.time, 1.0),
@@ -212,13 +212,13 @@ def _list_transitions(
     line = _LINE / picture.get_figheight()
     for i, (number, item) in enumerate(listed):
         y = top - line * i
-        picture.text(0.09, y, f"{number}", fontsize=8, va="center", ha="right", color=style.INK, fontweight="bold")
+        picture.text(0.09, y, f"{number}", fontsize=8, va="center", ha="right", color=palette.INK, fontweight="bold")
         picture.text(0.10, y, f"{item.time:.4f} s", fontsize=8, va="center")
         picture.text(0.20, y, f"{item.source} → {item.target}", fontsize=8, va="center")
-        picture.text(0.46, y, _shortened(item.cause), fontsize=8, va="center", color=style.SOFT)
+        picture.text(0.46, y, _shortened(item.cause), fontsize=8, va="center", color=palette.SOFT)
     more = len(trajectory.transitions) - len(listed)
     if more:
-        picture.text(0.10, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=style.FAINT)
+        picture.text(0.10, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=palette.FAINT)
 
 
 def _shortened(text: str, length: int = 70) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Polygon
 
-from fsm_dyn.recording import style
+from fsm_dyn.recording import palette, style
 from fsm_dyn.recording.record import FloatArray
 from fsm_dyn.recording.scene import Placed, Scene, Shape
 from fsm_dyn.recording.trajectory import Trajectory
@@ -54,7 +54,7 @@ def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> F
         How many instants to draw, the first and the last of the run included.
     """
     view = _project(trajectory, scene, instants)
-    colours = style.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.modes)
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
@@ -69,7 +69,7 @@ def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> F
         picture, axes = _canvas(low, high)
         drift = np.linspace(offsets[0], offsets[-1], _PATH_POINTS)
         for path in view.paths.values():
-            axes.plot(*(path + drift).T, color=style.FAINT, lw=0.8, zorder=1)
+            axes.plot(*(path + drift).T, color=palette.FAINT, lw=0.8, zorder=1)
         for i in range(instants):
             share = 1.0 if axis is not None else 0.3 + 0.7 * i / max(instants - 1, 1)
             _draw_instant(axes, view, scene.shapes, i, offsets[i], colours[view.modes[i]], share)
@@ -141,14 +141,14 @@ def _draw_instant(
         points = outline + offset
         if shape.closed:
             axes.add_patch(Polygon(points, facecolor=colour, alpha=0.8 * share, lw=0, zorder=order))
-            axes.add_patch(Polygon(points, fill=False, edgecolor=style.INK, alpha=share, lw=0.8, zorder=order))
+            axes.add_patch(Polygon(points, fill=False, edgecolor=palette.INK, alpha=share, lw=0.8, zorder=order))
         elif len(points) > 1:
-            axes.plot(*points.T, color=style.INK, alpha=share, lw=1.2, zorder=order + 0.2)
+            axes.plot(*points.T, color=palette.INK, alpha=share, lw=1.2, zorder=order + 0.2)
         else:
-            axes.plot(*points.T, "o", color=colour, mec=style.INK, mew=0.8, ms=5.5, alpha=share, zorder=order + 0.4)
+            axes.plot(*points.T, "o", color=colour, mec=palette.INK, mew=0.8, ms=5.5, alpha=share, zorder=order + 0.4)
             axes.annotate(shape.text, tuple(points[0]), (5, 5), textcoords="offset points", fontsize=8, alpha=share)
     for link in view.links[i]:
-        axes.plot(*(link + offset).T, color=style.INK, alpha=share, lw=0.9, zorder=order + 0.3)
+        axes.plot(*(link + offset).T, color=palette.INK, alpha=share, lw=0.9, zorder=order + 0.3)
 
 
 def _label_times(axes: Axes, view: _View, boxes: FloatArray, offsets: FloatArray, axis: int | None) -> None:

@@ -1,0 +1,10 @@
+"""Pictures of a mode graph, and its text in DOT and Mermaid.
+
+SVG, PNG and PDF go through Graphviz where pygraphviz is installed, else through a layout of our own and Matplotlib.
+"""
+
+from fsm_dyn.recording.drawing.diagram import Diagram, diagram
+from fsm_dyn.recording.drawing.files import FORMATS, draw, format_of, has_graphviz
+from fsm_dyn.recording.drawing.text import to_dot, to_mermaid
+
+__all__ = ["FORMATS", "Diagram", "diagram", "draw", "format_of", "has_graphviz", "to_dot", "to_mermaid"]

@@ -1,0 +1,93 @@
+"""A diagram into a file, by the format its name asks for."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.recording.drawing.diagram import Diagram, diagram
+from fsm_dyn.recording.drawing.text import to_dot, to_mermaid
+
+_SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
+FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
+
+
+def has_graphviz() -> bool:
+    """Tell whether pygraphviz is installed (the extra ``graphviz``)."""
+    return importlib.util.find_spec("pygraphviz") is not None
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's suffix asks for.
+
+    Raises
+    ------
+    InputError
+        If the suffix is none of those known.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(
+            f"a mode graph cannot be written as '{path.name}'",
+            found=suffix or "no suffix",
+            allowed=", ".join(_SUFFIXES),
+            remedy=nearest(suffix, _SUFFIXES),
+        )
+    return _SUFFIXES[suffix]
+
+
+def draw(
+    graph: nx.MultiDiGraph[Any], path: str | Path, kind: str | None = None, *, graphviz: bool | None = None
+) -> Path:
+    """Write a mode graph as a picture or as text and return the path.
+
+    Parameters
+    ----------
+    graph : networkx.MultiDiGraph
+        See :func:`fsm_dyn.recording.drawing.diagram.diagram` for the attributes it reads.
+    path : str or Path
+    kind : str, optional
+        One of :data:`FORMATS`; by default what the suffix says.
+    graphviz : bool, optional
+        Whether to lay the graph out with Graphviz; by default if it is there.
+
+    Raises
+    ------
+    InputError
+        If the format is not known.
+    """
+    target = Path(path)
+    kind = kind or format_of(target)
+    if kind not in FORMATS:
+        raise InputError(
+            f"there is no graph format '{kind}'", found=kind, allowed=", ".join(FORMATS), remedy=nearest(kind, FORMATS)
+        )
+    reduced = diagram(graph)
+    if kind in ("dot", "mermaid"):
+        target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")
+    elif has_graphviz() if graphviz is None else graphviz:
+        _with_graphviz(reduced, target, kind)
+    else:
+        _with_matplotlib(reduced, target, kind)
+    return target
+
+
+def _with_graphviz(reduced: Diagram, target: Path, kind: str) -> None:
+    # An extra: imported where it is used, since the package works without it.
+    import pygraphviz
+
+    layout = pygraphviz.AGraph(string=to_dot(reduced))
+    layout.graph_attr["dpi"] = "160" if kind == "png" else "72"
+    target.write_bytes(layout.draw(format=kind, prog="dot"))
+
+
+def _with_matplotlib(reduced: Diagram, target: Path, kind: str) -> None:
+    # Matplotlib takes half a second to import, which DOT, Mermaid and Graphviz need not pay.
+    from fsm_dyn.recording import style
+    from fsm_dyn.recording.drawing.picture import picture
+
+    style.save(picture(reduced), target, kind)

@@ -1,0 +1,120 @@
+"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.recording.drawing.layered`."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import TextPath
+
+from fsm_dyn.recording import palette, style
+from fsm_dyn.recording.drawing.diagram import Box, Diagram, shortened
+from fsm_dyn.recording.drawing.layered import Curve, Placement, Size, place
+
+_TITLE, _LINE, _LABEL = 10.5, 8.5, 8.0  # font sizes, points
+_LEADING = 1.35
+_PADDING = (14.0, 8.0)
+_POINTS_PER_INCH = 72.0
+
+
+def picture(diagram: Diagram) -> Figure:
+    """Draw the diagram: boxes in the colours of the modes, one arrow per pair, a thick frame where runs start."""
+    sizes = {box.key: _box_size(box) for box in diagram.boxes}
+    labels = {(arrow.source, arrow.target): _label_size(arrow.labels) for arrow in diagram.arrows}
+    placement = place(diagram, sizes, labels)
+    low, high = _bounds(placement, sizes, labels)
+    width, height = (high - low) / _POINTS_PER_INCH
+    colours = palette.mode_colours([box.key for box in diagram.boxes])
+    with style.settings():
+        canvas = style.new_figure(width, height)
+        axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_axis_off()
+        axes.set_xlim(low[0], high[0])
+        axes.set_ylim(low[1], high[1])
+        for curve in placement.curves:
+            _draw_curve(axes, curve)
+        for box in diagram.boxes:
+            _draw_box(axes, box, placement.centres[box.key], sizes[box.key], colours[box.key])
+    return canvas
+
+
+def _text_width(text: str, size: float, weight: str = "normal") -> float:
+    if not text.strip():
+        return 0.0
+    font = FontProperties(family=palette.FONT, size=size, weight=weight)
+    return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width)
+
+
+def _box_size(box: Box) -> Size:
+    width = max(_text_width(box.title, _TITLE, "bold"), *(_text_width(line, _LINE) for line in box.lines), 30.0)
+    height = _LEADING * (_TITLE + _LINE * len(box.lines))
+    return width + 2 * _PADDING[0], height + 2 * _PADDING[1]
+
+
+def _label_size(labels: tuple[str, ...]) -> Size:
+    width = max((_text_width(shortened(text), _LABEL) for text in labels), default=0.0)
+    return width, _LEADING * _LABEL * len(labels)
+
+
+def _bounds(
+    placement: Placement, sizes: dict[str, Size], labels: dict[tuple[str, str], Size]
+) -> tuple[np.ndarray, np.ndarray]:
+    rectangles = [(*placement.centres[key], *size) for key, size in sizes.items()]
+    rectangles += [(*curve.label, *labels[curve.arrow.source, curve.arrow.target]) for curve in placement.curves]
+    corners = np.array(rectangles or [(0.0, 0.0, 10.0, 10.0)])
+    points = [corners[:, :2] - corners[:, 2:] / 2, corners[:, :2] + corners[:, 2:] / 2]
+    fractions = np.linspace(0.0, 1.0, 17)[:, None]
+    for curve in placement.curves:
+        c = curve.control
+        rest = 1.0 - fractions
+        points.append(
+            rest**3 * c[0] + 3 * rest**2 * fractions * c[1] + 3 * rest * fractions**2 * c[2] + fractions**3 * c[3]
+        )
+    everything = np.concatenate(points)
+    return everything.min(axis=0) - 14.0, everything.max(axis=0) + 14.0
+
+
+def _draw_box(axes: Axes, box: Box, centre: tuple[float, float], size: Size, colour: str) -> None:
+    (x, y), (width, height) = centre, size
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=6",
+            facecolor=colour,
+            edgecolor=palette.INK,
+            lw=2.0 if box.initial else 0.8,
+            zorder=3,
+        )
+    )
+    top = y + height / 2 - _PADDING[1] - _LEADING * _TITLE / 2
+    axes.text(x, top, box.title, ha="center", va="center", fontsize=_TITLE, fontweight="bold", zorder=4)
+    top -= _LEADING * (_TITLE + _LINE) / 2
+    for i, line in enumerate(box.lines):
+        axes.text(x, top - i * _LEADING * _LINE, line, ha="center", va="center", fontsize=_LINE, zorder=4)
+
+
+def _draw_curve(axes: Axes, curve: Curve) -> None:
+    path = Outline(curve.control, [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4])
+    axes.add_patch(
+        FancyArrowPatch(
+            path=path, arrowstyle="-|>,head_length=5,head_width=2.4", color=palette.INK, lw=0.9, zorder=2, shrinkB=0
+        )
+    )
+    text = "\n".join(shortened(label) for label in curve.arrow.labels)
+    background = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
+    axes.text(
+        *curve.label,
+        text,
+        ha="center",
+        va="center",
+        fontsize=_LABEL,
+        linespacing=1.15,
+        color=palette.SOFT,
+        zorder=5,
+        bbox=background if text else None,
+    )
