@@ -1,5 +1,7 @@
 """Straight-line programs: a light graph of operations, its derivatives, its code.  No sympy here."""
 
+from fsm_dyn.programs.c_code import to_c
+from fsm_dyn.programs.cache import ObjectCache, cache_directory
 from fsm_dyn.programs.functions import (
     absolute,
     acos,
@@ -27,6 +29,7 @@ from fsm_dyn.programs.functions import (
     where,
 )
 from fsm_dyn.programs.graph import Graph, Node, Scalar
+from fsm_dyn.programs.kernels import Kernel, Kernels, compile_programs
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Counts, Output, Program
 from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute, support
@@ -35,8 +38,11 @@ from fsm_dyn.programs.tangents import gradient, tangent
 __all__ = [
     "Counts",
     "Graph",
+    "Kernel",
+    "Kernels",
     "Layout",
     "Node",
+    "ObjectCache",
     "Output",
     "Program",
     "Scalar",
@@ -45,7 +51,9 @@ __all__ = [
     "asin",
     "atan",
     "atan2",
+    "cache_directory",
     "compare",
+    "compile_programs",
     "cos",
     "cosh",
     "depends_on",
@@ -70,5 +78,6 @@ __all__ = [
     "tan",
     "tangent",
     "tanh",
+    "to_c",
     "where",
 ]

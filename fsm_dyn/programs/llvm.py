@@ -1,0 +1,235 @@
+"""LLVM assembly text of programs: one function per program, straight-line, nothing but doubles and pointers.
+
+Text is written directly because that is several times faster than building instruction objects.  The only
+fast-math flag is ``contract``: products and sums may be fused, which is exact arithmetic rounded once, but
+nothing is reassociated and NaN keeps its meaning.  Sines and cosines are intrinsics, so that the code generator
+merges a pair of one argument into a single call.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from fsm_dyn.programs.linearisation import CALLS
+from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
+from fsm_dyn.programs.parts import Part, divide
+from fsm_dyn.programs.program import Program
+
+# Beyond so many instructions a program is compiled in parts.  On chains of 20 and 40 links (15,000 and 101,000
+# instructions) parts of 600 took 0.4 s and 2.7 s to compile instead of 0.65 s and 8.4 s, and ran no slower.
+LONGEST_FUNCTION = 4000
+PART_LENGTH = 600
+
+# Counts changes of the generated code, so that cached machine code of older versions is not used.
+CODE_VERSION = 1
+
+_INTRINSICS = ("sqrt", "sin", "cos", "exp", "log", "fabs", "floor")
+_LIBRARY = ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+_DECLARATIONS = "\n".join(
+    [f"declare double @llvm.{name}.f64(double)" for name in _INTRINSICS]
+    + ["declare double @llvm.pow.f64(double, double)", "declare double @atan2(double, double) #1"]
+    + [f"declare double @{name}(double) #1" for name in _LIBRARY]
+)
+_ARGUMENTS = "double %t, ptr noalias readonly %x, ptr noalias readonly %c, ptr noalias %out"
+_ATTRIBUTES = "attributes #0 = { nounwind }\nattributes #1 = { nounwind readnone willreturn }\n"
+
+
+def module_text(programs: Sequence[Program], names: Sequence[str], triple: str) -> str:
+    """Return a module with one kernel per program.
+
+    Parameters
+    ----------
+    programs : sequence of Program
+    names : sequence of str
+        Names of the functions; plain identifiers.
+    triple : str
+        The target, as LLVM names it.
+    """
+    kernels = [_kernel(program, name) for program, name in zip(programs, names, strict=True)]
+    return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kernels, _ATTRIBUTES])
+
+
+def _kernel(program: Program, name: str) -> str:
+    """Return the definition of one kernel.
+
+    The time of register allocation grows faster than the length of a function, so a long program becomes several
+    functions that hand values on through an array on the stack.
+    """
+    whole = len(program.instructions) <= LONGEST_FUNCTION
+    parts, slots = divide(program, LONGEST_FUNCTION if whole else PART_LENGTH)
+    if len(parts) == 1:
+        return f"define void @{name}({_ARGUMENTS}) #0 {{\n{_Function(program, parts[0]).text()}\n}}\n"
+    texts = []
+    calls = [f"%work = alloca double, i64 {max(slots, 1)}"]
+    for k, part in enumerate(parts):
+        function = f"@{name}.part{k}"
+        body = _Function(program, part).text()
+        texts.append(f"define internal void {function}({_ARGUMENTS}, ptr noalias %work) #0 {{\n{body}\n}}\n")
+        calls.append(f"call void {function}(double %t, ptr %x, ptr %c, ptr %out, ptr %work)")
+    main = "\n  ".join(["entry:", *calls, "ret void"])
+    return "\n".join([*texts, f"define void @{name}({_ARGUMENTS}) #0 {{\n{main}\n}}\n"])
+
+
+def _literal(value: float) -> str:
+    """Return a double as LLVM reads it without rounding: its bits."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+class _Function:
+    """Writer of one function; `lines` grows, `values` maps a number of the program to an operand text."""
+
+    def __init__(self, program: Program, part: Part) -> None:
+        self.program = program
+        self.part = part
+        self.lines: list[str] = []
+        self.fresh = 0
+        first = len(program.layout.arguments)
+        self.constants = dict(enumerate(program.constants, start=first))
+        self.values: dict[int, str] = {i: _literal(value) for i, value in self.constants.items()}
+        self.values[0] = "%t"
+        self.truths: dict[int, str] = {}
+
+    def text(self) -> str:
+        """Return the body of the function."""
+        first = self.program.first_instruction
+        rows = [(k, *self.program.instructions[k]) for k in range(self.part.start, self.part.stop)]
+        last_call = max((k for k, op, _ in rows if op in CALLS), default=-1)
+        for k, op, operands in rows:
+            self.instruction(first + k, op, operands)
+            if k == last_call:  # what is in memory is loaded again after the calls rather than kept across them
+                self.forget_loaded()
+        for index, slot in self.part.kept.items():
+            self.store(self.value(index), "%work", slot)
+        for place, index in self.part.outputs:
+            self.store(self.value(index), "%out", place)
+        return "\n  ".join(["entry:", *self.lines, "ret void"])
+
+    def store(self, value: str, array: str, place: int) -> None:
+        """Write the storing of a value."""
+        pointer = self.emit(f"getelementptr double, ptr {array}, i64 {place}")
+        self.lines.append(f"store double {value}, ptr {pointer}")
+
+    def forget_loaded(self) -> None:
+        """Make later uses of ``x``, ``c`` and of earlier parts' values load anew."""
+        for index in (*range(1, len(self.program.layout.arguments)), *self.part.received):
+            self.values.pop(index, None)
+
+    def emit(self, text: str) -> str:
+        """Append an instruction and return the name of its result."""
+        name = f"%v{self.fresh}"
+        self.fresh += 1
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def value(self, index: int) -> str:
+        """Return the operand text of a value, loading it if that was not done yet."""
+        text = self.values.get(index)
+        if text is None:
+            array, place = self.address(index)
+            pointer = self.emit(f"getelementptr double, ptr {array}, i64 {place}")
+            text = self.values[index] = self.emit(f"load double, ptr {pointer}")
+        return text
+
+    def address(self, index: int) -> tuple[str, int]:
+        """Return array and place of an argument or of a value of an earlier part."""
+        slot = self.part.received.get(index)
+        if slot is not None:
+            return "%work", slot
+        n_x = self.program.layout.n_x
+        return ("%x", index - 1) if index <= n_x else ("%c", index - 1 - n_x)
+
+    def truth(self, index: int) -> str:
+        """Return the operand text of ``value != 0`` as one bit."""
+        return self.truths.get(index) or self.emit(f"fcmp une double {self.value(index)}, {_literal(0.0)}")
+
+    def instruction(self, number: int, op: str, operands: tuple[int, ...]) -> None:
+        """Write one instruction of the program."""
+        if op in TRUTH_VALUED:
+            bit = self.truths[number] = self.truth_valued(op, operands)
+            self.values[number] = self.emit(f"select i1 {bit}, double {_literal(1.0)}, double {_literal(0.0)}")
+        elif op == "where":
+            bit = self.truth(operands[0])
+            a, b = map(self.value, operands[1:])
+            self.values[number] = self.emit(f"select i1 {bit}, double {a}, double {b}")
+        elif op == "pow":
+            self.values[number] = self.power(*operands)
+        else:
+            self.values[number] = _WRITERS[op](self, *map(self.value, operands))
+
+    def truth_valued(self, op: str, operands: tuple[int, ...]) -> str:
+        """Write a comparison or a logical operation; return its bit."""
+        condition = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}.get(op)
+        if condition is not None:
+            a, b = map(self.value, operands)
+            return self.emit(f"fcmp {condition} double {a}, {b}")
+        bits = [self.truth(index) for index in operands]
+        return self.emit(f"xor i1 {bits[0]}, true" if op == "not" else f"{op} i1 {bits[0]}, {bits[1]}")
+
+    def power(self, base: int, exponent: int) -> str:
+        """Write a power; exponents n + 1/2 as a square root and products."""
+        a = self.value(base)
+        constant = self.constants.get(exponent)
+        whole = None if constant is None else half_integer(constant)
+        if whole is None:
+            return self.emit(f"call double @llvm.pow.f64(double {a}, double {self.value(exponent)})")
+        result = self.emit(f"call double @llvm.sqrt.f64(double {a})")
+        for _ in range(whole):
+            result = self.emit(f"fmul double {result}, {a}")
+        return result
+
+
+def _plain(text: str) -> Callable[..., str]:
+    """Make a writer from one instruction with ``{0}`` and ``{1}`` for the operands."""
+    return lambda function, *operands: function.emit(text.format(*operands))
+
+
+def _extremum(condition: str) -> Callable[[_Function, str, str], str]:
+    """Make a writer for ``a`` if ``a condition b`` or `a` is NaN, else ``b``: NaN of either operand survives."""
+
+    def write(function: _Function, a: str, b: str) -> str:
+        below = function.emit(f"fcmp {condition} double {a}, {b}")
+        absent = function.emit(f"fcmp uno double {a}, {a}")
+        first = function.emit(f"or i1 {below}, {absent}")
+        return function.emit(f"select i1 {first}, double {a}, double {b}")
+
+    return write
+
+
+def _sign(function: _Function, a: str) -> str:
+    """Write the sign: 0 and NaN are their own."""
+    zero = _literal(0.0)
+    above = function.emit(f"fcmp ogt double {a}, {zero}")
+    below = function.emit(f"fcmp olt double {a}, {zero}")
+    rest = function.emit(f"select i1 {below}, double {_literal(-1.0)}, double {a}")
+    return function.emit(f"select i1 {above}, double {_literal(1.0)}, double {rest}")
+
+
+def _mod(function: _Function, a: str, b: str) -> str:
+    """Write the remainder with the sign of the divisor: C's remainder, moved by `b` where the signs differ."""
+    zero = _literal(0.0)
+    remainder = function.emit(f"frem double {a}, {b}")
+    present = function.emit(f"fcmp one double {remainder}, {zero}")
+    low = function.emit(f"fcmp olt double {remainder}, {zero}")
+    low_divisor = function.emit(f"fcmp olt double {b}, {zero}")
+    differ = function.emit(f"xor i1 {low}, {low_divisor}")
+    move = function.emit(f"and i1 {present}, {differ}")
+    moved = function.emit(f"fadd double {remainder}, {b}")
+    return function.emit(f"select i1 {move}, double {moved}, double {remainder}")
+
+
+_WRITERS: dict[str, Callable[..., str]] = {
+    "neg": _plain("fneg double {0}"),
+    "add": _plain("fadd contract double {0}, {1}"),
+    "sub": _plain("fsub contract double {0}, {1}"),
+    "mul": _plain("fmul contract double {0}, {1}"),
+    "div": _plain("fdiv double {0}, {1}"),
+    "abs": _plain("call double @llvm.fabs.f64(double {0})"),
+    "atan2": _plain("call double @atan2(double {0}, double {1})"),
+    "sign": _sign,
+    "mod": _mod,
+    "min": _extremum("olt"),
+    "max": _extremum("ogt"),
+    **{name: _plain(f"call double @{name}(double {{0}})") for name in _LIBRARY},
+    **{name: _plain(f"call double @llvm.{name}.f64(double {{0}})") for name in _INTRINSICS if name != "fabs"},
+}
