@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fsm_dyn.programs import Node
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.symbolic.condensing import condense
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
 from fsm_dyn.symbolic.kane import Kane
 from fsm_dyn.symbolic.loads import Loads
@@ -51,6 +52,16 @@ def derive(mechanism: Mechanism) -> Terms:
     potential = zero
     for part in loads.potential:
         potential = potential + part
+    M = kane.mass_matrix()
+    f = [a + b for a, b in zip(loads.f, forces, strict=True)]
+    every_row = (*constraints, *contact_rows)
+    shown = [
+        *speeds.q_dot,
+        *f,
+        *(node for row in M for node in row),
+        *(node for row in every_row for node in row.nodes),
+    ]
+    best = condense(shown, system.reducer)
     return Terms(
         mechanism=mechanism,
         layout=system.layout,
@@ -58,10 +69,10 @@ def derive(mechanism: Mechanism) -> Terms:
         n_k=len(speeds.kinematic),
         W=tuple(speeds.rates.columns[q] for q in system.coordinates),
         X=tuple(speeds.rates.rest[q] for q in system.coordinates),
-        q_dot=speeds.q_dot,
-        M=tuple(map(tuple, kane.mass_matrix())),
-        f=tuple(a + b for a, b in zip(loads.f, forces, strict=True)),
-        rows=(*constraints, *contact_rows),
+        q_dot=tuple(best[node] for node in speeds.q_dot),
+        M=tuple(tuple(best[node] for node in row) for row in M),
+        f=tuple(best[node] for node in f),
+        rows=tuple(row.replaced(best) for row in every_row),
         contacts=tuple(contacts),
         quaternions=tuple(system.coordinates.index(group[0]) for group in system.euler),
         kinetic_energy=kane.kinetic_energy(),

@@ -20,12 +20,14 @@ LARGEST = 48  # terms; longer sums are not worth reducing
 DEEPEST = 160  # nodes below an expression; larger ones are left alone
 UNIT: Monomial = ()
 
-_WEIGHT = {"neg": 0, "add": 1, "sub": 1, "mul": 1, "div": 4, "sqrt": 4}
-_HEAVY = 8  # sines, powers and the like
+# A sum or product counts 2; sines and cosines count little, since others need them as well.
+_WEIGHT = {"neg": 0, "add": 2, "sub": 2, "mul": 2, "sin": 1, "cos": 1, "div": 8, "sqrt": 8}
+OPERATION = 2  # what must be saved at least
+_HEAVY = 16  # powers and the like
 
 
 def cost(nodes: Iterable[Node]) -> int:
-    """Return the weighted number of distinct operations below `nodes` (a division counts as four products)."""
+    """Return the weighted number of distinct operations below `nodes`, see ``_WEIGHT``."""
     total, seen, stack = 0, set[Node](), list(nodes)
     while stack:
         node = stack.pop()
@@ -211,16 +213,20 @@ class Reducer:
             result = self._reduced[node] = self._reduce(node)
         return result
 
-    def _reduce(self, node: Node) -> Node:
-        if not is_small(node):
-            return node
+    def forms(self, node: Node) -> list[Node]:
+        """Return equal expressions: factored sums, as they stand and with squares of sines and cosines joined."""
         try:
             polynomial = self.polynomial(node)
-            candidates = [self.node(self.joined(polynomial)), self.node(self.joined(self.normal(polynomial)))]
+            return [self.node(self.joined(polynomial)), self.node(self.joined(self.normal(polynomial)))]
         except TooLargeError:
+            return []
+
+    def _reduce(self, node: Node) -> Node:
+        candidates = self.forms(node) if is_small(node) else []
+        if not candidates:
             return node
         best = min(candidates, key=lambda candidate: cost([candidate]))
-        return best if cost([best]) < cost([node]) else node
+        return best if cost([best]) + OPERATION <= cost([node]) else node
 
     def is_zero(self, node: Node) -> bool:
         """Whether `node` vanishes identically, as far as polynomials in its atoms can tell."""

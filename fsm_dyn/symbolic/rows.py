@@ -13,6 +13,7 @@ from fsm_dyn.programs import Node, substitute, support, tangent
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.motion import Motion
+from fsm_dyn.symbolic.reduction import cost
 from fsm_dyn.symbolic.sampling import sample
 from fsm_dyn.symbolic.speeds import Speeds
 from fsm_dyn.symbolic.system import System, require_independent
@@ -124,7 +125,7 @@ class Rows:
         node = self._algebra.scalar(text)
         require_independent(node, frozenset(self._symbols), f"the {_noun(role)} of '{name}'", text)
         columns = [self.system.reducer.reduce(column[0]) for column in self._motion.columns([node])]
-        return self._finish(name, owner, role, text, contact, columns, node)
+        return self._finish(name, owner, role, text, contact, columns, tangent([node], self._flow)[0], node)
 
     def velocity(self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int) -> Row:
         """Return the row of an expression linear in the speeds.
@@ -146,7 +147,7 @@ class Rows:
                 allowed="a sum of speeds, each times a function of the coordinates",
             )
         columns.append(reduce(substitute([node], self._still)[0]))
-        return self._finish(name, owner, role, text, contact, columns, None)
+        return self._finish(name, owner, role, text, contact, columns, self._held([node])[0], None)
 
     def _finish(
         self,
@@ -156,6 +157,7 @@ class Rows:
         text: Text,
         contact: int,
         columns: list[Node],
+        rate: Node,
         residual: Node | None,
     ) -> Row:
         A, b = tuple(columns[:-1]), columns[-1]
@@ -166,11 +168,16 @@ class Rows:
                 found=f"'{text.text}'",
                 remedy="it can be neither held nor broken by any motion: correct it or leave it out",
             )
+        return Row(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
+
+    def _gamma(self, A: tuple[Node, ...], b: Node, rate: Node) -> Node:
+        """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: what takes fewer operations."""
+        reduce = self.system.reducer.reduce
         value = b
         for coefficient, symbol in zip(A, self._speeds.declared, strict=False):
             value = value + coefficient * symbol
-        gamma = tangent([self.system.reducer.reduce(value)], self._flow)[0]
-        return Row(name, owner, role, A, b, self.system.reducer.reduce(gamma), residual, contact)
+        options = [reduce(gamma) for gamma in tangent([reduce(value), rate], self._flow)]
+        return min(options, key=lambda node: cost([node]))
 
 
 def _noun(role: Role) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fsm_dyn.programs import Graph, Layout, Node, Program
@@ -46,6 +46,15 @@ class Row:
     gamma: Node
     residual: Node | None = None
     contact: int = -1
+
+    @property
+    def nodes(self) -> NodeRow:
+        """Coefficients, remainder and rate."""
+        return (*self.A, self.b, self.gamma)
+
+    def replaced(self, forms: Mapping[Node, Node]) -> Row:
+        """Return the row with its expressions in other forms."""
+        return replace(self, A=tuple(forms[node] for node in self.A), b=forms[self.b], gamma=forms[self.gamma])
 
 
 @dataclass(frozen=True)
