@@ -1,0 +1,189 @@
+"""Programs as sympy expressions and LaTeX, for people to read; nothing that runs is made from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from fsm_dyn.programs import Counts, Node, Program, reachable
+
+LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
+_SUBSCRIPTED = re.compile(r"[A-Za-z](\d+|[A-Z]\d*)")  # q1, mB, L12
+_RATES = {".rate": r"\dot{%s}", ".rate2": r"\ddot{%s}", ".sigma": r"\sigma_{%s}"}
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "neg": lambda a: -a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "pow": sympy.Pow,
+    "sqrt": sympy.sqrt,
+    "exp": sympy.exp,
+    "log": sympy.log,
+    "sin": sympy.sin,
+    "cos": sympy.cos,
+    "tan": sympy.tan,
+    "asin": sympy.asin,
+    "acos": sympy.acos,
+    "atan": sympy.atan,
+    "atan2": sympy.atan2,
+    "sinh": sympy.sinh,
+    "cosh": sympy.cosh,
+    "tanh": sympy.tanh,
+    "abs": sympy.Abs,
+    "sign": sympy.sign,
+    "floor": sympy.floor,
+    "mod": sympy.Mod,
+    "min": sympy.Min,
+    "max": sympy.Max,
+}
+_RELATIONS: dict[str, Callable[..., Any]] = {"lt": sympy.Lt, "le": sympy.Le, "eq": sympy.Eq, "ne": sympy.Ne}
+_LOGIC: dict[str, Callable[..., Any]] = {"and": sympy.And, "or": sympy.Or, "not": sympy.Not}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A program in readable form.
+
+    Attributes
+    ----------
+    definitions : tuple of (Symbol, expression)
+        Intermediate symbols in the order in which they are needed; empty if none were asked for.
+    results : dict of str to expression or matrix
+        By the names of the outputs: scalars, column matrices, matrices.
+    counts : Counts
+        Operations of the program itself.
+    """
+
+    definitions: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
+    results: Mapping[str, Any]
+    counts: Counts
+
+    def latex(self) -> str:
+        """Return one aligned equation per line, intermediate symbols first."""
+        symbols = {s for _, value in [*self.definitions, *self.results.items()] for s in value.free_symbols}
+        names = {symbol: _latex_name(symbol.name) for symbol in symbols}
+        lines = [rf"{sympy.latex(s)} &= {sympy.latex(value, symbol_names=names)}" for s, value in self.definitions]
+        for name, value in self.results.items():
+            lines.append(rf"{_latex_name(name)} &= {sympy.latex(value, symbol_names=names)}")
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+
+def read(program: Program, outputs: Sequence[str] | None = None, *, intermediate: bool = False) -> Reading:
+    """Return a program as sympy expressions.
+
+    Parameters
+    ----------
+    program : Program
+    outputs : sequence of str, optional
+        Which outputs; all without it.
+    intermediate : bool
+        Whether what occurs more than once gets a symbol of its own (``Z1``, ``Z2`` ...), as in Gillespie 2003,
+        (66); otherwise everything is written out, which can become very long.
+    """
+    _, _, arrays = program.graph()
+    wanted = {name: arrays[name] for name in (outputs if outputs is not None else arrays)}
+    nodes = [node for array in wanted.values() for node in array.ravel()]
+    definitions, values = _translate(nodes, intermediate)
+    results: dict[str, Any] = {}
+    for name, array in wanted.items():
+        entries = [values[node] for node in array.ravel()]
+        if array.ndim == 0:
+            results[name] = entries[0]
+        else:
+            rows = array.shape[0]
+            columns = len(entries) // rows if rows else 0
+            results[name] = sympy.ImmutableMatrix(rows, columns, entries)
+    return Reading(tuple(definitions), results, program.counts())
+
+
+def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
+    """Return nodes as sympy expressions, written out; symbols are real and bear the nodes' names."""
+    _, values = _translate(nodes, False)
+    return [values[node] for node in nodes]
+
+
+def _translate(
+    nodes: Sequence[Node], intermediate: bool
+) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
+    order = reachable(nodes)
+    shared = _shared(order) if intermediate else frozenset[Node]()
+    taken = {node.name for node in order}
+    values: dict[Node, Any] = {}
+    definitions: list[tuple[sympy.Symbol, sympy.Expr]] = []
+    for node in order:
+        value = _value(node, values)
+        if node in shared:
+            symbol = _fresh(len(definitions), taken)
+            definitions.append((symbol, value))
+            value = symbol
+        values[node] = value
+    return definitions, values
+
+
+def _value(node: Node, values: Mapping[Node, Any]) -> Any:
+    if node.constant_value is not None:
+        return number(node.constant_value)
+    if not node.operands:
+        return sympy.Symbol(node.name, real=True)
+    operands = [values[operand] for operand in node.operands]
+    if node.op in _ARITHMETIC:
+        return _ARITHMETIC[node.op](*operands)
+    if node.op == "where":
+        return sympy.Piecewise((operands[1], _truth(node.operands[0], values)), (operands[2], True))
+    return sympy.Piecewise((1, _truth(node, values)), (0, True))
+
+
+def _truth(node: Node, values: Mapping[Node, Any]) -> Any:
+    """Return a node as a condition."""
+    if node.op in _RELATIONS:
+        return _RELATIONS[node.op](*[values[operand] for operand in node.operands])
+    if node.op in _LOGIC:
+        return _LOGIC[node.op](*[_truth(operand, values) for operand in node.operands])
+    return sympy.Ne(values[node], 0)
+
+
+def number(value: float) -> sympy.Expr:
+    """Return a constant as an integer or a short fraction where it is one, else as a float."""
+    if Fraction(value).denominator <= LONGEST_FRACTION:
+        return sympy.Rational(*value.as_integer_ratio())
+    return sympy.Float(value)
+
+
+def _shared(order: Sequence[Node]) -> frozenset[Node]:
+    """Return the nodes worth a symbol: used at least twice, and more than a sign, a sine or a cosine."""
+    uses: dict[Node, int] = {}
+    for node in order:
+        for operand in node.operands:
+            uses[operand] = uses.get(operand, 0) + 1
+    trivial = {"neg", "sin", "cos"}
+    return frozenset(node for node in order if node.operands and node.op not in trivial and uses.get(node, 0) > 1)
+
+
+def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
+    name = f"Z{count + 1}"
+    while name in taken:
+        name = "Z" + name
+    taken.add(name)
+    return sympy.Symbol(name, real=True)
+
+
+def _latex_name(name: str) -> str:
+    """Return a symbol's name for LaTeX: rates with dots, slip directions as sigma, long names upright."""
+    for suffix, pattern in _RATES.items():
+        if name.endswith(suffix):
+            return pattern % _latex_name(name.removesuffix(suffix))
+    if name.endswith("_dot"):
+        return rf"\dot{{{_latex_name(name.removesuffix('_dot'))}}}"
+    if _SUBSCRIPTED.fullmatch(name):
+        return f"{name[0]}_{{{name[1:]}}}"
+    latex: str = sympy.latex(sympy.Symbol(name))
+    if len(name) > 1 and latex == name:
+        return rf"\mathrm{{{name}}}"
+    return latex
