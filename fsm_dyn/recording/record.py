@@ -16,9 +16,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-InputFunction = Callable[[FloatArray, BoolArray], FloatArray]
-"""``inputs(t, right)`` → inputs, their rates and second rates side by side, shape ``(n, 3 n_w)``; ``t`` has shape
-``(n,)`` and ``right`` tells for each whether the limit from the right is meant where an input jumps."""
+InputFunction = Callable[[FloatArray], FloatArray]
+"""``inputs(t)`` → inputs, their rates and second rates side by side, shape ``(n, 3 n_w)``, at times ``t`` of shape
+``(n,)``, s; the limit from the right where an input jumps."""
 
 
 class Evaluates(Protocol):
@@ -116,12 +116,12 @@ class Record:
         State in the middle of the step that ends at this row; not read for a row that begins one.
     mode : ndarray of int, shape (n,)
         Mode index; a row that ends a step carries the mode of that step.
-    sigma : ndarray, shape (n, n_contacts)
-        Slip directions.
-    memory : ndarray, shape (n, n_memory)
-        Values of the model's memory.
+    held : ndarray, shape (n, 3 n_w + n_contacts + n_memory)
+        The context without the parameters: inputs, their rates and second rates, slip directions, memory; from the
+        right at a row that begins a stretch, else from the left.
     transitions : tuple of TransitionRecord
     inputs : InputFunction
+        For times between the rows.
     outcome : Outcome
         Why the run ended.
     """
@@ -131,8 +131,7 @@ class Record:
     x_dot: FloatArray
     x_mid: FloatArray
     mode: IntArray
-    sigma: FloatArray
-    memory: FloatArray
+    held: FloatArray
     transitions: tuple[TransitionRecord, ...]
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.recording.record import BoolArray, FloatArray, IntArray, RunModel
+from fsm_dyn.recording.record import FloatArray, IntArray, RunModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +167,7 @@ class Samples:
         return found[name]
 
 
-def assemble_context(model: RunModel, inputs: FloatArray, sigma: FloatArray, memory: FloatArray) -> FloatArray:
-    """Return the programs' context, shape (n, n_c): parameters | inputs, rates, second rates | directions | memory."""
-    parameters = np.broadcast_to(model.parameters, (len(inputs), len(model.parameters)))
-    return np.hstack([parameters, inputs, sigma, memory])
-
-
-def one_sided(times: FloatArray, right: bool) -> BoolArray:
-    """Return an array that asks for the same side at every time."""
-    return np.full(times.shape, right, dtype=np.bool_)
+def full_context(model: RunModel, held: FloatArray) -> FloatArray:
+    """Return the programs' context, shape (n, n_c): the parameters before what was recorded with the rows."""
+    parameters = np.broadcast_to(model.parameters, (len(held), len(model.parameters)))
+    return np.hstack([parameters, held])

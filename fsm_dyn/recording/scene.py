@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fsm_dyn import expressions
+from fsm_dyn.expressions import Text
 from fsm_dyn.recording.record import Evaluates, FloatArray
 from fsm_dyn.recording.samples import Samples
+from fsm_dyn.spec.forms.view import ShapeForm
 from fsm_dyn.spec.model import Body, Mechanism
 
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
@@ -96,19 +97,19 @@ class Placed:
         return bool(level < 1e-9 and turned < 1e-9)
 
 
-def shapes_of(mechanism: Mechanism, number: Callable[[Any], float]) -> tuple[Shape, ...]:
+def shapes_of(mechanism: Mechanism, number: Callable[[Text], float]) -> tuple[Shape, ...]:
     """Return the outlines a model asks for under ``view``, and a dot at the centre of every other body.
 
     Parameters
     ----------
     mechanism : Mechanism
     number : callable
-        Turns a length as the file has it (a number, or an expression of parameters) into metres.
+        Turns a length as the file has it, an expression of parameters, into metres.
     """
     shapes: list[Shape] = []
     for name, body in mechanism.bodies.items():
-        wanted = mechanism.view.get(name, {})
-        shapes.extend(_shapes_of_body(body, wanted, number) or [_dot(body)])
+        forms = mechanism.view.get(name, ())
+        shapes.extend([_shape(body, form, number) for form in forms] or [_dot(body)])
     return tuple(shapes)
 
 
@@ -127,23 +128,9 @@ def _dot(body: Body) -> Shape:
     return Shape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
 
 
-def _shapes_of_body(body: Body, wanted: Mapping[str, Any], number: Callable[[Any], float]) -> list[Shape]:
-    frame = body.frame or NEWTONIAN
-    origin = str(wanted.get("at", body.center))
-
-    def vertices(rows: Any) -> FloatArray:
-        return np.array([[number(value) for value in row] for row in rows], dtype=np.float64)
-
-    shapes = []
-    if "polygon" in wanted:
-        shapes.append(Shape(body.name, frame, origin, vertices(wanted["polygon"]), closed=True))
-    if "circle" in wanted:
-        radius = number(wanted["circle"]["radius"])
-        centre = vertices([wanted["circle"].get("center", (0.0, 0.0))])
-        rim = centre + radius * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
-        shapes.append(Shape(body.name, frame, origin, rim, closed=True))
-    if "line" in wanted:
-        shapes.append(Shape(body.name, frame, origin, vertices(wanted["line"])))
-    if "text" in wanted:
-        shapes.append(Shape(body.name, frame, origin, np.zeros((1, 2)), text=str(wanted["text"])))
-    return shapes
+def _shape(body: Body, form: ShapeForm, number: Callable[[Text], float]) -> Shape:
+    points = np.array([[number(value) for value in point[:2]] for point in form.points] or [[0.0, 0.0]])
+    if form.kind == "circle" and form.radius is not None:
+        points = points + number(form.radius) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
+    closed = form.kind in ("polygon", "circle")
+    return Shape(body.name, body.frame or NEWTONIAN, body.center, points, closed, form.text)

@@ -15,7 +15,7 @@ from fsm_dyn.recording import export
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.energy import EnergyAccount, account
 from fsm_dyn.recording.record import FloatArray, IntArray, Record, RunModel, TransitionRecord
-from fsm_dyn.recording.samples import Samples, State, assemble_context
+from fsm_dyn.recording.samples import Samples, State, full_context
 from fsm_dyn.recording.transitions import Transition
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ class Trajectory:
         self.model = model
         self.record = record
         self.outcome = record.outcome
-        inputs = record.inputs(record.t, record.starts)
-        context = assemble_context(model, inputs, record.sigma, record.memory)
-        self.rows = Samples(model, record.t, record.x, record.mode, context)
+        self.rows = Samples(model, record.t, record.x, record.mode, full_context(model, record.held))
 
     def __len__(self) -> int:
         return len(self.record.t)
@@ -182,9 +180,10 @@ class Trajectory:
         # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
         middle = np.where(h[:, None] > 0.0, record.x_mid[last], record.x[first])
         x = quartic(theta, h, record.x[first], record.x_dot[first], middle, record.x[last], record.x_dot[last])
-        inputs = record.inputs(times, h > 0.0)
-        context = assemble_context(self.model, inputs, record.sigma[first], record.memory[first])
-        return Samples(self.model, times, x, record.mode[first], context)
+        held = record.held[first]
+        inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
+        held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])
+        return Samples(self.model, times, x, record.mode[first], full_context(self.model, held))
 
     def _transition(self, item: TransitionRecord) -> Transition:
         before, after = item.row, item.row + 1

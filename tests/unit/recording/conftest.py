@@ -26,7 +26,7 @@ class Formula:
         return self.function(values)
 
 
-def push(t, right):
+def push(t, right=True):
     """Give 5 N from 1 s to 1.5 s, with its (zero) rates."""
     on = np.where(right, (t >= 1.0) & (t < 1.5), (t > 1.0) & (t <= 1.5))
     return np.stack([PUSH * on, 0.0 * t, 0.0 * t], axis=-1)
@@ -89,8 +89,9 @@ def block_record():
         for row, cause in zip(rows, causes, strict=False)
         if cause
     )
-    n = len(arrays["t"])
-    return Record(**arrays, sigma=np.ones((n, 1)), memory=np.zeros((n, 0)), transitions=transitions, inputs=push)
+    starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
+    held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1))])
+    return Record(**arrays, held=held, transitions=transitions, inputs=push)
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fsm_dyn.errors import NOWHERE
+from fsm_dyn.expressions import Text
 from fsm_dyn.recording import style
 from fsm_dyn.recording.motion import motion
 from fsm_dyn.recording.scene import Scene, Shape, links_of, shapes_of
-from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point, Text
+from fsm_dyn.spec.forms.view import ShapeForm
+from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point
 
 
 class Turning:
@@ -50,18 +52,19 @@ def test_a_picture_is_drawn(block, tmp_path, picture_size, planar):
 
 
 def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
+    corners = tuple(tuple(Text(value) for value in point) for point in (("0", "0"), ("1", "0"), ("0", "r")))
     mechanism = Mechanism(
         name="m",
         bodies={
             "box": Body("box", "P", Text("1"), frame="B"),
             "bead": Body("bead", "Q", Text("1")),
         },
-        view={"box": {"polygon": [[0, 0], [1, 0], [0, "r"]], "circle": {"radius": "r"}, "at": "Q"}},
+        view={"box": (ShapeForm("polygon", corners), ShapeForm("circle", (), Text("r")))},
     )
-    shapes = shapes_of(mechanism, lambda value: 0.5 if value == "r" else float(value))
+    shapes = shapes_of(mechanism, lambda value: 0.5 if value.text == "r" else float(value.text))
     assert [(s.body, s.frame, s.origin, s.closed, len(s.points)) for s in shapes] == [
-        ("box", "B", "Q", True, 3),
-        ("box", "B", "Q", True, 61),
+        ("box", "B", "P", True, 3),
+        ("box", "B", "P", True, 61),
         ("bead", "N", "Q", False, 1),
     ]
     assert_allclose(shapes[0].points[2], [0.0, 0.5])
