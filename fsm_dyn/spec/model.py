@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
@@ -48,6 +48,11 @@ class Frame:
     rotations: tuple[tuple[str, Text], ...] = ()
     euler: str = ""
     where: Location = NOWHERE
+
+    @property
+    def euler_names(self) -> tuple[str, ...]:
+        """The four coordinates an Euler-parameter frame declares, scalar first; none for other frames."""
+        return tuple(f"{self.euler}{i}" for i in range(4)) if self.euler else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class Contact:
 
     @property
     def has_friction(self) -> bool:
+        """Whether the contact has a tangential (or is only a) friction force."""
         return self.kind == "dry_friction" or (self.kind == "gap" and self.slip is not None)
 
     @property
@@ -243,6 +249,20 @@ class Initial:
 
 
 @dataclass(frozen=True, slots=True)
+class ShapeForm:
+    """One outline to draw a body with, in its frame, from its centre, in metres.
+
+    ``kind`` is ``polygon`` or ``line`` (``points``), ``circle`` (``radius``; a centre as the one point, or the
+    body's own), or ``text`` (``text``; where, as the one point).  A point is 2 or 3 expressions of parameters.
+    """
+
+    kind: str
+    points: tuple[tuple[Text, ...], ...] = ()
+    radius: Text | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Mechanism:
     """A whole model file, checked for form and cross references."""
 
@@ -267,8 +287,13 @@ class Mechanism:
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
-    view: Mapping[str, Any] = field(default_factory=dict)
+    view: Mapping[str, tuple[ShapeForm, ...]] = field(default_factory=dict)
     uses_units: bool = False
     where: Location = NOWHERE
     digest: str = ""
     text: str = ""  # the YAML it was read from: a saved automaton carries it
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """All configuration variables: the declared ones, then the Euler parameters frame by frame."""
+        return (*self.coordinates, *(name for frame in self.frames.values() for name in frame.euler_names))

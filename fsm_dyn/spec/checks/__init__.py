@@ -1,0 +1,5 @@
+"""Cross-reference checks: names, references, orders, kinds and dimensions, values."""
+
+from fsm_dyn.spec.checks.run import check
+
+__all__ = ["check"]

@@ -1,0 +1,217 @@
+"""Every expression of a model, section by section, in its scope and with the unit it must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
+from fsm_dyn.expressions.units import divide
+from fsm_dyn.spec.checks.loads import check_loads
+from fsm_dyn.spec.checks.meaning import INERTIA, LENGTH, MASS, POWER, TIME, meaning
+from fsm_dyn.spec.checks.names import Declaration
+from fsm_dyn.spec.checks.quantities import Quantity, Scope
+from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_speeds
+from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.model import Contact, Input, Mechanism, Port, Schedule, Transition
+from fsm_dyn.spec.tree import where_of
+
+
+def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
+    """Check kinds, visibility and dimensions of every expression.
+
+    Returns
+    -------
+    dict
+        The dimension of each parameter, coordinate, input and speed (dimensionless where units are not used).
+
+    Raises
+    ------
+    ModelError
+        At the first expression that does not fit.
+    """
+    constant = parameter_scope(mechanism, known, units)
+    coordinates = _coordinates(mechanism)
+    schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
+    inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
+    scopes = scopes_of(mechanism, constant, coordinates, inputs)
+    speeds = {
+        name: meaning(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
+        for name, text in mechanism.speeds.items()
+    }
+    scopes = with_speeds(scopes, mechanism, speeds)
+    _geometry(mechanism, scopes)
+    for name, constraint in mechanism.constraints.items():
+        scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
+        meaning(constraint.expression, scope, f"constraint {name!r}")
+    for contact in mechanism.contacts.values():
+        _contact(contact, scopes)
+    check_loads(mechanism, scopes)
+    for transition in mechanism.transitions:
+        _transition(transition, mechanism, scopes, {**coordinates, **speeds})
+    for port in mechanism.ports.values():
+        _port(port, scopes)
+    for name, text in mechanism.initial.values.items():
+        wanted = {**coordinates, **speeds}[name]
+        meaning(text, constant, f"the initial value of {name!r}", [wanted])
+    for name, text in mechanism.outputs.items():
+        meaning(text, scopes.logic, f"output {name!r}")
+    for name, shapes in mechanism.view.items():
+        for text in texts_of(shapes):
+            meaning(text, constant, f"a length in the view of {name!r}", [LENGTH, DIMENSIONLESS])
+    parameters = {name: q.dimension or DIMENSIONLESS for name, q in constant.scalars.items()}
+    parameters |= {n: qs[0].dimension or DIMENSIONLESS for n, qs in constant.vectors.items()}
+    return {str(n): d for n, d in {**parameters, **coordinates, **inputs, **speeds}.items()}
+
+
+def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> Scope:
+    """Return the constant scope; each parameter sees those before it."""
+    scalars: dict[str, Quantity] = {}
+    vectors: dict[str, tuple[Quantity, ...]] = {}
+    base = constant_scope(known, units)
+    for name, parameter in mechanism.parameters.items():
+        scope = Scope(base.label, scalars, vectors, known=known, units=units)
+        what = f"parameter {name!r}"
+        quantities = tuple(meaning(text, scope, what) for text in parameter.values)
+        # A parameter is no written zero: it may be changed, so its unit must be right.
+        quantities = tuple(Quantity(q.kind, q.dimension, False, q.value) for q in quantities)
+        if parameter.is_vector:
+            vectors[str(name)] = quantities
+        else:
+            scalars[str(name)] = quantities[0]
+    return Scope(base.label, scalars, vectors, known=known, units=units)
+
+
+def _coordinates(mechanism: Mechanism) -> dict[str, Dimension]:
+    found: dict[str, Dimension] = {}
+    for name, coordinate in mechanism.coordinates.items():
+        found[name] = _unit(coordinate.unit, f"coordinate {name!r}")
+    for frame in mechanism.frames.values():
+        found |= dict.fromkeys(frame.euler_names, DIMENSIONLESS)
+    return found
+
+
+def _unit(unit: str, what: str) -> Dimension:
+    if not unit:
+        return DIMENSIONLESS
+    factor, dimension = parse_unit(unit, where_of(unit))
+    if factor != 1.0:
+        raise ModelError(
+            f"{what} must be in an SI unit",
+            where_of(unit),
+            found=unit,
+            allowed=dimension_text(dimension) if dimension != DIMENSIONLESS else "rad",
+            remedy="values elsewhere may be in any unit: they are converted",
+        )
+    return dimension
+
+
+def _input(entry: Input, scope: Scope) -> Dimension:
+    what = f"the schedule of {entry.name!r}"
+    if entry.unit:
+        wanted: Dimension | None = _unit(entry.unit, f"input {entry.name!r}")
+    elif entry.schedule is not None:
+        wanted = _inferred(entry.schedule, scope, what)
+    else:
+        wanted = DIMENSIONLESS
+    if entry.schedule is not None:
+        for time, value in entry.schedule.points:
+            meaning(time, _constant(scope), f"{what}: time", [TIME])
+            meaning(value, _constant(scope), what, None if wanted is None else [wanted])
+        if entry.schedule.value is not None:
+            meaning(entry.schedule.value, scope, what, None if wanted is None else [wanted])
+    return wanted or DIMENSIONLESS
+
+
+def _inferred(schedule: Schedule, scope: Scope, what: str) -> Dimension | None:
+    """Return the dimension of the first value that is not a written zero."""
+    texts = [value for _, value in schedule.points] + ([schedule.value] if schedule.value is not None else [])
+    quantities = [meaning(text, scope, what) for text in texts]
+    return next((q.dimension for q in quantities if not q.zero), DIMENSIONLESS)
+
+
+def _constant(scope: Scope) -> Scope:
+    return Scope(
+        "a constant expression",
+        {name: q for name, q in scope.scalars.items() if name != "t"},
+        scope.vectors,
+        known=scope.known,
+        units=scope.units,
+    )
+
+
+def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
+    for name, frame in mechanism.frames.items():
+        for _, angle in frame.rotations:
+            meaning(angle, scopes.configuration, f"an angle of frame {name!r}", [DIMENSIONLESS])
+    for name, point in mechanism.points.items():
+        meaning(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
+    for name, body in mechanism.bodies.items():
+        meaning(body.mass, scopes.constant, f"the mass of {name!r}", [MASS])
+        for entry, text in body.inertia.items():
+            meaning(text, scopes.constant, f"the inertia {entry} of {name!r}", [INERTIA])
+
+
+def _contact(contact: Contact, scopes: Scopes) -> None:
+    name = contact.name
+    gap = slip = None
+    if contact.gap is not None:
+        what = f"the position of lock {name!r}" if contact.kind == "lock" else f"the gap of {name!r}"
+        wanted = None if contact.kind == "lock" else [LENGTH, DIMENSIONLESS]
+        gap = meaning(contact.gap, scopes.configuration, what, wanted).dimension
+    if contact.slip is not None:
+        slip = meaning(contact.slip, scopes.state, f"the slip of {name!r}").dimension
+    # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
+    force: list[Dimension] | None = None
+    if contact.kind == "dry_friction" and slip is not None:
+        force = [divide(POWER, slip)]
+    elif gap is not None and slip is not None:
+        force = [divide(divide(gap, TIME), slip)]
+    for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
+        if text is not None:
+            meaning(text, scopes.logic, f"the {word} friction of {name!r}", force)
+    if contact.restitution is not None:
+        meaning(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
+    if contact.closes_if is not None:
+        meaning(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
+
+
+def _transition(
+    transition: Transition, mechanism: Mechanism, scopes: Scopes, dimensions: Mapping[str, Dimension]
+) -> None:
+    what = f"transition {transition.name!r}"
+    if transition.when is not None:
+        _trigger(transition.when, transition, scopes)
+    for name, text in transition.reset.items():
+        meaning(text, scopes.logic, f"{what}: {name}", [dimensions[name]])
+    for name, text in transition.set.items():
+        boolean = mechanism.memory[name].is_boolean
+        meaning(text, scopes.logic, f"{what}: {name}", [DIMENSIONLESS], "condition" if boolean else "scalar")
+
+
+def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
+    """Check that `when` is a scalar that crosses zero, or one comparison that comes true."""
+    node = parse(when)
+    if isinstance(node, Compare):
+        meaning(when, scopes.logic, "`when`", kind="condition")
+        if node.op in ("==", "!="):
+            raise ModelError(
+                f"`when` cannot fire on {node.op}", when.where, found=when.text, remedy="write a > b or a < b"
+            )
+        return
+    if isinstance(node, Boolean):
+        raise ModelError(
+            "`when` fires on one crossing",
+            when.where,
+            found=when.text,
+            allowed="a scalar that crosses zero, or one comparison",
+            remedy="write one transition for each, or where(condition, value, 1)",
+        )
+    meaning(when, scopes.logic, "`when`")
+
+
+def _port(port: Port, scopes: Scopes) -> None:
+    for axis in port.axes:
+        meaning(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
+    if port.twist is not None:
+        meaning(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")

@@ -1,0 +1,71 @@
+"""Loads: scopes and units of each kind."""
+
+from __future__ import annotations
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import DIMENSIONLESS, Axis, Dimension, Text, free_names, parse, walk
+from fsm_dyn.expressions.units import divide, multiply
+from fsm_dyn.spec.checks.meaning import ACCELERATION, ENERGY, FORCE, LENGTH, TIME, meaning
+from fsm_dyn.spec.checks.scopes import Scopes
+from fsm_dyn.spec.model import Load, Mechanism
+
+
+def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
+    """Check the expressions of every load.
+
+    Raises
+    ------
+    ModelError
+        At the first one that does not fit.
+    """
+    fixed = _fixed_frames(mechanism)
+    for load in mechanism.loads:
+        what = f"load {load.name!r}"
+        if load.kind == "force" and load.value is not None:
+            meaning(load.value, scopes.logic, what, [FORCE], "vector")
+        elif load.kind == "torque" and load.value is not None:
+            meaning(load.value, scopes.logic, what, [ENERGY], "vector")
+        elif load.kind == "gravity" and load.value is not None:
+            meaning(load.value, scopes.axes, what, [ACCELERATION], "vector")
+            _constant_direction(load.value, what, fixed)
+        else:
+            _along_a_length(load, scopes, what)
+
+
+def _along_a_length(load: Load, scopes: Scopes, what: str) -> None:
+    """Check a spring, a damper or a law: force times length is energy whatever the length is measured in."""
+    length: Dimension | None = LENGTH
+    if load.coordinate is not None:
+        angle = [DIMENSIONLESS] if load.kind == "torsion_spring" else None
+        length = meaning(load.coordinate, scopes.configuration, f"the coordinate of {what}", angle).dimension
+    force = divide(ENERGY, length) if length is not None else DIMENSIONLESS
+    stiffness = divide(force, length) if length is not None else DIMENSIONLESS
+    if load.value is not None:
+        meaning(load.value, scopes.logic, what, [force])
+    if load.stiffness is not None:
+        meaning(load.stiffness, scopes.constant, f"the stiffness of {what}", [stiffness])
+    if load.free is not None:
+        meaning(load.free, scopes.constant, f"the free length of {what}", [length or DIMENSIONLESS])
+    if load.damping is not None:
+        meaning(load.damping, scopes.logic, f"the damping of {what}", [multiply(stiffness, TIME)])
+
+
+def _fixed_frames(mechanism: Mechanism) -> set[str]:
+    """Return the frames that do not turn in N."""
+    fixed = {"N"}
+    for name, frame in mechanism.frames.items():
+        constant = all(free_names(parse(angle)) <= set(mechanism.parameters) for _, angle in frame.rotations)
+        if frame.parent in fixed and constant and not frame.euler:
+            fixed.add(name)
+    return fixed
+
+
+def _constant_direction(value: Text, what: str, fixed: set[str]) -> None:
+    for node in walk(parse(value)):
+        if isinstance(node, Axis) and node.frame not in fixed:
+            raise ModelError(
+                f"{what}: frame {node.frame!r} turns, so gravity would have no potential",
+                value.where,
+                found=value.text,
+                allowed=", ".join(f"axes of {name}" for name in sorted(fixed)),
+            )

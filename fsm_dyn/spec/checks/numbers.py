@@ -1,0 +1,125 @@
+"""What can be said of values by the file's own parameters: finite, ordered, of a possible sign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text, free_names, parse
+from fsm_dyn.expressions.tokens import excerpt
+from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
+from fsm_dyn.spec.model import Contact, Input, Mechanism
+
+Values = Mapping[str, float | Sequence[float]]
+
+
+def check_numbers(mechanism: Mechanism) -> None:
+    """Evaluate what depends on parameters alone and refuse the impossible.
+
+    Raises
+    ------
+    ModelError
+        Where a value is not finite, a mass negative, a table not in the order of time, and so on.
+    """
+    values = evaluate_parameters(mechanism, {})
+    for name, body in mechanism.bodies.items():
+        _not_negative(body.mass, values, f"the mass of {name!r}")
+        for entry in ("xx", "yy", "zz"):
+            if entry in body.inertia:
+                _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+    for contact in mechanism.contacts.values():
+        _contact(contact, values)
+    _stops(mechanism, values)
+    for load in mechanism.loads:
+        for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
+            _value(text, values, f"the {word} of load {load.name!r}")
+    for entry_ in mechanism.inputs.values():
+        _schedule(entry_, values)
+    for name, text in mechanism.initial.values.items():
+        _value(text, values, f"the initial value of {name!r}")
+    for name, shapes in mechanism.view.items():
+        for text in texts_of(shapes):
+            _value(text, values, f"a length in the view of {name!r}")
+
+
+def _value(text: Text | None, values: Values, what: str) -> float | None:
+    """Return the value of an expression of parameters; None where there is none or it depends on more."""
+    if text is None or not free_names(parse(text)) <= set(values):
+        return None
+    try:
+        return evaluate(text, values)
+    except ModelError as error:
+        raise ModelError(
+            f"{what}: {error.message}", text.where, found=excerpt(text.text), remedy=error.remedy
+        ) from None
+
+
+def _not_negative(text: Text, values: Values, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and value < 0:
+        raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
+
+
+def _contact(contact: Contact, values: Values) -> None:
+    static = _value(contact.static, values, f"the static friction of {contact.name!r}")
+    kinetic = _value(contact.kinetic, values, f"the kinetic friction of {contact.name!r}")
+    for text, value, word in ((contact.static, static, "static"), (contact.kinetic, kinetic, "kinetic")):
+        if text is not None and value is not None and value < 0:
+            raise ModelError(f"the {word} friction of {contact.name!r} is negative", text.where, found=text.text)
+    if static is not None and kinetic is not None and static < kinetic and contact.kinetic is not None:
+        raise ModelError(
+            f"contact {contact.name!r} has a kinetic friction above the static one",
+            contact.kinetic.where,
+            found=f"static {static:g}, kinetic {kinetic:g}",
+            allowed="kinetic <= static",
+        )
+    restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")
+    if restitution is not None and contact.restitution is not None and not 0 <= restitution <= 1:
+        raise ModelError(
+            f"the restitution of {contact.name!r} is impossible",
+            contact.restitution.where,
+            found=f"{restitution:g}",
+            allowed="0 to 1",
+        )
+
+
+def _stops(mechanism: Mechanism, values: Values) -> None:
+    """Refuse joint stops with the limits the wrong way round: the sum of both gaps is their distance."""
+    for name, lower in mechanism.contacts.items():
+        upper = mechanism.contacts.get(name.removesuffix("_lower") + "_upper")
+        if upper is None or not name.endswith("_lower") or upper.where != lower.where:
+            continue
+        if lower.gap is None or upper.gap is None:
+            continue
+        room = _value(Text(f"({lower.gap}) + ({upper.gap})", lower.gap.where), _with_zeros(mechanism, values), name)
+        if room is not None and room < 0:
+            raise ModelError(
+                f"joint stop {name.removesuffix('_lower')!r} has its lower limit above the upper one",
+                lower.gap.where,
+                found=f"{-room:g} too much",
+                allowed="lower <= upper",
+            )
+
+
+def _with_zeros(mechanism: Mechanism, values: Values) -> Values:
+    return {**dict.fromkeys(mechanism.coordinate_names, 0.0), **values}
+
+
+def _schedule(entry: Input, values: Values) -> None:
+    if entry.schedule is None:
+        return
+    what = f"the schedule of {entry.name!r}"
+    last: float | None = None
+    for time, value in entry.schedule.points:
+        at = _value(time, values, f"{what}: time")
+        _value(value, values, what)
+        if at is not None and last is not None and at <= last:
+            raise ModelError(
+                f"{what}: times must increase",
+                time.where,
+                found=f"{at:g} s after {last:g} s",
+                remedy="for a jump write `steps`, or two times a little apart",
+            )
+        last = at
+    _value(entry.schedule.value, values, what)

@@ -1,0 +1,175 @@
+"""References between sections: every name used exists and is of the right sort."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.spec.checks.names import Declaration, unknown
+from fsm_dyn.spec.model import Contact, Load, Mechanism, Transition
+from fsm_dyn.spec.tree import where_of
+
+
+class References:
+    """Checks every reference of a mechanism; ``known`` are its declarations."""
+
+    def __init__(self, mechanism: Mechanism, known: Mapping[str, Declaration]) -> None:
+        self.mechanism = mechanism
+        self.known = known
+        self.points = ["O", *mechanism.points]
+        self.frames = ["N", *mechanism.frames]
+
+    def check(self) -> None:
+        """Check all of them.
+
+        Raises
+        ------
+        ModelError
+            At the first name that is unknown or of the wrong sort.
+        """
+        m = self.mechanism
+        for frame in m.frames.values():
+            self._frame(frame.parent)
+        for point in m.points.values():
+            self._point(point.origin)
+        for body in m.bodies.values():
+            self._point(body.center)
+            self._optional_point(body.about)
+            if body.frame is not None:
+                self._frame(body.frame)
+        for load in m.loads:
+            self._load(load)
+        self._modes()
+        for transition in m.transitions:
+            self._transition(transition)
+        self._ports()
+        self._initial()
+        for name in m.view:
+            self._one_of(name, "a body", ["N", *m.bodies])
+
+    def _one_of(self, name: str, wanted: str, allowed: Mapping[str, object] | list[str]) -> None:
+        if name not in allowed:
+            raise unknown(name, wanted, allowed, self.known)
+
+    def _point(self, name: str) -> None:
+        self._one_of(name, "a point", self.points)
+
+    def _optional_point(self, name: str | None) -> None:
+        if name is not None:
+            self._point(name)
+
+    def _frame(self, name: str) -> None:
+        self._one_of(name, "a frame", self.frames)
+
+    def _load(self, load: Load) -> None:
+        self._optional_point(load.at)
+        for name in load.between or ():
+            self._point(name)
+        if load.between is not None and load.between[0] == load.between[1]:
+            raise ModelError("a load between a point and itself", where_of(load.between[1]), found=load.between[1])
+        for body in filter(None, (load.on, load.reaction)):
+            self._rigid(body)
+        if load.on is not None and load.on == load.reaction:
+            raise ModelError("a torque whose reaction is on the same body", where_of(load.on), found=load.on)
+
+    def _rigid(self, name: str) -> None:
+        rigid = {key: body for key, body in self.mechanism.bodies.items() if body.frame is not None}
+        if name in self.mechanism.bodies and name not in rigid:
+            raise ModelError(
+                f"{str(name)!r} is a particle and cannot take a torque",
+                where_of(name),
+                allowed=", ".join(rigid) or "a body with a frame",
+                remedy="give the body a frame",
+            )
+        self._one_of(name, "a body", rigid)
+
+    def _modes(self) -> None:
+        contacts = self.mechanism.contacts
+        for mode in self.mechanism.modes.values():
+            for name, state in mode.states.items():
+                if name not in contacts and f"{name}_lower" in contacts:
+                    raise ModelError(
+                        f"joint stop {str(name)!r} has two limits, each a contact of its own",
+                        where_of(name),
+                        found=name,
+                        allowed=f"{name}_lower, {name}_upper",
+                    )
+                self._one_of(name, "a contact", contacts)
+                self._state(contacts[name], state)
+        if self.mechanism.only_listed and not self.mechanism.modes:
+            raise ModelError("`only_listed` without a list of modes", self.mechanism.where, remedy="list the modes")
+
+    def _state(self, contact: Contact, state: str) -> None:
+        states = [name for name in contact.states if name]
+        if state not in states:
+            raise ModelError(
+                f"contact {str(contact.name)!r} has no state {str(state)!r}",
+                where_of(state),
+                found=state,
+                allowed=", ".join(states),
+                remedy=nearest(state, states),
+            )
+
+    def _mode(self, name: str) -> None:
+        if name not in self.mechanism.modes and not self.mechanism.modes:
+            raise ModelError(
+                f"there is no mode {str(name)!r}: the model names no modes",
+                where_of(name),
+                found=name,
+                remedy=f"name it: `modes: {{{name}: {{<contact>: <state>}}}}`",
+            )
+        self._one_of(name, "a mode", self.mechanism.modes)
+
+    def _transition(self, transition: Transition) -> None:
+        if transition.source != "*":
+            self._mode(transition.source)
+        if transition.target is not None:
+            self._mode(transition.target)
+        if transition.on is not None:
+            self._event(*transition.on)
+        for name in transition.reset:
+            self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+        for name in transition.set:
+            self._one_of(name, "a memory", self.mechanism.memory)
+
+    def _event(self, name: str, event: str) -> None:
+        contacts = self.mechanism.contacts
+        self._one_of(name, "a contact", contacts)
+        contact = contacts[name]
+        possible = _events(contact)
+        if event not in possible:
+            raise ModelError(
+                f"contact {str(name)!r} never {event}",
+                where_of(name),
+                found=f"{name} {event}",
+                allowed=", ".join(f"{name} {word}" for word in possible) or "a lock changes only by transitions",
+            )
+
+    def _ports(self) -> None:
+        for port in self.mechanism.ports.values():
+            self._optional_point(port.point)
+            if port.body is not None:
+                self._one_of(port.body, "a body", self.mechanism.bodies)
+            if port.coordinate is not None:
+                self._one_of(port.coordinate, "a coordinate", list(self.mechanism.coordinates))
+
+    def _initial(self) -> None:
+        initial = self.mechanism.initial
+        if initial.mode is not None:
+            self._mode(initial.mode)
+        for name in initial.values:
+            if name in self.mechanism.memory:
+                raise ModelError(
+                    f"{str(name)!r} is a memory", where_of(name), remedy="its first value stands under `memory`"
+                )
+            self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+
+
+def _events(contact: Contact) -> tuple[str, ...]:
+    if contact.kind == "lock":
+        return ()
+    if contact.kind == "dry_friction":
+        return ("sticks", "slides")
+    if not contact.has_friction:
+        return ("closes", "opens")
+    return ("closes", "opens", "sticks") + (() if contact.infinite_friction else ("slides",))

@@ -1,0 +1,80 @@
+"""What may be named where: one scope for each level of dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension
+from fsm_dyn.expressions.units import dimension
+from fsm_dyn.spec.checks.names import Declaration
+from fsm_dyn.spec.checks.quantities import Quantity, Scope
+from fsm_dyn.spec.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The scopes of a model, from the narrowest to the widest.
+
+    ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
+    ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory.
+    ``axes``: parameters and axes (gravity).
+    """
+
+    constant: Scope
+    axes: Scope
+    schedule: Scope
+    configuration: Scope
+    definition: Scope
+    state: Scope
+    logic: Scope
+
+
+def constant_scope(known: Mapping[str, Declaration], units: bool) -> Scope:
+    """Return the scope in which no name is visible yet: that of the first parameter."""
+    return Scope("a constant expression", {}, {}, known=known, units=units)
+
+
+def scopes_of(
+    mechanism: Mechanism,
+    constant: Scope,
+    coordinates: Mapping[str, Dimension],
+    inputs: Mapping[str, Dimension],
+) -> Scopes:
+    """Return all scopes but for the speeds, which `with_speeds` adds once their dimensions are known."""
+    units = constant.units
+    frames = frozenset({"N", *mechanism.frames})
+    rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
+    schedule = _extend(constant, "a schedule", {"t": dimension(s=1)})
+    axes = replace(constant, label="a constant vector", frames=frames)
+    configuration = replace(
+        _extend(schedule, "an expression of the configuration", {**inputs, **coordinates}),
+        coordinates=frozenset(coordinates),
+        frames=frames,
+        points=frozenset({"O", *mechanism.points}),
+        rotating=rotating,
+        functions=frozenset({"pos"}),
+    )
+    definition = replace(
+        configuration,
+        label="the definition of a speed",
+        functions=frozenset({"pos", "rate", "vel", "omega"}),
+        units=units,
+    )
+    return Scopes(constant, axes, schedule, configuration, definition, definition, definition)
+
+
+def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:
+    """Return the scopes with the speeds, and then the memory, visible where they may be."""
+    state = _extend(scopes.definition, "an expression of the motion", speeds)
+    memory = dict.fromkeys(mechanism.memory, DIMENSIONLESS)
+    logic = _extend(state, "an expression of the state", memory)
+    booleans = {name: Quantity("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean}
+    logic = replace(logic, scalars=MappingProxyType({**logic.scalars, **booleans}))
+    return replace(scopes, state=state, logic=logic)
+
+
+def _extend(scope: Scope, label: str, names: Mapping[str, Dimension]) -> Scope:
+    added = {str(name): Quantity("scalar", d if scope.units else None) for name, d in names.items()}
+    return replace(scope, label=label, scalars=MappingProxyType({**scope.scalars, **added}))

@@ -1,0 +1,66 @@
+"""The last step: plain texts, and a digest of what the model says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from fsm_dyn.errors import Location
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.model import Mechanism, ShapeForm
+
+T = TypeVar("T")
+
+# Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
+_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "view", "ports"})
+_LEFT_OUT = frozenset({"where", "digest", "text"})
+
+
+def with_digest(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with its digest set."""
+    return replace(mechanism, digest=digest(mechanism))
+
+
+def digest(mechanism: Mechanism) -> str:
+    """Return a sha256 over everything that is said, and nothing about how or where it is written.
+
+    Comments, places, quotes, spaces in expressions, and the order of keys where it means nothing do not
+    change it.  The order of coordinates, speeds, parameters, inputs, contacts and transitions does: it is
+    the order of columns and of priorities.
+    """
+    canonical = json.dumps(_canonical(mechanism, ""), separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()
+
+
+def _canonical(value: Any, field: str) -> Any:
+    if isinstance(value, Text):
+        return " ".join(value.text.split())
+    if isinstance(value, Mapping):
+        pairs = [[str(key), _canonical(item, "")] for key, item in value.items()]
+        return sorted(pairs) if field in _UNORDERED else pairs
+    if isinstance(value, ShapeForm):
+        return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text]
+    if isinstance(value, tuple | list):
+        return [_canonical(item, "") for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [[f.name, _canonical(getattr(value, f.name), f.name)] for f in fields(value) if f.name not in _LEFT_OUT]
+    return str(value) if isinstance(value, str) else value
+
+
+def plain(value: T) -> T:
+    """Return `value` with texts that know their place replaced by ordinary ones, at any depth."""
+    result: Any = value
+    if isinstance(value, Location | Text):
+        return value
+    if isinstance(value, str):
+        result = str(value)
+    elif isinstance(value, Mapping):
+        result = {plain(key): plain(item) for key, item in value.items()}
+    elif isinstance(value, tuple):
+        result = tuple(plain(item) for item in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        result = replace(value, **{f.name: plain(getattr(value, f.name)) for f in fields(value)})
+    return result  # type: ignore[no-any-return]

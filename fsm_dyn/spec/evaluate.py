@@ -1,0 +1,68 @@
+"""Expressions of parameters to numbers in SI units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fsm_dyn.errors import NOWHERE, ExpressionError, InputError, Location
+from fsm_dyn.expressions import FloatAlgebra, Text, fold, parse
+from fsm_dyn.expressions.tokens import excerpt
+from fsm_dyn.spec.model import Mechanism
+
+ParameterValue = float | tuple[float, ...]
+
+
+def evaluate(text: Text | str, parameters: Mapping[str, float | Sequence[float]]) -> float:
+    """Return the value of an expression in SI units.
+
+    Parameters
+    ----------
+    text : Text or str
+        An expression of the names in `parameters`.
+    parameters : mapping
+        SI value of each name; a vector parameter has a sequence.
+
+    Raises
+    ------
+    ExpressionError
+        If it is no such expression, or its value is not finite.
+    """
+    node = parse(text)
+    where = text.where if isinstance(text, Text) else NOWHERE
+    try:
+        value = fold(node, FloatAlgebra(parameters))
+    except ExpressionError as error:
+        raise _with_place(error, where, str(text)) from None
+    if not math.isfinite(value):
+        raise _with_place(
+            ExpressionError("the value is not a finite number", remedy="look for a division by zero or an overflow"),
+            where,
+            str(text),
+        )
+    return value
+
+
+def _with_place(error: ExpressionError, where: Location, text: str) -> ExpressionError:
+    return ExpressionError(error.message, where, found=excerpt(text), allowed=error.allowed, remedy=error.remedy)
+
+
+def evaluate_parameters(mechanism: Mechanism, given: Mapping[str, tuple[float, ...]]) -> dict[str, ParameterValue]:
+    """Return the parameters in file order, those in `given` replaced, dependent ones following them."""
+    values: dict[str, ParameterValue] = {}
+    for name, parameter in mechanism.parameters.items():
+        if name in given:
+            numbers = given[name]
+        else:
+            try:
+                numbers = tuple(evaluate(text, values) for text in parameter.values)
+            except ExpressionError as error:
+                raise InputError(
+                    f"parameter {name!r}: {error.message}",
+                    error.where,
+                    found=error.found,
+                    allowed=error.allowed,
+                    remedy=error.remedy,
+                ) from None
+        values[str(name)] = numbers if parameter.is_vector else numbers[0]
+    return values

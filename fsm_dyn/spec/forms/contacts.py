@@ -1,0 +1,119 @@
+"""Forms of contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.base import Form, validated
+from fsm_dyn.spec.forms.fields import Expression, Law, expression
+from fsm_dyn.spec.tree import Scalar, Section, Tree
+
+
+class _CoefficientsForm(Form):
+    what: ClassVar[str] = "friction"
+
+    static: Expression
+    kinetic: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Friction:
+    """Coefficients of friction; ``infinite``: sticks whenever closed."""
+
+    static: Text | None = None
+    kinetic: Text | None = None
+    infinite: bool = False
+
+
+def _friction(tree: Tree) -> Friction:
+    if isinstance(tree, Section):
+        form = validated(_CoefficientsForm, tree)
+        return Friction(form.static, form.kinetic)
+    if isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf")):
+        return Friction(infinite=True)
+    both = expression(tree)
+    return Friction(both, both)
+
+
+FrictionField: TypeAlias = Annotated[
+    Friction,
+    PlainValidator(_friction),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "inf", "description": "sticks whenever closed"},
+                {"type": ["string", "number"], "description": "static and kinetic coefficient"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "static": {"type": ["string", "number"]},
+                        "kinetic": {"type": ["string", "number"]},
+                    },
+                    "required": ["static", "kinetic"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+class JointStopForm(Form):
+    """Limits of a coordinate."""
+
+    what: ClassVar[str] = "a joint stop"
+
+    coordinate: Expression
+    lower: Expression | None = None
+    upper: Expression | None = None
+
+
+class DryFrictionForm(Form):
+    """Dry friction on a speed."""
+
+    what: ClassVar[str] = "dry friction"
+
+    speed: Expression
+    static: Expression
+    kinetic: Expression
+
+
+class LockForm(Form):
+    """A row that transitions engage and release."""
+
+    what: ClassVar[str] = "a lock"
+
+    position: Expression | None = None
+    velocity: Expression | None = None
+
+
+_BY_HAND = 'write `gap: "dot(pos(P), N.y)"`, and `slip: "dot(vel(P), N.x)"` where there is friction'
+
+
+class ContactForm(Form):
+    """A contact: unilateral by its gap, a joint stop, dry friction or a lock."""
+
+    what: ClassVar[str] = "a contact"
+    later: ClassVar[Mapping[str, str]] = {
+        "between": _BY_HAND,
+        "point": _BY_HAND,
+        "on": _BY_HAND,
+        "compliant": "model it as a load: `law: where(gap < 0, ..., 0)` along the gap",
+        "bilateral": "write the row under `constraints`, or a `lock` that transitions engage and release",
+        "repeat": "write the contacts one by one",
+    }
+
+    gap: Expression | None = None
+    slip: Expression | None = None
+    friction: FrictionField | None = None
+    restitution: Expression | None = None
+    law: Law = "newton"
+    closes_if: Expression | None = None
+    joint_stop: JointStopForm | None = None
+    dry_friction: DryFrictionForm | None = None
+    lock: LockForm | None = None

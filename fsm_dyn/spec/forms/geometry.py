@@ -1,0 +1,154 @@
+"""Forms of the sections that say what there is and how it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.base import Form, section_of
+from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, NewName, Reference, as_section, expression, key
+from fsm_dyn.spec.model import Coordinate, Parameter
+from fsm_dyn.spec.tree import Items, Scalar, Tree, Word, describe
+
+MAX_ELEMENTS = 100
+
+
+def unit_text(tree: Tree) -> str:
+    """Return the text of a unit, empty for none; whether it is a unit is checked with the dimensions."""
+    if isinstance(tree, Scalar) and (tree.value is None or isinstance(tree.value, str) or tree.value == 1):
+        return Word(tree.text, tree.where)
+    raise ModelError("a unit is wanted", tree.where, found=describe(tree), allowed="m, rad, N, N*m, ... or 1")
+
+
+def _parameters(tree: Tree) -> dict[str, Parameter]:
+    from_section: dict[str, Parameter] = {}
+    for word, value in as_section(tree, "parameters").items():
+        name = key(word)
+        if isinstance(value, Items):
+            if not 1 <= len(value) <= MAX_ELEMENTS:
+                raise ModelError("a vector has 1 to 100 elements", value.where, found=describe(value))
+            texts = tuple(expression(item) for item in value)
+            from_section[name] = Parameter(name, texts, True, name.where)
+        else:
+            from_section[name] = Parameter(name, (expression(value),), False, name.where)
+    return from_section
+
+
+def _coordinates(tree: Tree) -> dict[str, Coordinate]:
+    if isinstance(tree, Items):
+        words = [key(_word(item)) for item in tree]
+        for at, word in enumerate(words):
+            if word in words[:at]:
+                raise ModelError(f"coordinate {str(word)!r} stands twice", word.where)
+        return {word: Coordinate(word, "", word.where) for word in words}
+    section = as_section(tree, "coordinates")
+    return {key(word): Coordinate(word, unit_text(unit), word.where) for word, unit in section.items()}
+
+
+def _word(tree: Tree) -> Word:
+    if isinstance(tree, Scalar) and isinstance(tree.value, str):
+        return Word(tree.text, tree.where)
+    raise ModelError("a name is wanted", tree.where, found=describe(tree))
+
+
+_EXPRESSION: dict[str, Any] = {"type": ["string", "number"]}
+_UNIT: dict[str, Any] = {"type": ["string", "null", "integer"], "description": "unit"}
+
+Parameters: TypeAlias = Annotated[
+    Mapping[str, Parameter],
+    PlainValidator(_parameters),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {"anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]},
+        }
+    ),
+]
+Coordinates: TypeAlias = Annotated[
+    Mapping[str, Coordinate],
+    PlainValidator(_coordinates),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "object", "additionalProperties": _UNIT},
+                {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            ]
+        }
+    ),
+]
+
+
+def _axes(tree: Tree) -> Word:
+    if isinstance(tree, Scalar) and 1 <= len(tree.text) <= 3 and set(tree.text) <= set("xyz"):
+        return Word(tree.text, tree.where)
+    raise ModelError("a sequence of axes is wanted", tree.where, found=describe(tree), allowed="such as zxz, xyz, zx")
+
+
+Axes: TypeAlias = Annotated[str, PlainValidator(_axes), WithJsonSchema({"type": "string", "pattern": "^[xyz]{1,3}$"})]
+
+
+class FrameForm(Form):
+    """A frame: one rotation, a sequence of rotations, or Euler parameters."""
+
+    what: ClassVar[str] = "a frame"
+
+    parent: Reference = "N"
+    rotate: Annotated[dict[str, Expression], section_of("rotate")] | None = None
+    body: Axes | None = None
+    space: Axes | None = None
+    angles: Expressions | None = None
+    euler_parameters: NewName | None = None
+
+
+class PointForm(Form):
+    """A point."""
+
+    what: ClassVar[str] = "a point"
+
+    origin: Reference = Field(alias="from")
+    at: Expression
+
+
+class InertiaForm(Form):
+    """An inertia tensor in the body's frame."""
+
+    what: ClassVar[str] = "an inertia"
+
+    xx: Expression | None = None
+    yy: Expression | None = None
+    zz: Expression | None = None
+    xy: Expression | None = None
+    yz: Expression | None = None
+    xz: Expression | None = None
+    about: Reference | None = None
+
+    def entries(self) -> dict[str, Text]:
+        """Return the entries that were written, in the order xx yy zz xy yz xz."""
+        found = {name: getattr(self, name) for name in ("xx", "yy", "zz", "xy", "yz", "xz")}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class BodyForm(Form):
+    """A rigid body or a particle."""
+
+    what: ClassVar[str] = "a body"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'"}
+
+    frame: Reference | None = None
+    center: Reference
+    mass: Expression
+    inertia: InertiaForm | None = None
+
+
+class ConstraintForm(Form):
+    """A row that is always active."""
+
+    what: ClassVar[str] = "a constraint"
+
+    velocity: Expression | None = None
+    position: Expression | None = None
+    kinematic: Flag = False

@@ -1,0 +1,124 @@
+"""The form of a whole file, and the way from a composed tree to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.base import Form, items_of, section_of, validated
+from fsm_dyn.spec.forms.contacts import ContactForm
+from fsm_dyn.spec.forms.control import (
+    InitialField,
+    Inputs,
+    MemoryField,
+    Modes,
+    ModesField,
+    PortForm,
+    ScheduleField,
+    TransitionForm,
+)
+from fsm_dyn.spec.forms.fields import Expression, FreeText, Impacts, Key, Reference
+from fsm_dyn.spec.forms.geometry import (
+    BodyForm,
+    ConstraintForm,
+    Coordinates,
+    FrameForm,
+    Parameters,
+    PointForm,
+)
+from fsm_dyn.spec.forms.loads import LoadForm
+from fsm_dyn.spec.forms.view import ShapeForm, ViewField
+from fsm_dyn.spec.model import Coordinate, Initial, Input, Memory, Parameter
+from fsm_dyn.spec.tree import Scalar, Tree, describe
+
+FORMAT = 1
+
+
+def _format(tree: Tree) -> Literal[1]:
+    if isinstance(tree, Scalar) and tree.value == FORMAT and not isinstance(tree.value, bool):
+        return 1
+    raise ModelError(
+        "this format of model files is not known here",
+        tree.where,
+        found=describe(tree),
+        allowed=str(FORMAT),
+        remedy="a newer file needs a newer fsm_dyn",
+    )
+
+
+def _title(tree: Tree) -> str:
+    if isinstance(tree, Scalar) and isinstance(tree.value, str) and len(tree.text) <= 64:
+        words = tree.text.replace("-", "_")
+        if words.isascii() and words.isidentifier() and words[0] != "_":
+            return tree.text
+    raise ModelError(
+        "the name of a model is one word",
+        tree.where,
+        found=describe(tree),
+        allowed="letters, digits, _ and -, beginning with a letter; the summary may say more",
+    )
+
+
+Format: TypeAlias = Annotated[Literal[1], PlainValidator(_format), WithJsonSchema({"const": FORMAT})]
+Title: TypeAlias = Annotated[
+    str, PlainValidator(_title), WithJsonSchema({"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$"})
+]
+
+
+class MechanismForm(Form):
+    """A mechanism for fsm_dyn, format 1."""
+
+    what: ClassVar[str] = "a model"
+    later: ClassVar[Mapping[str, str]] = {
+        "joints": "write frames and points: a joint is a frame's rotation or a point's position by a coordinate",
+        "shapes": "write each contact by its `gap` and `slip`",
+        "use": "write the parts of the component out under names of their own",
+        "variants": "keep the second form in a file of its own",
+    }
+    hints: ClassVar[Mapping[str, str]] = {
+        "only_listed": "`only_listed: true` stands inside `modes`",
+        "mode": "the initial mode stands inside `initial`, the list of modes in `modes`",
+    }
+
+    fsm_dyn: Format
+    name: Title | None = None
+    summary: FreeText = ""
+    source: FreeText = ""
+    parameters: Parameters = Field(default_factory=dict)
+    coordinates: Coordinates = Field(default_factory=dict)
+    frames: Annotated[dict[Key, FrameForm], section_of("frames")] = Field(default_factory=dict)
+    points: Annotated[dict[Key, PointForm], section_of("points")] = Field(default_factory=dict)
+    bodies: Annotated[dict[Key, BodyForm], section_of("bodies")]
+    speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
+    constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
+    contacts: Annotated[dict[Key, ContactForm], section_of("contacts")] = Field(default_factory=dict)
+    inputs: Inputs = Field(default_factory=dict)
+    schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)
+    loads: Annotated[list[LoadForm], items_of("loads")] = Field(default_factory=list)
+    modes: ModesField = Modes({})
+    memory: MemoryField = Field(default_factory=dict)
+    transitions: Annotated[list[TransitionForm], items_of("transitions")] = Field(default_factory=list)
+    impacts: Impacts = "simultaneous"
+    ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
+    initial: InitialField = Initial()
+    outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
+    view: ViewField = Field(default_factory=dict)
+
+
+# Names used only in annotations that pydantic resolves when the classes are made.
+_RESOLVED = (Coordinate, Input, Memory, Parameter, ShapeForm, Text)
+
+
+def form_of(tree: Tree) -> MechanismForm:
+    """Validate the form of a composed file.
+
+    Raises
+    ------
+    ModelError
+        With the exact place of the first key or value that does not fit.
+    """
+    return validated(MechanismForm, tree)

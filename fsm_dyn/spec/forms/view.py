@@ -1,0 +1,107 @@
+"""The section ``view``: simple shapes to draw a body with, in its frame, from its centre."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.fields import as_items, as_section, expression, free_text, name
+from fsm_dyn.spec.model import ShapeForm
+from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe
+
+__all__ = ["SHAPES", "ShapeForm", "ViewField"]
+
+SHAPES = ("polygon", "line", "circle", "text")
+MAX_POINTS = 10_000
+
+
+def _point(tree: Tree) -> tuple[Text, ...]:
+    items = as_items(tree, "a point")
+    if len(items) not in (2, 3):
+        raise ModelError("a point has 2 or 3 coordinates", tree.where, found=describe(tree), allowed="[x, y]")
+    return tuple(expression(item) for item in items)
+
+
+def _points(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
+    items = as_items(tree, "the points")
+    if not least <= len(items) <= MAX_POINTS:
+        raise ModelError("too few or too many points", tree.where, found=describe(tree), allowed=f"at least {least}")
+    return tuple(_point(item) for item in items)
+
+
+def _parts(tree: Tree, kind: str, allowed: tuple[str, ...]) -> Section:
+    section = as_section(tree, kind)
+    for word in section:
+        if word not in allowed:
+            raise _unknown(kind, word, allowed)
+    if allowed[0] not in section:
+        raise ModelError(f"{kind} lacks {allowed[0]!r}", section.where, allowed=", ".join(allowed))
+    return section
+
+
+def _unknown(what: str, word: Word, allowed: tuple[str, ...]) -> ModelError:
+    return ModelError(
+        f"{what} has no key {str(word)!r}",
+        word.where,
+        found=word,
+        allowed=", ".join(allowed),
+        remedy=nearest(word, allowed),
+    )
+
+
+def _shape(kind: str, tree: Tree) -> ShapeForm:
+    if kind == "polygon":
+        return ShapeForm(kind, _points(tree, 3))
+    if kind == "line":
+        return ShapeForm(kind, _points(tree, 2))
+    if kind == "circle":
+        if isinstance(tree, Scalar):
+            return ShapeForm(kind, (), expression(tree))
+        section = _parts(tree, kind, ("radius", "center"))
+        center = section.get(Word("center"))
+        return ShapeForm(kind, (_point(center),) if center is not None else (), expression(section[Word("radius")]))
+    if isinstance(tree, Scalar):
+        return ShapeForm(kind, text=free_text(tree))
+    section = _parts(tree, kind, ("text", "at"))
+    at = section.get(Word("at"))
+    return ShapeForm(kind, (_point(at),) if at is not None else (), None, free_text(section[Word("text")]))
+
+
+def _shapes(tree: Tree) -> tuple[ShapeForm, ...]:
+    shapes: list[ShapeForm] = []
+    for item in tree if isinstance(tree, Items) else [tree]:
+        for word, value in as_section(item, "a shape").items():
+            if word not in SHAPES:
+                raise _unknown("a shape", word, SHAPES)
+            shapes.append(_shape(word, value))
+    return tuple(shapes)
+
+
+def _view(tree: Tree) -> dict[str, tuple[ShapeForm, ...]]:
+    section = as_section(tree, "view")
+    return {name(word): _shapes(value) for word, value in section.items()}
+
+
+_NUMBERS: dict[str, Any] = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 3}
+_SHAPE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "polygon": {"type": "array", "items": _NUMBERS, "minItems": 3},
+        "line": {"type": "array", "items": _NUMBERS, "minItems": 2},
+        "circle": {"type": ["string", "number", "object"]},
+        "text": {"type": ["string", "object"]},
+    },
+    "additionalProperties": False,
+}
+
+ViewField: TypeAlias = Annotated[
+    Mapping[str, tuple[ShapeForm, ...]],
+    PlainValidator(_view),
+    WithJsonSchema(
+        {"type": "object", "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]}},
+    ),
+]

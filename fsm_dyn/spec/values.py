@@ -1,0 +1,120 @@
+"""Parameters as numbers: with overrides, flattened, and the units of everything that has a value."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Text, dimension_text
+from fsm_dyn.spec.checks.expressions import check_expressions, parameter_scope
+from fsm_dyn.spec.checks.meaning import meaning
+from fsm_dyn.spec.checks.names import declarations
+from fsm_dyn.spec.checks.quantities import Scope
+from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
+from fsm_dyn.spec.model import Mechanism, Parameter
+
+__all__ = ["ParameterValue", "evaluate", "flat_parameters", "flat_values", "parameter_values", "units"]
+
+Given = float | str | Sequence[float | str]
+
+
+def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = None) -> dict[str, ParameterValue]:
+    """Return every parameter in SI units, in file order.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A loaded model.
+    overrides : mapping, optional
+        Values that replace those of the file: numbers in SI units, texts with units (``"12 kg"``), and for
+        vector parameters sequences of them.  Parameters that depend on a replaced one follow it.
+
+    Returns
+    -------
+    dict
+        A float for each scalar parameter, a tuple for each vector.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
+    """
+    given: dict[str, tuple[float, ...]] = {}
+    for name, value in (overrides or {}).items():
+        if name not in mechanism.parameters:
+            raise InputError(
+                f"the model has no parameter {name!r}",
+                found=str(name),
+                allowed=", ".join(mechanism.parameters) or "no parameters",
+                remedy=nearest(str(name), mechanism.parameters),
+            )
+        given[name] = _override(mechanism, mechanism.parameters[name], value)
+    return evaluate_parameters(mechanism, given)
+
+
+def _override(mechanism: Mechanism, parameter: Parameter, value: Given) -> tuple[float, ...]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    items = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if several != parameter.is_vector or len(items) != len(parameter.values):
+        wanted = f"{len(parameter.values)} values" if parameter.is_vector else "one value"
+        raise InputError(f"parameter {parameter.name!r} wants {wanted}", found=repr(value)[:60])
+    return tuple(_number(mechanism, parameter, item, at) for at, item in enumerate(items))
+
+
+def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -> float:
+    if isinstance(item, str):
+        text = Text(item)
+        if mechanism.uses_units:
+            wanted = _dimension_of(mechanism, parameter, at)
+            found = meaning(text, Scope("an override", {}, {}, units=True), f"parameter {parameter.name!r}")
+            if found.dimension != wanted and not found.zero:
+                raise InputError(
+                    f"parameter {parameter.name!r} has the wrong unit",
+                    found=item,
+                    allowed=dimension_text(wanted),
+                )
+        return evaluate(text, {})
+    if isinstance(item, numbers.Real) and math.isfinite(item):
+        return float(item)
+    raise InputError(f"parameter {parameter.name!r} wants a finite number or a text with a unit", found=repr(item)[:60])
+
+
+def _dimension_of(mechanism: Mechanism, parameter: Parameter, at: int) -> Dimension:
+    scope = parameter_scope(mechanism, declarations(mechanism), True)
+    if parameter.is_vector:
+        return scope.vectors[parameter.name][at].dimension or DIMENSIONLESS
+    return scope.scalars[parameter.name].dimension or DIMENSIONLESS
+
+
+def flat_parameters(mechanism: Mechanism) -> list[str]:
+    """Return the names of all numbers among the parameters: ``m``, ``lip[0]``, ``lip[1]``, in file order."""
+    names: list[str] = []
+    for name, parameter in mechanism.parameters.items():
+        names += [f"{name}[{i}]" for i in range(len(parameter.values))] if parameter.is_vector else [name]
+    return names
+
+
+def flat_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = None) -> dict[str, float]:
+    """Return `parameter_values` under the names of `flat_parameters`."""
+    flat: dict[str, float] = {}
+    for name, value in parameter_values(mechanism, overrides).items():
+        if isinstance(value, tuple):
+            flat |= {f"{name}[{i}]": element for i, element in enumerate(value)}
+        else:
+            flat[name] = value
+    return flat
+
+
+def units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the SI unit of each parameter, coordinate, input and speed; empty where units are not used.
+
+    Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``).
+    """
+    if not mechanism.uses_units:
+        return {}
+    found: dict[str, Dimension] = check_expressions(mechanism, declarations(mechanism), True)
+    written = {c.name: c.unit for c in (*mechanism.coordinates.values(),) if c.unit}
+    written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit}
+    return {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
