@@ -1,7 +1,8 @@
-"""What happens at an event: impacts, the next mode, and drift projection.
+"""What happens at an instant of transition: impacts, written changes, the next mode; and drift projection.
 
-First version: frictionless gap contacts one after another, with Newton's restitution, and written
-transitions.  The signatures are those the stepper relies on.
+The order is that of docs/theory.md, "Resolution": which contacts are closed; an impact if velocities demand one;
+written resets; then, on the level of accelerations, the combination of contact states that is consistent.
+Everything is worked out from the unconstrained terms, so no mode has to be derived to be considered.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.impacts import strike
 from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.next_state import settle_states
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.terms import Terms, split_terms
 
 # why ``resolve`` is called
 START: Final = 0
@@ -40,10 +44,7 @@ NOTE_COUNT: Final = 4
 
 def workspace(sizes: NDArray[np.int64]) -> tuple[int, int]:
     """Return how many floats and integers of workspace :func:`resolve` and :func:`project` need."""
-    n = int(sizes[tb.N_U] + sizes[tb.N_K])
-    n_full = int(sizes[tb.N_Q] + 2 * sizes[tb.N_U] + 1 + 2 * sizes[tb.MAX_GUARDS] + sizes[tb.N_ROWS])
-    n_state = int(sizes[tb.N_Q] + sizes[tb.N_U] + sizes[tb.N_MEMORY])
-    return int(sizes[tb.N_TERMS]) + n_full + n_state + n * n + 4 * n, n
+    return int(sizes[tb.N_TERMS] + sizes[tb.N_Q] + sizes[tb.N_U] + sizes[tb.N_MEMORY]), 1
 
 
 @inner
@@ -79,16 +80,16 @@ def resolve(
     mode : int
         Mode before.
     reason : int
-        ``START``, ``EVENT``, ``INPUT_JUMP`` or ``ZENO`` (all impacts of the fired guards are plastic).
+        ``START``, ``EVENT``, ``INPUT_JUMP`` or ``ZENO`` (all impacts are plastic).
     fired : int64 array, ``n_fired`` : int
         Numbers (in ``tables.guard_event``) of all guards that reached zero together, the first one leading;
         none unless the reason is ``EVENT`` or ``ZENO``.
     work : float64 array, iwork : int64 array
         Workspace of the lengths given by :func:`workspace`.
     wanted : int8 array, shape (n_contacts,)
-        Out, with ``NEED_MODE``: the contact states for which there is no mode yet.
+        Out: the contact states found (with ``NEED_MODE``: those for which there is no mode yet).
     impulse : float64 array, shape (n_rows,)
-        Out: impulse along every row (zero where none), filled by this function.
+        Out: impulse along every row (zero where none).
     energy : float64 array, shape (ENERGY_COUNT,)
         Out: kinetic plus potential energy before and after (J), and the fraction kept by the energy remedy.
     notes : int64 array, shape (NOTE_COUNT,)
@@ -104,143 +105,151 @@ def resolve(
         The mode after.
     """
     sizes = tables.sizes
-    n_q, n_u, n_rows = sizes[tb.N_Q], sizes[tb.N_U], sizes[tb.N_ROWS]
-    n = n_u + sizes[tb.N_K]
-    n_contacts = sizes[tb.N_CONTACTS]
-    terms = work[: sizes[tb.N_TERMS]]
-    rest = work[sizes[tb.N_TERMS] :]
-    for r in range(n_rows):
+    n_terms, n_contacts = sizes[tb.N_TERMS], sizes[tb.N_CONTACTS]
+    state, context = x.copy(), c.copy()
+    terms = split_terms(sizes, work[:n_terms])
+    for r in range(sizes[tb.N_ROWS]):
         impulse[r] = 0.0
-    notes[CHANGED] = 0
-    notes[CANDIDATES] = 1
-    notes[WRITTEN_TRANSITION] = -1
     energy[ENERGY_BETA] = 1.0
-    call_kernel(tables.terms[0], t, x, c, terms)
-    at_mass = n_q + n_q * n
-    at_rows = at_mass + n * n + n
-    at_b = at_rows + n_rows * n
-    at_residual = at_b + 2 * n_rows
-    at_restitution = at_residual + n_rows + 2 * n_contacts
-    at_energy = at_restitution + 2 * n_contacts
-    energy[ENERGY_BEFORE] = terms[at_energy] + terms[at_energy + 1]
-    energy[ENERGY_AFTER] = energy[ENERGY_BEFORE]
-    next_mode = mode
-    status = outcomes.GOING
+    call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+    energy[ENERGY_BEFORE] = terms.energies[0] + terms.energies[1]
+
+    event, direction = np.zeros(n_contacts, np.int64), np.zeros(n_contacts)
+    written = _read_fired(tables, mode, fired, n_fired, terms, event, direction)
+    before = np.empty(n_contacts, np.int8)
     for k in range(n_contacts):
-        wanted[k] = tables.mode_states[mode, k]
+        before[k] = tables.mode_states[mode, k]
+        wanted[k] = before[k]
+        if written >= 0 and tables.transition_states[written, k] >= 0:
+            if tables.contact_kind[k] == tb.LOCK or tables.transition_states[written, k] == tb.FREE:
+                wanted[k] = tables.transition_states[written, k]
+    closed = np.zeros(n_contacts, np.int8)
+    if not _find_closed(tables, terms, wanted, before, event, written, closed):
+        return outcomes.PENETRATION, mode
+
+    status = strike(tables, terms, state, wanted, closed, reason == ZENO, impulse, energy)
+    if status != outcomes.GOING:
+        return status, mode
+    stop = False
+    if written >= 0:
+        stop = tables.transitions[written, tb.TRANSITION_STOP] == 1
+        if tables.transitions[written, tb.TRANSITION_RESET] != 0:
+            _reset(tables, written, t, state, context, work[n_terms:])
+            call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+            if not _find_closed(tables, terms, wanted, before, event, written, closed):
+                return outcomes.PENETRATION, mode
+            status = strike(tables, terms, state, wanted, closed, True, impulse, energy)
+            if status != outcomes.GOING:
+                return status, mode
+    call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+    energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
+    sigma = context[c.shape[0] - sizes[tb.N_MEMORY] - n_contacts : c.shape[0] - sizes[tb.N_MEMORY]]
+    status, notes[CANDIDATES] = settle_states(tables, terms, state, before, event, direction, closed, wanted, sigma)
+    if status != outcomes.GOING:
+        return status, mode
+    next_mode = find_mode(tables, wanted)
+    if next_mode < 0:
+        return outcomes.NEED_MODE, mode
+    if tables.mode_group[next_mode] == tables.mode_group[mode]:
+        next_mode = mode  # the same mode, in the chart in use
+    notes[WRITTEN_TRANSITION] = written
+    notes[CHANGED] = 1 if written >= 0 or next_mode != mode else 0
+    for i in range(x.shape[0]):
+        if state[i] != x[i]:
+            notes[CHANGED] = 1
+        x[i] = state[i]
+    for i in range(c.shape[0]):
+        if context[i] != c[i]:
+            notes[CHANGED] = 1
+        c[i] = context[i]
+    return (outcomes.STOPPED if stop else outcomes.GOING), next_mode
+
+
+@inner
+def _read_fired(
+    tables: Tables,
+    mode: int,
+    fired: NDArray[np.int64],
+    n_fired: int,
+    terms: Terms,
+    event: NDArray[np.int64],
+    direction: NDArray[np.float64],
+) -> int:
+    """Sort fired guards by contact; return the written transition to take (the first in the file), or -1."""
+    written = -1
     for i in range(n_fired):
         guard = fired[i]
         k = tables.guard_contact[guard]
         if tables.guard_event[guard] == tb.WRITTEN:
-            row = tables.transitions[k]
-            notes[WRITTEN_TRANSITION] = k
-            notes[CHANGED] = 1
-            if row[tb.TRANSITION_RESET] != 0:
-                after = rest
-                call_kernel(row[tb.TRANSITION_RESET], t, x, c, after)
-                for j in range(n_q + n_u):
-                    x[j] = after[j]
-                for j in range(sizes[tb.N_MEMORY]):
-                    c[c.shape[0] - sizes[tb.N_MEMORY] + j] = after[n_q + n_u + j]
-            if row[tb.TRANSITION_TARGET] >= 0:
-                next_mode = row[tb.TRANSITION_TARGET]
-            if row[tb.TRANSITION_STOP] == 1:
-                status = outcomes.STOPPED
-        elif tables.guard_event[guard] == tb.OPENS:
-            wanted[k] = tb.FREE
-            notes[CHANGED] = 1
-        elif tables.guard_event[guard] == tb.CLOSES:
-            notes[CHANGED] = 1
-    if notes[WRITTEN_TRANSITION] >= 0:
-        call_kernel(tables.terms[0], t, x, c, terms)
-        energy[ENERGY_AFTER] = terms[at_energy] + terms[at_energy + 1]
-        return status, next_mode
-    for k in range(n_contacts):
-        r = tables.contact_rows[k, 0]
-        if wanted[k] == tb.HELD or r < 0 or abs(terms[at_residual + r]) > tables.tolerances[tol.GAP]:
+            if written < 0 or k < written:
+                written = k
+        elif tables.guard_event[guard] != tb.CLOSES or terms.closes_if[k] != 0.0:
+            event[k] = tables.guard_event[guard]
+            direction[k] = tables.guard_direction[guard]
+    for w in range(tables.transitions.shape[0]):
+        code = tables.transitions[w, tb.TRANSITION_EVENT]
+        if code == 0 or tables.transition_leaves[w, mode] == 0 or (written >= 0 and written < w):
             continue
-        row = terms[at_rows + r * n : at_rows + r * n + n]
-        column = rest[:n]
-        _solve(terms[at_mass : at_mass + n * n], row, rest[n : n + n * n], column)
-        speed = terms[at_b + r]
-        inertia = 0.0
-        for j in range(n):
-            inertia += row[j] * column[j]
-        for j in range(n_u):
-            speed += row[j] * x[n_q + j]
-        if speed > tables.tolerances[tol.SPEED]:
-            continue
-        restitution = terms[at_restitution + k]
-        if reason == ZENO or speed > -tables.tolerances[tol.SPEED]:
-            restitution = 0.0
-        impulse[r] = -(1.0 + restitution) * speed / inertia
-        for j in range(n_u):
-            x[n_q + j] += column[j] * impulse[r]
-        if restitution == 0.0:
-            wanted[k] = tb.HELD
-            notes[CHANGED] = 1
-    for m in range(sizes[tb.N_MODES]):
-        same = True
-        for k in range(n_contacts):
-            same = same and tables.mode_states[m, k] == wanted[k]
-        if same and n_contacts > 0:
-            next_mode = m
-            break
-    if next_mode != mode:
-        notes[CHANGED] = 1
-    call_kernel(tables.terms[0], t, x, c, terms)
-    energy[ENERGY_AFTER] = terms[at_energy] + terms[at_energy + 1]
-    return status, next_mode
+        if event[tables.transitions[w, tb.TRANSITION_CONTACT]] == code:
+            written = w
+    return written
 
 
 @inner
-def _solve(
-    mass: NDArray[np.float64], right: NDArray[np.float64], scratch: NDArray[np.float64], out: NDArray[np.float64]
-) -> None:
-    """Solve ``mass @ out = right`` for a symmetric positive definite matrix given row by row."""
-    n = right.shape[0]
-    for i in range(n * n):
-        scratch[i] = mass[i]
-    for i in range(n):
-        out[i] = right[i]
-    for i in range(n):
-        for j in range(i + 1, n):
-            factor = scratch[j * n + i] / scratch[i * n + i]
-            for k in range(i, n):
-                scratch[j * n + k] -= factor * scratch[i * n + k]
-            out[j] -= factor * out[i]
-    for back in range(n):
-        i = n - 1 - back
-        for k in range(i + 1, n):
-            out[i] -= scratch[i * n + k] * out[k]
-        out[i] /= scratch[i * n + i]
-
-
-@inner
-def project(
+def _find_closed(
     tables: Tables,
+    terms: Terms,
+    wanted: NDArray[np.int8],
+    before: NDArray[np.int8],
+    event: NDArray[np.int64],
+    written: int,
+    closed: NDArray[np.int8],
+) -> bool:
+    """Mark the contacts that touch; False if one that may close is deeper than the gap tolerance."""
+    small = tables.tolerances[tol.GAP]
+    for k in range(wanted.shape[0]):
+        closed[k] = 0
+        if tables.contact_kind[k] != tb.GAP:
+            continue
+        let_go = written >= 0 and tables.transition_states[written, k] == tb.FREE
+        gap = terms.residual[tables.contact_rows[k, 0]]
+        if before[k] != tb.FREE:
+            closed[k] = 0 if let_go else 1
+        elif terms.closes_if[k] != 0.0 and not let_go:
+            if gap < -small:
+                return False
+            if event[k] == tb.CLOSES or gap <= small:
+                closed[k] = 1
+    return True
+
+
+@inner
+def _reset(
+    tables: Tables,
+    written: int,
     t: float,
-    x: NDArray[np.float64],
-    c: NDArray[np.float64],
-    mode: int,
-    work: NDArray[np.float64],
-    iwork: NDArray[np.int64],
-    drift: NDArray[np.float64],
-) -> int:
-    """Bring the configuration back onto the rows of its mode when their residual exceeds the tolerance.
+    state: NDArray[np.float64],
+    context: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Apply a written reset: all assignments at once, from the values before."""
+    n_x, n_memory = state.shape[0], tables.sizes[tb.N_MEMORY]
+    call_kernel(tables.transitions[written, tb.TRANSITION_RESET], t, state, context, out)
+    for i in range(n_x):
+        state[i] = out[i]
+    for i in range(n_memory):
+        context[context.shape[0] - n_memory + i] = out[n_x + i]
 
-    Called after each accepted step in modes with the flag ``PROJECTS``, before guards are evaluated.
 
-    Parameters
-    ----------
-    tables, t, x, c, mode, work, iwork
-        As for :func:`resolve`; ``x`` in and out (coordinates, and speeds where they must follow).
-    drift : float64 array, shape (2,)
-        In and out: energy put in by projections so far (J), and the largest residual met (m).
-
-    Returns
-    -------
-    int
-        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED``.
-    """
-    return 0
+@inner
+def find_mode(tables: Tables, wanted: NDArray[np.int8]) -> int:
+    """Return the first mode with these contact states, -1 if there is none."""
+    for mode in range(tables.mode_states.shape[0]):
+        same = True
+        for k in range(wanted.shape[0]):
+            if tables.mode_states[mode, k] != wanted[k]:
+                same = False
+                break
+        if same:
+            return mode
+    return -1

@@ -42,12 +42,27 @@ SLIDING: Final = 2
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
 
 # columns of ``Tables.transitions``
-TRANSITION_TARGET: Final = 0  # mode, or -1: whatever is resolved
-TRANSITION_STOP: Final = 1  # 1: the run ends here
-TRANSITION_RESET: Final = 2  # address of the reset kernel, 0: none
-TRANSITION_EVENT: Final = 3  # 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
-TRANSITION_CONTACT: Final = 4
-TRANSITION_WIDTH: Final = 5
+TRANSITION_STOP: Final = 0  # 1: the run ends here
+TRANSITION_RESET: Final = 1  # address of the reset kernel, 0: none
+TRANSITION_EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
+TRANSITION_CONTACT: Final = 3
+TRANSITION_WIDTH: Final = 4
+
+# kinds of contact (``Tables.contact_kind``)
+GAP: Final = 0
+DRY_FRICTION: Final = 1
+LOCK: Final = 2
+
+# bits of ``Tables.contact_flags``
+FRICTION: Final = 1  # has a tangent row
+STICKS_ALWAYS: Final = 2  # infinite friction: never slides
+GATED: Final = 4  # has a closes_if
+
+# roles of rows (``Tables.row_role``)
+KINEMATIC: Final = 0  # hidden in the choice of speeds
+ALWAYS: Final = 1  # a constraint on speeds
+ALWAYS_POSITION: Final = 2  # a constraint on coordinates
+CONTACT_ROW: Final = 3  # belongs to a contact
 
 
 class Tables(NamedTuple):
@@ -76,14 +91,20 @@ class Tables(NamedTuple):
         The contact concerned; for ``WRITTEN`` the transition.
     guard_direction : float64 array, shape (n_guards,)
         Slip direction that a slide beginning here would take.
-    row_role, row_contact : int64 arrays, shape (n_rows,)
-        For the resolution alone.
+    row_role : int64 array, shape (n_rows,)
+        ``KINEMATIC`` ... ``CONTACT_ROW``.
+    row_positional : int8 array, shape (n_rows,)
+        1 where the row has a residual on the level of coordinates.
+    contact_kind, contact_flags : int64 arrays, shape (n_contacts,)
     contact_rows : int64 array, shape (n_contacts, 2)
-        Normal and tangent row of each contact, -1 where there is none.
-    contact_flags : int64 array, shape (n_contacts,)
-        For the resolution alone.
+        Normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry friction
+        a tangent row only).
     transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
         Written transitions.
+    transition_states : int8 array, shape (n_transitions, n_contacts)
+        Contact states that a transition's target asks for, -1 where it leaves them open.
+    transition_leaves : int8 array, shape (n_transitions, n_modes)
+        1 where the transition leaves the mode.
     quaternions : int64 array, shape (n_quaternions,)
         Index in ``q`` of the first of four consecutive Euler parameters, renormalised after each step.
     tolerances : float64 array, shape (TOLERANCE_COUNT,)
@@ -102,9 +123,12 @@ class Tables(NamedTuple):
     guard_contact: NDArray[np.int64]
     guard_direction: NDArray[np.float64]
     row_role: NDArray[np.int64]
-    row_contact: NDArray[np.int64]
-    contact_rows: NDArray[np.int64]
+    row_positional: NDArray[np.int8]
+    contact_kind: NDArray[np.int64]
     contact_flags: NDArray[np.int64]
+    contact_rows: NDArray[np.int64]
     transitions: NDArray[np.int64]
+    transition_states: NDArray[np.int8]
+    transition_leaves: NDArray[np.int8]
     quaternions: NDArray[np.int64]
     tolerances: NDArray[np.float64]

@@ -1,0 +1,142 @@
+"""The compiled mechanism: programs, modes and edges as frozen data, everything a run needs and no sympy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from fsm_dyn.modes.assembly import Given, assemble
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.enumeration import ModeName, Pattern, name_mode
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.programs import ModePrograms, derive_mode
+from fsm_dyn.modes.system import ContactInfo, RowInfo, System, WhenInfo
+from fsm_dyn.programs import Program
+from fsm_dyn.spec.model import Mechanism
+
+SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
+SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One mode, derived: its name, the pattern it falls under, and its programs in one chart."""
+
+    name: str
+    pattern: str
+    programs: ModePrograms
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        return self.programs.states
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return self.programs.guards
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A compiled mechanism.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What it was compiled from; parameters, schedules and initial values are read there.
+    terms, report, geometry : Program
+        Unconstrained terms; energies, powers and outputs; points and frames for drawing.
+    resets : tuple of Program or None
+        One per written transition.
+    modes : tuple of Mode
+        Those derived so far.
+    pruned : mapping
+        Combinations that cannot be, with the reason.
+    complete : bool
+        Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
+    """
+
+    mechanism: Mechanism
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    whens: tuple[WhenInfo, ...]
+    quaternions: tuple[int, ...]
+    n_kinematic: int
+    terms: Program
+    report: Program
+    geometry: Program
+    load_names: tuple[str, ...]
+    point_names: tuple[str, ...]
+    frame_names: tuple[str, ...]
+    resets: tuple[Program | None, ...]
+    modes: tuple[Mode, ...] = ()
+    pruned: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+
+    @cached_property
+    def system(self) -> System:
+        """The unconstrained terms as nodes; built when a mode or chart is to be derived."""
+        return System.build(self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic)
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The named patterns of the model with their contact states as codes."""
+        index = {contact.name: i for i, contact in enumerate(self.contacts)}
+        return tuple(
+            Pattern(
+                mode.name,
+                {index[name]: self.contacts[index[name]].states.index(state) for name, state in mode.states.items()},
+            )
+            for mode in self.mechanism.modes.values()
+        )
+
+    def name_of(self, states: Sequence[int]) -> ModeName:
+        """Name a combination of contact states."""
+        return name_mode(self.contacts, self.patterns, states)
+
+    def find(self, states: Sequence[int]) -> int:
+        """Index of the mode with these contact states, -1 if it is not derived yet."""
+        key = tuple(int(code) for code in states)
+        return next((i for i, mode in enumerate(self.modes) if mode.states == key), -1)
+
+    def leaving(self, name: ModeName) -> list[int]:
+        """Indices of the written transitions that leave a mode."""
+        return [
+            index
+            for index, item in enumerate(self.mechanism.transitions)
+            if item.source in ("*", name.name, name.pattern)
+        ]
+
+    def derive(self, states: Sequence[int], t: float, x: Array, c: Array) -> Mode:
+        """Derive the mode with these contact states in a chart that is good at and around a state."""
+        name = self.name_of(states)
+        programs = derive_mode(self.system, tuple(states), self.leaving(name), self.samples(states, t, x, c))
+        return Mode(name.name, name.pattern, programs)
+
+    def samples(self, states: Sequence[int], t: float, x: Array, c: Array) -> dict[str, Array]:
+        """The terms at a state and, beyond it, at configurations near it; the same ones every time."""
+        random = np.random.default_rng(20030818)
+        n_q = len(self.terms.layout.q)
+        rows = np.tile(x, (SAMPLES + 1, 1))
+        rows[1:, :n_q] += SPREAD * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
+        if any(row.positional and row.role == "position" for row in self.rows):
+            rows = rows[:1]  # a loop closes only at the state itself
+        values = self.terms.evaluate(t, rows, np.tile(c, (len(rows), 1)))
+        finite = np.all(np.isfinite(values["A"].reshape(len(rows), -1)), axis=1)
+        finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)
+        finite[0] = True
+        values = {name: value[finite] for name, value in values.items()}
+        values["sigma"] = np.ones((int(finite.sum()), len(self.contacts)))
+        return values
+
+    def with_mode(self, mode: Mode) -> Automaton:
+        """The same automaton with one more mode."""
+        grown = replace(self, modes=(*self.modes, mode))
+        grown.__dict__["system"] = self.system
+        return grown
+
+    def assemble(self, states: Sequence[int], given: Given) -> Array:
+        """Find a state in the mode with these contact states; see :func:`fsm_dyn.modes.assembly.assemble`."""
+        return assemble(self.system, states, given)

@@ -1,0 +1,103 @@
+"""Where a run begins: the values under ``initial`` turned into a state, a mode and slip directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.elimination import Array
+
+TOUCHING = 1e-9  # a gap (m) or speed (m/s) below this is zero at the start
+
+
+@dataclass(frozen=True)
+class Start:
+    """A state ``x`` (n_q + n_u,) in the mode with these contact states, with slip directions ``sigma``."""
+
+    x: Array
+    states: tuple[int, ...]
+    sigma: Array
+
+
+def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t: float, context: Array) -> Start:
+    """Find the state a run begins in.
+
+    Parameters
+    ----------
+    values : mapping
+        Coordinates and speeds that are given, SI units; the others follow (see :mod:`fsm_dyn.modes.assembly`).
+    mode : str or None
+        A mode or pattern of the model, whose closed contacts then hold; deduced from the values if None.
+    context : ndarray, shape (n_c,)
+        Parameters and inputs at the start.
+
+    Raises
+    ------
+    InputError
+        A name is unknown.
+    ModelError
+        The values contradict the mode.
+    """
+    layout = automaton.terms.layout
+    for name in values:
+        if name not in layout.x:
+            raise InputError(
+                f"'{name}' is no coordinate or speed of '{automaton.mechanism.name}'",
+                allowed=", ".join(layout.x),
+                remedy=nearest(name, layout.x),
+            )
+    fixed = _fixed(automaton, mode)
+    states = [fixed.get(i, contact.codes[0] if contact.kind != "dry_friction" else 2)
+              for i, contact in enumerate(automaton.contacts)]  # fmt: skip
+    given = Given(
+        {name: values[name] for name in layout.q if name in values},
+        {name: values[name] for name in layout.u if name in values},
+        t,
+        context,
+    )
+    x = automaton.assemble(states, given)
+    terms = automaton.terms.evaluate(t, x, context)
+    speeds = terms["A"][:, : len(layout.u)] @ x[layout.u_slice] + terms["b"]
+    sigma = np.zeros(len(automaton.contacts))
+    for i, contact in enumerate(automaton.contacts):
+        slip = float(speeds[contact.tangent_row]) if contact.tangent_row >= 0 else 0.0
+        if i not in fixed:
+            states[i] = _deduce(automaton, i, terms, speeds, slip)
+        if states[i] == 2:
+            sigma[i] = np.sign(slip)
+    return Start(x, tuple(states), sigma)
+
+
+def _fixed(automaton: Automaton, mode: str | None) -> dict[int, int]:
+    """Contact codes that the initial mode fixes, by contact index."""
+    if mode is None:
+        return {}
+    for pattern in automaton.patterns:
+        if pattern.name == mode:
+            return dict(pattern.states)
+    for known in automaton.modes:
+        if known.name == mode:
+            return dict(enumerate(known.states))
+    names = [pattern.name for pattern in automaton.patterns] + [known.name for known in automaton.modes]
+    raise InputError(
+        f"no mode '{mode}' in '{automaton.mechanism.name}'", allowed=", ".join(names), remedy=nearest(mode, names)
+    )
+
+
+def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
+    """State of a contact that the mode does not fix: closed where it touches and does not part."""
+    contact = automaton.contacts[index]
+    if contact.kind == "lock":
+        return 0
+    if contact.kind == "gap":
+        gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
+        if abs(gap) > TOUCHING or rate > TOUCHING or not terms["closes_if"][index]:
+            return 0
+    if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > TOUCHING:
+        return 2
+    return 1

@@ -1,0 +1,192 @@
+"""Gaussian elimination on expression nodes, its order fixed beforehand by numeric samples.
+
+A straight-line program cannot choose pivots, so the order is chosen here once, for a set of sampled
+configurations: among the entries that are large enough in every sample (partial pivoting with a threshold)
+the one that creates the least fill (Markowitz).  Such an order is a *chart*: good near the samples, and its
+pivots tell when it no longer is (docs/theory.md, "Charts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.programs import Node
+
+Array = npt.NDArray[np.float64]
+Matrix = list[list[Node]]
+
+THRESHOLD = 0.1  # an entry may be a pivot if it is at least this part of the largest of its row
+RANK = 1e-9  # rows whose scaled remainder is below this are combinations of earlier ones
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The outcome of eliminating an (m, n) matrix: ``steps`` turn its rows into ``rows``.
+
+    ``pivots`` lists (row, column) in order; ``dropped`` lists rows found to depend on others.
+    """
+
+    rows: Matrix
+    steps: tuple[tuple[int, int, Node], ...]
+    pivots: tuple[tuple[int, int], ...]
+    inverses: tuple[Node, ...]
+    dropped: tuple[int, ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return tuple(column for _, column in self.pivots)
+
+    def solve(self, right: Sequence[Node]) -> dict[int, Node]:
+        """Solve for the pivot columns: returns {column: node} with ``A_D x = right``."""
+        values = list(right)
+        for row, pivot_row, factor in self.steps:
+            values[row] = values[row] - factor * values[pivot_row]
+        return self.substitute_back(values)
+
+    def substitute_back(self, values: Sequence[Node]) -> dict[int, Node]:
+        """Back substitution for a right-hand side that went through the elimination already."""
+        solution: dict[int, Node] = {}
+        for (row, column), inverse in zip(reversed(self.pivots), reversed(self.inverses), strict=True):
+            remainder = values[row]
+            for other, value in solution.items():
+                remainder = remainder - self.rows[row][other] * value
+            solution[column] = remainder * inverse
+        return solution
+
+    def solve_transposed(self, right: Sequence[Node], zero: Node) -> list[Node]:
+        """Solve ``A_Dᵀ y = right`` (one entry per pivot, in pivot order); rows dropped get zero."""
+        result = [zero] * len(self.rows)
+        for k, (row, column) in enumerate(self.pivots):
+            remainder = right[k]
+            for earlier, _ in self.pivots[:k]:
+                remainder = remainder - self.rows[earlier][column] * result[earlier]
+            result[row] = remainder * self.inverses[k]
+        for row, pivot_row, factor in reversed(self.steps):
+            result[pivot_row] = result[pivot_row] - factor * result[row]
+        return result
+
+
+def eliminate(
+    matrix: Sequence[Sequence[Node]],
+    samples: Array,
+    columns: Sequence[int],
+    order: Sequence[tuple[int, int]] | None = None,
+) -> Factors:
+    """Eliminate ``matrix`` (m, n) on nodes, pivoting in ``columns`` only.
+
+    Parameters
+    ----------
+    matrix : m rows of n nodes
+    samples : ndarray, shape (n_samples, m, n)
+        The same matrix evaluated, columns scaled to like magnitude; it guides the order.
+    columns : indices of the columns that may be pivots
+    order : pivots to use as they are (a saved chart); chosen from the samples if None
+    """
+    rows = [list(row) for row in matrix]
+    numbers = np.array(samples, dtype=np.float64, copy=True)
+    scale = np.maximum(np.abs(numbers).max(axis=2), 1e-300) if numbers.size else numbers[:, :, 0]
+    open_rows = list(range(len(rows)))
+    open_columns = list(columns)
+    steps: list[tuple[int, int, Node]] = []
+    pivots: list[tuple[int, int]] = []
+    inverses: list[Node] = []
+    while open_rows and (order is None or len(pivots) < len(order)):
+        if order is None:
+            choice = _choose(rows, numbers / scale[:, :, None], open_rows, open_columns)
+        else:
+            choice = order[len(pivots)]
+        if choice is None:
+            break
+        pivot_row, pivot_column = choice
+        open_rows.remove(pivot_row)
+        open_columns.remove(pivot_column)
+        inverse = 1.0 / rows[pivot_row][pivot_column]
+        done = {column for _, column in pivots} | {pivot_column}
+        for row in open_rows:
+            entry = rows[row][pivot_column]
+            if entry.is_zero:
+                continue
+            factor = entry * inverse
+            steps.append((row, pivot_row, factor))
+            ratio = _ratio(numbers[:, row, pivot_column], numbers[:, pivot_row, pivot_column])
+            numbers[:, row, :] -= ratio[:, None] * numbers[:, pivot_row, :]
+            numbers[:, row, pivot_column] = 0.0
+            for column in range(len(rows[row])):
+                if column not in done and not rows[pivot_row][column].is_zero:
+                    rows[row][column] = rows[row][column] - factor * rows[pivot_row][column]
+        pivots.append((pivot_row, pivot_column))
+        inverses.append(inverse)
+    return Factors(rows, tuple(steps), tuple(pivots), tuple(inverses), tuple(open_rows))
+
+
+def _ratio(entry: Array, pivot: Array) -> Array:
+    safe = np.where(pivot == 0.0, 1.0, pivot)
+    return np.where(pivot == 0.0, 0.0, entry / safe)
+
+
+def _choose(
+    rows: Matrix, numbers: Array, open_rows: Sequence[int], open_columns: Sequence[int]
+) -> tuple[int, int] | None:
+    """Pick the pivot of least fill among those large enough in every sample; None where no rank is left."""
+    if not open_columns:
+        return None
+    block = np.abs(numbers[np.ix_(range(len(numbers)), list(open_rows), list(open_columns))])
+    largest = block.max(axis=2)  # (samples, rows)
+    filled = np.array([[not rows[r][c].is_zero for c in open_columns] for r in open_rows])
+    per_row = filled.sum(axis=1)
+    per_column = filled.sum(axis=0)
+    best: tuple[float, float, int, int] | None = None
+    for i, row in enumerate(open_rows):
+        if largest[:, i].max() < RANK:
+            continue
+        for j, column in enumerate(open_columns):
+            if not filled[i, j]:
+                continue
+            relative = block[:, i, j] / np.maximum(largest[:, i], RANK)
+            if relative.min() < THRESHOLD:
+                continue
+            constant = rows[row][column].constant_value
+            cost = float((per_row[i] - 1) * (per_column[j] - 1)) - (0.5 if constant is not None else 0.0)
+            key = (cost, -float(relative.min()), row, column)
+            if best is None or key < best:
+                best = key
+    if best is not None:
+        return best[2], best[3]
+    flat = block[0]  # no entry serves every sample: the first sample, the present state, decides
+    if flat.max() < RANK:
+        return None
+    i, j = np.unravel_index(int(np.argmax(np.where(filled, flat, 0.0))), flat.shape)
+    return (open_rows[i], open_columns[j]) if filled[i, j] else None
+
+
+def solve_symmetric(matrix: Matrix, right: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Solve ``matrix x = right`` by L D Lᵀ with pivots of least fill on the diagonal; returns x and the pivots d."""
+    size = len(matrix)
+    work = [list(row) for row in matrix]
+    values = list(right)
+    remaining = list(range(size))
+    order: list[int] = []
+    inverses: dict[int, Node] = {}
+    while remaining:
+        k = min(remaining, key=lambda i: (sum(not work[i][j].is_zero for j in remaining), i))
+        remaining.remove(k)
+        order.append(k)
+        inverses[k] = 1.0 / work[k][k]
+        coupled = [i for i in remaining if not work[k][i].is_zero]
+        factors = {i: work[k][i] * inverses[k] for i in coupled}
+        for a, i in enumerate(coupled):
+            values[i] = values[i] - factors[i] * values[k]
+            for j in coupled[a:]:
+                work[i][j] = work[j][i] = work[i][j] - factors[i] * work[k][j]
+    solution: dict[int, Node] = {}
+    for k in reversed(order):
+        remainder = values[k]
+        for j, value in solution.items():
+            if not work[k][j].is_zero:
+                remainder = remainder - work[k][j] * value
+        solution[k] = remainder * inverses[k]
+    return [solution[k] for k in range(size)], [work[k][k] for k in range(size)]

@@ -1,0 +1,269 @@
+"""Constraint embedding of one active set: independent speeds, reduced equations, multipliers.
+
+With the active rows ``A u + b = 0`` split into dependent and independent columns, ``u = T u_I + e`` and a test
+basis ``S`` with ``Sᵀ G = 0`` give ``(Sᵀ M T) u̇_I = Sᵀ (f - M c)``: Gillespie (2003) eqs (3)-(5) and (44)-(46).
+The multipliers follow from the dependent rows, ``G_Dᵀ``-transposed solve of ``(M u̇ - f)_D``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.modes.elimination import Array, Factors, eliminate, solve_symmetric
+from fsm_dyn.modes.system import System
+from fsm_dyn.programs import Node, functions, substitute
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """What holds in a mode.
+
+    ``rows`` are the rows held (``A u + b = 0``); ``sliding`` maps the normal row of a sliding contact to its
+    contact index; ``slipping`` lists contacts of dry friction that slip.
+    """
+
+    rows: tuple[int, ...]
+    sliding: tuple[tuple[int, int], ...] = ()
+    slipping: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, system: System, states: Sequence[int]) -> ActiveSet:
+        """The active set of a vector of contact state codes; constraints are always active."""
+        rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
+        sliding, slipping = [], []
+        for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
+            if code == 1:
+                rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
+            elif code == 2 and contact.kind == "dry_friction":
+                slipping.append(index)
+            elif code == 2:
+                rows.append(contact.normal_row)
+                sliding.append((contact.normal_row, index))
+        return cls(tuple(rows), tuple(sliding), tuple(slipping))
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """An active set embedded.
+
+    ``speeds`` (n_u,): all speeds in terms of the independent ones; ``accelerations`` (n_u,); ``multipliers``
+    (n_rows,), zero for rows not active; ``pivots``: the scaled pivots of the chart; ``chart``: (row, column) pairs;
+    ``redundant``: rows that others imply.
+    """
+
+    speeds: list[Node]
+    accelerations: list[Node]
+    multipliers: list[Node]
+    pivots: list[Node]
+    chart: tuple[tuple[int, int], ...]
+    independent: tuple[int, ...]
+    redundant: tuple[int, ...]
+    reduced_mass: list[list[Node]]
+    reduced_force: list[Node]
+
+
+def embed(
+    system: System, active: ActiveSet, samples: dict[str, Array], chart: Sequence[tuple[int, int]] | None = None
+) -> Embedded:
+    """Embed ``active`` in the unconstrained system.
+
+    Parameters
+    ----------
+    samples : dict
+        The terms evaluated at sampled states with a leading sample axis; the first sample is the present state.
+    chart : pairs (row, dependent column), optional
+        Elimination order to reproduce; chosen from the samples if None.
+    """
+    n_u = system.n_speeds
+    zero = system.graph.constant(0.0)
+    A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
+    M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
+    f = _applied(system, active)
+    scale = _column_scale(samples["M"][:, :n_u, :n_u])
+    numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
+    local = {row: k for k, row in enumerate(active.rows)}
+    order = None if chart is None else [(local[row], column) for row, column in chart]
+    factors = eliminate(A, numbers, range(n_u), order)
+
+    dependent = factors.columns
+    independent = tuple(j for j in range(n_u) if j not in dependent)
+    T = _basis(factors, n_u, independent, zero)
+    e = factors.solve([-system.nodes["b"][r] for r in active.rows])
+    c = factors.solve([-system.nodes["gamma"][r] for r in active.rows])
+    u = [system.symbols[name] for name in system.layout.u]
+    speeds = list(u)
+    for j in dependent:
+        speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
+
+    transposed, S = _test_basis(system, active, factors, T, independent, zero, samples, scale)
+    drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
+    force = [f[i] - drift[i] for i in range(n_u)]
+    MT = [[_sum([M[i][j] * T[j][k] for j in range(n_u)], zero) for k in range(len(independent))] for i in range(n_u)]
+    reduced_mass = [
+        [_sum([S[i][a] * MT[i][k] for i in range(n_u)], zero) for k in range(len(independent))]
+        for a in range(len(independent))
+    ]
+    reduced_force = [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(len(independent))]
+    solution, mass_pivots = _solve_reduced(reduced_mass, reduced_force, S is T, zero)
+
+    accelerations = [zero] * n_u
+    for k, i in enumerate(independent):
+        accelerations[i] = solution[k]
+    for j in dependent:
+        accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
+    multipliers = _multipliers(system, active, transposed, accelerations, zero)
+
+    replace = {u[j]: speeds[j] for j in dependent}
+    flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
+    n_rows = len(system.rows)
+    return Embedded(
+        speeds=speeds,
+        accelerations=flat[:n_u],
+        multipliers=flat[n_u : n_u + n_rows],
+        pivots=_scaled_pivots(system, A, M, factors) + _mass_pivots(reduced_mass, mass_pivots),
+        chart=tuple((active.rows[row], column) for row, column in factors.pivots),
+        independent=independent,
+        redundant=tuple(active.rows[row] for row in factors.dropped),
+        reduced_mass=reduced_mass,
+        reduced_force=flat[n_u + n_rows :],
+    )
+
+
+def _sum(terms: Sequence[Node], last: Node) -> Node:
+    total = None
+    for term in terms:
+        if not term.is_zero:
+            total = term if total is None else total + term
+    if total is None:
+        return last
+    return total if last.is_zero else total + last
+
+
+def _column_scale(M: Array) -> Array:
+    """``diag(M)^-1/2`` per sample, 1 where a speed has no inertia: rows scaled so do not depend on units."""
+    diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2))
+    return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
+
+
+def _basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -> list[list[Node]]:
+    """T (n_u, p): the identity on independent speeds, ``-A_D⁻¹ A_I`` on dependent ones."""
+    one = zero.graph.constant(1.0)
+    T = [[one if j == i else zero for i in independent] for j in range(n_u)]
+    for k, i in enumerate(independent):
+        column = factors.substitute_back([-row[i] for row in factors.rows])
+        for j, value in column.items():
+            T[j][k] = value
+    return T
+
+
+def _applied(system: System, active: ActiveSet) -> list[Node]:
+    """Generalized active forces of the mode: f plus the friction of slipping dry-friction contacts."""
+    n_u = system.n_speeds
+    f = [system.nodes["f"][i] for i in range(n_u)]
+    for index in active.slipping:
+        row = system.contacts[index].tangent_row
+        friction = system.sigma(index) * system.nodes["kinetic"][index]
+        f = [f[i] - friction * system.nodes["A"][row, i] for i in range(n_u)]
+    return f
+
+
+def _test_basis(
+    system: System,
+    active: ActiveSet,
+    factors: Factors,
+    T: list[list[Node]],
+    independent: Sequence[int],
+    zero: Node,
+    samples: dict[str, Array],
+    scale: Array,
+) -> tuple[Factors, list[list[Node]]]:
+    """The factors of Gᵀ and S: those of A where no contact slides, else of the rows ``A_n - μ σ A_t``."""
+    if not active.sliding:
+        return factors, T
+    n_u = system.n_speeds
+    slides = dict(active.sliding)
+    H, numbers = [], []
+    for r in active.rows:
+        row = [system.nodes["A"][r, j] for j in range(n_u)]
+        number = samples["A"][:, r, :n_u]
+        if r in slides:
+            contact = slides[r]
+            tangent = system.contacts[contact].tangent_row
+            ratio = system.nodes["kinetic"][contact] * system.sigma(contact)
+            row = [row[j] - ratio * system.nodes["A"][tangent, j] for j in range(n_u)]
+            number = number - (samples["kinetic"][:, contact] * samples["sigma"][:, contact])[:, None] * (
+                samples["A"][:, tangent, :n_u]
+            )
+        H.append(row)
+        numbers.append(number * scale)
+    transposed = eliminate(H, np.stack(numbers, axis=1), factors.columns, factors.pivots)
+    return transposed, _basis(transposed, n_u, independent, zero)
+
+
+def _solve_reduced(
+    mass: list[list[Node]], force: list[Node], symmetric: bool, zero: Node
+) -> tuple[list[Node], list[Node]]:
+    if symmetric:
+        return solve_symmetric(mass, force)
+    size = len(mass)
+    factors = eliminate(mass, np.zeros((1, size, size)), range(size), [(k, k) for k in range(size)])
+    solution = factors.solve(force)
+    return [solution[k] for k in range(size)], [factors.rows[k][k] for k in range(size)]
+
+
+def _multipliers(
+    system: System, active: ActiveSet, transposed: Factors, accelerations: list[Node], zero: Node
+) -> list[Node]:
+    """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``; friction of sliding contacts and kinematic rows included."""
+    n_u = system.n_speeds
+    M, f, A = system.nodes["M"], system.nodes["f"], system.nodes["A"]
+    applied = _applied(system, active)
+
+    def unbalanced(i: int, force: Node) -> Node:
+        return _sum([M[i, j] * accelerations[j] for j in range(n_u)], zero) - force
+
+    values = transposed.solve_transposed([unbalanced(j, applied[j]) for j in transposed.columns], zero)
+    multipliers = [zero] * len(system.rows)
+    for row, value in zip(active.rows, values, strict=True):
+        multipliers[row] = value
+    for row, contact in active.sliding:
+        tangent = system.contacts[contact].tangent_row
+        multipliers[tangent] = -(system.nodes["kinetic"][contact] * system.sigma(contact) * multipliers[row])
+    for contact in active.slipping:
+        row = system.contacts[contact].tangent_row
+        multipliers[row] = -(system.sigma(contact) * system.nodes["kinetic"][contact])
+    kinematic = [r for r, row in enumerate(system.rows) if row.role == "kinematic"]
+    for k, row in enumerate(kinematic):
+        i = n_u + k
+        others = [A[r, i] * multipliers[r] for r in range(len(system.rows)) if r != row]
+        multipliers[row] = unbalanced(i, f[i]) - _sum(others, zero)
+    return multipliers
+
+
+def _scaled_pivots(system: System, A: list[list[Node]], M: list[list[Node]], factors: Factors) -> list[Node]:
+    """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular."""
+    pivots = []
+    for row, column in factors.pivots:
+        squares = [entry * entry / _weight(M[j][j]) for j, entry in enumerate(A[row]) if not entry.is_zero]
+        pivot = factors.rows[row][column]
+        norm = _sum(squares, system.graph.constant(0.0)) * _weight(M[column][column])
+        pivots.append(functions.absolute(pivot) / functions.sqrt(norm))
+    return pivots
+
+
+def _weight(node: Node) -> Node:
+    """The weight of a column, 1 for a speed without inertia."""
+    if node.constant_value is not None:
+        return node.graph.constant(node.constant_value or 1.0)
+    return functions.where(functions.compare(">", node, 0.0), node, 1.0)
+
+
+def _mass_pivots(mass: list[list[Node]], pivots: Sequence[Node]) -> list[Node]:
+    return [
+        functions.absolute(pivot) / functions.absolute(mass[k][k])
+        for k, pivot in enumerate(pivots)
+        if pivot is not mass[k][k]
+    ]

@@ -1,0 +1,138 @@
+"""Which modes there are: contact states combined, named after the model's patterns, impossible ones set aside.
+
+A mode is one state code per contact.  Patterns of the model name them: the most specific pattern that fits
+gives the name, contacts that it leaves open are added where they are not in their first state
+(``latched+seat_closed``).  Combinations that cannot be are pruned and kept with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.system import ContactInfo, System
+
+LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
+ALWAYS_TRUE = 1e-9
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A named pattern: state codes by contact index; contacts left out are free to be anything."""
+
+    name: str
+    states: Mapping[int, int]
+
+    def fits(self, states: Sequence[int]) -> bool:
+        return all(states[contact] == code for contact, code in self.states.items())
+
+
+@dataclass(frozen=True)
+class ModeName:
+    """A mode before it is derived."""
+
+    name: str
+    states: tuple[int, ...]
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """The modes named beforehand and the combinations pruned, with reasons; ``complete`` if that is all there are."""
+
+    modes: tuple[ModeName, ...]
+    pruned: Mapping[str, str]
+    complete: bool
+
+
+def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], states: Sequence[int]) -> ModeName:
+    """Name one combination of contact states."""
+    fitting = [pattern for pattern in patterns if pattern.fits(states)]
+    pattern = max(fitting, key=lambda p: len(p.states), default=None)
+    mentioned = pattern.states if pattern is not None else {}
+    extras = [
+        f"{contact.name}_{contact.states[code]}"
+        for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
+        if index not in mentioned and code != contact.codes[0]
+    ]
+    if pattern is not None:
+        return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)
+    if not contacts:
+        return ModeName("motion", ())
+    return ModeName("+".join(extras) or "all_free", tuple(states))
+
+
+def enumerate_modes(
+    system: System, patterns: Sequence[Pattern], only_listed: bool, samples: Mapping[str, Array]
+) -> Enumeration:
+    """Name all modes, or, where there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
+
+    Parameters
+    ----------
+    samples : the terms at sampled states, for the test of contradictions
+    """
+    contacts = system.contacts
+    complete = math.prod(len(contact.codes) for contact in contacts) <= LARGEST_ENUMERATION
+    modes: dict[str, ModeName] = {}
+    pruned: dict[str, str] = {}
+    for states in _combinations(contacts, patterns, complete):
+        mode = name_mode(contacts, patterns, states)
+        reason = why_impossible(system, states, samples)
+        if not reason and only_listed and not mode.pattern:
+            reason = "not listed, and the model says only_listed"
+        if reason:
+            pruned[mode.name] = reason
+        else:
+            modes[mode.name] = mode
+    return Enumeration(tuple(modes.values()), pruned, complete)
+
+
+def _combinations(
+    contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], complete: bool
+) -> Iterator[tuple[int, ...]]:
+    if complete:
+        everything = list(itertools.product(*(contact.codes for contact in contacts)))
+        order = {id(p): i for i, p in enumerate(patterns)}
+
+        def rank(states: tuple[int, ...]) -> tuple[int, int]:
+            fitting = [p for p in patterns if p.fits(states)]
+            best = max(fitting, key=lambda p: len(p.states), default=None)
+            extras = sum(code != contact.codes[0] for contact, code in zip(contacts, states, strict=True))
+            return (order[id(best)] if best is not None else len(patterns), extras)
+
+        yield from sorted(everything, key=rank)
+        return
+    for pattern in patterns:
+        yield tuple(pattern.states.get(index, contact.codes[0]) for index, contact in enumerate(contacts))
+
+
+def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+    """Return why a combination can never be, or an empty text.
+
+    Rows on coordinates that depend on each other in every sampled state, with a combination of residuals that is
+    the same everywhere and not zero, contradict each other.
+    """
+    names, rows = [], []
+    for contact, code in zip(system.contacts, states, strict=True):
+        if code and contact.normal_row >= 0 and system.rows[contact.normal_row].positional:
+            names.append(contact.name)
+            rows.append(contact.normal_row)
+    if len(rows) < 2:
+        return ""
+    A, residual = samples["A"][:, rows, :], samples["residual"][:, rows]
+    left = np.linalg.svd(A[0])[0]
+    rank = int(np.linalg.matrix_rank(A[0]))
+    for combination in left[:, rank:].T:
+        if np.abs(np.einsum("r,srj->sj", combination, A)).max() > ALWAYS_TRUE:
+            continue
+        sums = residual @ combination
+        if np.ptp(sums) <= ALWAYS_TRUE * (1.0 + np.abs(sums).max()) and abs(sums[0]) > ALWAYS_TRUE:
+            involved = [name for name, weight in zip(names, combination, strict=True) if abs(weight) > ALWAYS_TRUE]
+            scale = np.abs(combination).max()
+            return f"{' and '.join(involved)} exclude each other: their gaps always add up to {sums[0] / scale:.6g}"
+    return ""

@@ -1,0 +1,116 @@
+"""From the derived terms to the programs and tables that all modes share; the last place that sees ``symbolic``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
+from fsm_dyn.programs import Node, Program
+from fsm_dyn.spec.model import Transition
+from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every mode of a model shares, as data."""
+
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    whens: tuple[WhenInfo, ...]
+    terms: Program
+    report: Program
+    geometry: Program
+    resets: tuple[Program | None, ...]
+
+
+def gather(terms: Terms) -> Shared:
+    """Turn the derived terms into programs."""
+    return Shared(
+        rows=tuple(RowInfo(row.name, row.role, row.contact, row.residual is not None) for row in terms.rows),
+        contacts=tuple(_contact(contact) for contact in terms.contacts),
+        whens=tuple(
+            WhenInfo(describe(item.spec), index, item.crossing, item.guard is not None)
+            for index, item in enumerate(terms.transitions)
+        ),
+        terms=_terms_program(terms),
+        report=terms.program(
+            {
+                "kinetic_energy": terms.kinetic_energy,
+                "potential_energy": terms.potential_energy,
+                "load_powers": _array(terms.load_powers.values(), (len(terms.load_powers),)),
+                "outputs": _array(terms.outputs.values(), (len(terms.outputs),)),
+            }
+        ),
+        geometry=terms.program(
+            {
+                "points": _array([x for p in terms.points.values() for x in p], (len(terms.points), 3)),
+                "frames": _array(
+                    [x for f in terms.frames.values() for row in f for x in row], (len(terms.frames), 3, 3)
+                ),
+            }
+        ),
+        resets=tuple(_reset_program(terms, item) for item in terms.transitions),
+    )
+
+
+def describe(transition: Transition) -> str:
+    """What a written transition waits for, in words."""
+    if transition.on is not None:
+        return f"{transition.on[0]} {transition.on[1]}"
+    text = transition.when.text if transition.when is not None else transition.name
+    return text if any(sign in text for sign in "<>=") else f"{text} {transition.crossing}"
+
+
+def _contact(contact: ContactTerms) -> ContactInfo:
+    return ContactInfo(
+        contact.name,
+        contact.kind,
+        contact.normal_row,
+        contact.tangent_row,
+        contact.states,
+        gated=contact.closes_if is not None,
+        sticks_always=contact.infinite_friction,
+    )
+
+
+def _terms_program(terms: Terms) -> Program:
+    n, n_rows, count = terms.n, len(terms.rows), len(terms.contacts)
+    one, zero = terms.graph.one, terms.graph.zero
+    contacts, rows = terms.contacts, terms.rows
+    return terms.program(
+        {
+            "q_dot": _array(terms.q_dot, (terms.n_q,)),
+            "W": _array([x for row in terms.W for x in row], (terms.n_q, n)),
+            "M": _array([x for row in terms.M for x in row], (n, n)),
+            "f": _array(terms.f, (n,)),
+            "A": _array([x for row in rows for x in row.A], (n_rows, n)),
+            "b": _array([row.b for row in rows], (n_rows,)),
+            "gamma": _array([row.gamma for row in rows], (n_rows,)),
+            "residual": _array([zero if row.residual is None else row.residual for row in rows], (n_rows,)),
+            "static": _array([contact.static for contact in contacts], (count,)),
+            "kinetic": _array([contact.kinetic for contact in contacts], (count,)),
+            "restitution": _array([contact.restitution for contact in contacts], (count,)),
+            "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
+            "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
+            "when": _array([zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)),
+        }
+    )
+
+
+def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
+    """All of q, u and memory after a written transition; what it does not mention is copied."""
+    if not item.reset and not item.set:
+        return None
+    names = (*terms.layout.q, *terms.layout.u, *terms.layout.memory)
+    new = {**item.reset, **item.set}
+    return terms.program({"after": _array([new.get(name, terms.graph.symbol(name)) for name in names], (len(names),))})
+
+
+def _array(entries: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    flat: list[Node] = list(entries)
+    array = np.empty(len(flat), dtype=object)
+    array[:] = flat
+    return array.reshape(shape)

@@ -1,0 +1,93 @@
+"""The two programs of a mode: ``rhs`` for the stages of a step, ``full`` for its ends.
+
+``rhs`` gives the state's derivative.  ``full`` adds the speeds with the dependent ones recomputed, the smallest
+scaled pivot, guard values, their slopes along the flow, and all multipliers (docs/theory.md, "Programs").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.embedding import ActiveSet, Embedded, embed
+from fsm_dyn.modes.guards import Guard, contact_guards, transition_guards
+from fsm_dyn.modes.system import System
+from fsm_dyn.programs import Node, Program, functions, substitute, tangent
+
+
+@dataclass(frozen=True)
+class ModePrograms:
+    """One mode in one chart, as data."""
+
+    states: tuple[int, ...]
+    chart: tuple[tuple[int, int], ...]
+    independent: tuple[int, ...]
+    redundant: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    rhs: Program
+    full: Program
+
+
+def derive_mode(
+    system: System,
+    states: Sequence[int],
+    leaving: Sequence[int],
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None = None,
+) -> ModePrograms:
+    """Derive the programs of the mode with contact codes ``states``.
+
+    Parameters
+    ----------
+    leaving : indices of the written transitions that leave this mode
+    samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
+    chart : the elimination order to use, None to choose it
+    """
+    embedded = embed(system, ActiveSet.of(system, states), samples, chart)
+    pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)
+    u = [system.symbols[name] for name in system.layout.u]
+    replace = {u[j]: node for j, node in enumerate(embedded.speeds) if node is not u[j]}
+    q_dot = substitute(list(system.nodes["q_dot"]), replace)
+    values = substitute([node for _, node in pairs], replace)
+    slopes = tangent(values, flow(system, q_dot, embedded))
+    x_dot = np.array([*q_dot, *embedded.accelerations], dtype=object)
+    full = {
+        "x_dot": x_dot,
+        "u": np.array(embedded.speeds, dtype=object),
+        "pivot": np.array([smallest(system, embedded.pivots)], dtype=object),
+        "guards": np.array(values, dtype=object),
+        "slopes": np.array(slopes, dtype=object),
+        "multipliers": np.array(embedded.multipliers, dtype=object),
+    }
+    return ModePrograms(
+        tuple(states),
+        embedded.chart,
+        embedded.independent,
+        embedded.redundant,
+        tuple(guard for guard, _ in pairs),
+        Program.from_nodes(system.layout, {"x_dot": x_dot}),
+        Program.from_nodes(system.layout, full),
+    )
+
+
+def flow(system: System, q_dot: Sequence[Node], embedded: Embedded) -> dict[Node, Node]:
+    """Seeds of the tangent sweep along the mode's motion: t, q, u and inputs at their rates."""
+    symbols = system.symbols
+    seeds = {symbols["t"]: system.graph.constant(1.0)}
+    seeds |= {symbols[name]: rate for name, rate in zip(system.layout.q, q_dot, strict=True)}
+    seeds |= {symbols[name]: rate for name, rate in zip(system.layout.u, embedded.accelerations, strict=True)}
+    for name in system.layout.w:
+        seeds[symbols[name]] = symbols[f"{name}.rate"]
+        seeds[symbols[f"{name}.rate"]] = symbols[f"{name}.rate2"]
+    return seeds
+
+
+def smallest(system: System, pivots: Sequence[Node]) -> Node:
+    """The smallest scaled pivot, 1 where nothing is eliminated."""
+    result = system.graph.constant(1.0)
+    for pivot in pivots:
+        result = functions.minimum(result, pivot)
+    return result

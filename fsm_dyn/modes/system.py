@@ -1,0 +1,106 @@
+"""The unconstrained system as nodes, rebuilt from its saved program: what every mode is derived from.
+
+No sympy here: a mode or a chart can be derived from a saved automaton, long after the model was compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.programs import Graph, Layout, Node, Program
+
+Array = npt.NDArray[np.float64]
+Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "friction", "lock"]
+
+
+@dataclass(frozen=True)
+class RowInfo:
+    """One constraint row ``A u + b``: its owner (a constraint's or contact's name), role and contact index."""
+
+    name: str
+    role: Role
+    contact: int = -1
+    positional: bool = False  # has a residual on the level of coordinates
+
+
+@dataclass(frozen=True)
+class ContactInfo:
+    """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 sliding)."""
+
+    name: str
+    kind: Literal["gap", "dry_friction", "lock"]
+    normal_row: int
+    tangent_row: int
+    states: tuple[str, ...]
+    gated: bool = False
+    sticks_always: bool = False
+    poisson: bool = False
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The state codes this contact can be in."""
+        return tuple(code for code, name in enumerate(self.states) if name)
+
+
+@dataclass(frozen=True)
+class WhenInfo:
+    """A written transition's guard: ``falling`` or not, and its text."""
+
+    name: str
+    index: int
+    crossing: Literal["rising", "falling", "both"]
+    has_guard: bool
+
+
+@dataclass(frozen=True)
+class System:
+    """Kane's unconstrained terms (14)-(15) and all rows, as nodes of one graph.
+
+    ``M`` (n, n) and ``f`` (n,) with n = declared speeds + kinematic rows; ``A`` (n_rows, n), ``b``, ``gamma``,
+    ``residual`` (n_rows,); ``static kinetic restitution`` (n_contacts,); ``when`` (n_transitions,).
+    """
+
+    layout: Layout
+    program: Program
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    whens: tuple[WhenInfo, ...]
+    quaternions: tuple[int, ...]
+    n_kinematic: int
+    graph: Graph
+    symbols: dict[str, Node]
+    nodes: dict[str, npt.NDArray[Any]]
+
+    @classmethod
+    def build(
+        cls,
+        program: Program,
+        rows: Sequence[RowInfo],
+        contacts: Sequence[ContactInfo],
+        whens: Sequence[WhenInfo],
+        quaternions: Sequence[int],
+        n_kinematic: int,
+    ) -> System:
+        """Rebuild the nodes of ``program``, the terms program of a model."""
+        graph, symbols, nodes = program.graph()
+        return cls(
+            program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
+            graph, symbols, nodes,
+        )  # fmt: skip
+
+    @property
+    def n_speeds(self) -> int:
+        return len(self.layout.u)
+
+    def sigma(self, contact: int) -> Node:
+        """The slip direction of a contact, a constant of the mode's discrete state."""
+        return self.symbols[f"{self.contacts[contact].name}.sigma"]
+
+    def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+        """Evaluate the terms with NumPy; leading axes of x and c broadcast."""
+        return self.program.evaluate(t, x, c)

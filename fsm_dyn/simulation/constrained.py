@@ -1,0 +1,123 @@
+"""Responses of the mechanism with its bilateral rows held: the linear algebra of an instant.
+
+With bilateral rows B held, ``[M -Bᵀ; B 0] [a; Λ] = [force; target]`` answers both questions of an instant: the
+accelerations under forces, and the speeds after impulses.  The system is scaled by ``diag(M)^-1/2`` and the rows'
+norms, so that rank does not depend on units; redundant rows that agree with the others do no harm.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.linear import factor, solve
+from fsm_dyn.simulation.terms import Terms
+
+RANK: Final = 1e-12
+AGREEMENT: Final = 1e-7
+
+
+class Bilateral(NamedTuple):
+    """The factored system: ``held`` are the bilateral rows; see the module."""
+
+    held: NDArray[np.int64]
+    matrix: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    row_scale: NDArray[np.float64]
+    rank: int
+
+
+@inner
+def factor_bilateral(terms: Terms, held: NDArray[np.int64], n_u: int) -> Bilateral:
+    """Factor the system for the declared speeds (kinematic rows are met by the choice of speeds)."""
+    m = held.shape[0]
+    size = n_u + m
+    scale, row_scale = np.ones(n_u), np.ones(m)
+    for i in range(n_u):
+        if terms.M[i, i] > 0.0:
+            scale[i] = 1.0 / np.sqrt(terms.M[i, i])
+    for k in range(m):
+        norm = 0.0
+        for i in range(n_u):
+            norm += (terms.A[held[k], i] * scale[i]) ** 2
+        if norm > 0.0:
+            row_scale[k] = 1.0 / np.sqrt(norm)
+    matrix = np.zeros((size, size))
+    for i in range(n_u):
+        for j in range(n_u):
+            matrix[i, j] = terms.M[i, j] * scale[i] * scale[j]
+        for k in range(m):
+            entry = terms.A[held[k], i] * scale[i] * row_scale[k]
+            matrix[i, n_u + k] = -entry
+            matrix[n_u + k, i] = entry
+    rows, columns = np.empty(size, np.int64), np.empty(size, np.int64)
+    rank = factor(matrix, rows, columns, RANK)
+    return Bilateral(held, matrix, rows, columns, scale, row_scale, rank)
+
+
+@inner
+def solve_bilateral(
+    bilateral: Bilateral,
+    force: NDArray[np.float64],
+    target: NDArray[np.float64],
+    motion: NDArray[np.float64],
+    reaction: NDArray[np.float64],
+) -> bool:
+    """Solve for the motion (n_u,) and the reactions (m,); False if the rows contradict each other."""
+    n_u, m = force.shape[0], target.shape[0]
+    right, scratch, solution = np.empty(n_u + m), np.empty(n_u + m), np.empty(n_u + m)
+    size = 1e-300
+    for i in range(n_u):
+        right[i] = force[i] * bilateral.scale[i]
+        size = max(size, abs(right[i]))
+    for k in range(m):
+        right[n_u + k] = target[k] * bilateral.row_scale[k]
+        size = max(size, abs(right[n_u + k]))
+    remainder = solve(
+        bilateral.matrix, bilateral.rows, bilateral.columns, bilateral.rank, right, scratch, solution
+    )
+    for i in range(n_u):
+        motion[i] = solution[i] * bilateral.scale[i]
+    for k in range(m):
+        reaction[k] = solution[n_u + k] * bilateral.row_scale[k]
+    return remainder <= AGREEMENT * size
+
+
+@inner
+def row_speed(terms: Terms, row: int, u: NDArray[np.float64]) -> float:
+    """Return ``A u + b`` of one row."""
+    speed = terms.b[row]
+    for i in range(u.shape[0]):
+        speed += terms.A[row, i] * u[i]
+    return float(speed)
+
+
+@inner
+def contact_response(
+    terms: Terms, bilateral: Bilateral, which: NDArray[np.int64], n_u: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Unit responses of contact rows.
+
+    Returns
+    -------
+    motions : shape (n, n_u)
+        Motion answering a unit force along each of the ``n`` rows ``which``.
+    reactions : shape (n, m)
+        Reactions of the bilateral rows to it.
+    K : shape (n, n)
+        What each row feels of it.
+    """
+    n, m = which.shape[0], bilateral.held.shape[0]
+    motions, reactions, K = np.zeros((n, n_u)), np.zeros((n, m)), np.zeros((n, n))
+    none = np.zeros(m)
+    for r in range(n):
+        solve_bilateral(bilateral, terms.A[which[r], :n_u], none, motions[r], reactions[r])
+        for s in range(n):
+            for i in range(n_u):
+                K[s, r] += terms.A[which[s], i] * motions[r, i]
+    return motions, reactions, K

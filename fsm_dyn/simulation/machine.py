@@ -1,0 +1,195 @@
+"""An automaton made ready to run: its kernels in memory and the tables of the compiled loop.
+
+A machine grows while it runs: a mode that is reached for the first time, or a chart that a singular
+configuration asks for, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.errors import RunError
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.programs import Kernels, Program, compile_programs
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tolerances import Tolerances
+
+Array = npt.NDArray[np.float64]
+
+_KINDS = {"gap": tb.GAP, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
+_ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
+_EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks": tb.STICKS}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One entry of the mode tables: a mode (by its index in the automaton) in one chart, compiled."""
+
+    mode: int
+    programs: ModePrograms
+    rhs: int
+    full: int
+
+
+class Machine:
+    """The running form of an automaton.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    tolerances : Tolerances
+    """
+
+    def __init__(self, automaton: Automaton, tolerances: Tolerances | None = None) -> None:
+        self.automaton = automaton
+        self.tolerances = tolerances or Tolerances()
+        resets = [program for program in automaton.resets if program is not None]
+        programs = [automaton.terms, *resets]
+        for mode in automaton.modes:
+            programs += [mode.programs.rhs, mode.programs.full]
+        kernels = compile_programs(programs)
+        self._kernels: list[Kernels] = [kernels]
+        addresses = [kernels[i].address for i in range(len(programs))]
+        self._terms = addresses[0]
+        rest = iter(addresses[1 : 1 + len(resets)])
+        self._resets = [0 if program is None else next(rest) for program in automaton.resets]
+        first = 1 + len(resets)
+        self.charts = [
+            Chart(i, mode.programs, addresses[first + 2 * i], addresses[first + 2 * i + 1])
+            for i, mode in enumerate(automaton.modes)
+        ]
+        self.tables = self._build()
+
+    @property
+    def chart_names(self) -> tuple[str, ...]:
+        """The name of the mode behind every number of the tables."""
+        return tuple(self.automaton.modes[chart.mode].name for chart in self.charts)
+
+    @property
+    def chart_programs(self) -> tuple[Program, ...]:
+        """The full program behind every number of the tables."""
+        return tuple(chart.programs.full for chart in self.charts)
+
+    def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Derive and append the mode with these contact states, in a chart good at the state given.
+
+        Raises
+        ------
+        RunError
+            The model lists its modes and this is none of them.
+        """
+        codes = tuple(int(code) for code in states)
+        name = self.automaton.name_of(codes)
+        if self.automaton.mechanism.only_listed and not name.pattern:
+            raise RunError(
+                f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
+                "\n  remedy: name this combination under modes, or drop only_listed"
+            )
+        mode = self.automaton.derive(codes, t, x, c)
+        self.automaton = self.automaton.with_mode(mode)
+        self._append(len(self.automaton.modes) - 1, mode.programs)
+        return self.tables
+
+    def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append a chart of a mode that is good at the state given."""
+        chart = self.charts[number]
+        derived = self.automaton.derive(chart.programs.states, t, x, c)
+        self._append(chart.mode, derived.programs)
+        return self.tables
+
+    def _append(self, mode: int, programs: ModePrograms) -> None:
+        kernels = compile_programs([programs.rhs, programs.full])
+        self._kernels.append(kernels)
+        self.charts.append(Chart(mode, programs, kernels[0].address, kernels[1].address))
+        self.tables = self._build()
+
+    def _build(self) -> Tables:
+        automaton, charts = self.automaton, self.charts
+        layout = automaton.terms.layout
+        transitions = automaton.mechanism.transitions
+        guards = [guard for chart in charts for guard in chart.programs.guards]
+        counts = [len(chart.programs.guards) for chart in charts]
+        n_contacts = len(automaton.contacts)
+        sizes = np.zeros(tb.SIZE_COUNT, np.int64)
+        sizes[tb.N_Q], sizes[tb.N_U], sizes[tb.N_K] = len(layout.q), len(layout.u), automaton.n_kinematic
+        sizes[tb.N_P], sizes[tb.N_W], sizes[tb.N_CONTACTS] = len(layout.p), len(layout.w), n_contacts
+        sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
+        sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
+        sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
+        return Tables(
+            sizes=sizes,
+            terms=np.array([self._terms], np.int64),
+            mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
+            mode_full=np.array([chart.full for chart in charts], np.int64),
+            mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
+            mode_flags=np.array([self._flags(chart) for chart in charts], np.int64),
+            mode_group=np.array([chart.mode for chart in charts], np.int64),
+            mode_guard_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            guard_event=np.array([guard.event for guard in guards], np.int64),
+            guard_contact=np.array([guard.subject for guard in guards], np.int64),
+            guard_direction=np.array([guard.direction for guard in guards], np.float64),
+            row_role=np.array([_ROLES.get(row.role, tb.CONTACT_ROW) for row in automaton.rows], np.int64),
+            row_positional=np.array([row.positional for row in automaton.rows], np.int8),
+            contact_kind=np.array([_KINDS[contact.kind] for contact in automaton.contacts], np.int64),
+            contact_flags=np.array([self._contact_flags(i) for i in range(n_contacts)], np.int64),
+            contact_rows=np.array(
+                [(contact.normal_row, contact.tangent_row) for contact in automaton.contacts], np.int64
+            ).reshape(n_contacts, 2),
+            transitions=self._transitions(),
+            transition_states=self._transition_states(),
+            transition_leaves=self._transition_leaves(),
+            quaternions=np.array(automaton.quaternions, np.int64),
+            tolerances=self.tolerances.as_array(),
+        )
+
+    def _flags(self, chart: Chart) -> int:
+        automaton = self.automaton
+        if any(row.role == "position" for row in automaton.rows):
+            return tb.PROJECTS
+        for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
+            if contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional and (code or contact.gated):
+                return tb.PROJECTS
+        return 0
+
+    def _contact_flags(self, index: int) -> int:
+        contact = self.automaton.contacts[index]
+        friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
+        return friction | (tb.STICKS_ALWAYS if contact.sticks_always else 0) | (tb.GATED if contact.gated else 0)
+
+    def _transitions(self) -> npt.NDArray[np.int64]:
+        automaton = self.automaton
+        names = [contact.name for contact in automaton.contacts]
+        table = np.zeros((len(automaton.whens), tb.TRANSITION_WIDTH), np.int64)
+        for i, item in enumerate(automaton.mechanism.transitions):
+            table[i, tb.TRANSITION_STOP] = item.stop
+            table[i, tb.TRANSITION_RESET] = self._resets[i]
+            if item.on is not None:
+                table[i, tb.TRANSITION_EVENT] = _EVENTS[item.on[1]]
+                table[i, tb.TRANSITION_CONTACT] = names.index(item.on[0])
+        return table
+
+    def _transition_states(self) -> npt.NDArray[np.int8]:
+        """Contact states that each transition's target asks for, -1 where it leaves them open."""
+        automaton = self.automaton
+        table = np.full((len(automaton.whens), len(automaton.contacts)), -1, np.int8)
+        patterns = {pattern.name: pattern.states for pattern in automaton.patterns}
+        modes = {mode.name: dict(enumerate(mode.states)) for mode in automaton.modes}
+        for i, item in enumerate(automaton.mechanism.transitions):
+            if item.target is not None:
+                for contact, code in patterns.get(item.target, modes.get(item.target, {})).items():
+                    table[i, contact] = code
+        return table
+
+    def _transition_leaves(self) -> npt.NDArray[np.int8]:
+        automaton = self.automaton
+        table = np.zeros((len(automaton.whens), len(self.charts)), np.int8)
+        for number, chart in enumerate(self.charts):
+            mode = automaton.modes[chart.mode]
+            for i in automaton.leaving(automaton.name_of(mode.states)):
+                table[i, number] = 1
+        return table

@@ -1,0 +1,118 @@
+"""Drift projection: bring the configuration back onto its rows (docs/theory.md, "Drift").
+
+``Δq = -W M⁻¹Aᵀ (A M⁻¹Aᵀ)⁺ φ`` over configuration rows and closed gaps: the smallest correction in the metric of
+the mass matrix, so that it does least work.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.constrained import factor_bilateral, solve_bilateral
+from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.terms import Terms, split_terms
+
+NEWTON_STEPS: Final = 2
+FAR: Final = 1e-5  # a residual beyond this after the Newton steps is no drift but a failure
+
+
+@inner
+def project(
+    tables: Tables,
+    t: float,
+    x: NDArray[np.float64],
+    c: NDArray[np.float64],
+    mode: int,
+    work: NDArray[np.float64],
+    iwork: NDArray[np.int64],
+    drift: NDArray[np.float64],
+) -> int:
+    """Bring the configuration back onto the rows of its mode when their residual exceeds the tolerance.
+
+    Called after each accepted step in modes with the flag ``PROJECTS``, before guards are evaluated.
+
+    Parameters
+    ----------
+    tables, t, x, c, mode, work, iwork
+        As for :func:`~fsm_dyn.simulation.resolution.resolve`; ``x`` in and out.
+    drift : float64 array, shape (2,)
+        In and out: energy put in by projections so far (J), and the largest residual met (m).
+
+    Returns
+    -------
+    int
+        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED`` or
+        ``PENETRATION`` (a contact was let close while its gap was below zero).
+    """
+    n_terms = tables.sizes[tb.N_TERMS]
+    terms = split_terms(tables.sizes, work[:n_terms])
+    call_kernel(tables.terms[0], t, x, c, work[:n_terms])
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        if tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE:
+            if terms.closes_if[k] != 0.0 and terms.residual[tables.contact_rows[k, 0]] < -tables.tolerances[tol.GAP]:
+                return outcomes.PENETRATION
+    rows = _configuration_rows(tables, mode)
+    worst = _largest(terms, rows)
+    if worst <= tables.tolerances[tol.PROJECTION]:
+        return 0
+    drift[1] = max(drift[1], worst)
+    before = terms.energies[0] + terms.energies[1]
+    for _ in range(NEWTON_STEPS):
+        if not _newton_step(tables, terms, rows, x):
+            return outcomes.PROJECTION_FAILED
+        call_kernel(tables.terms[0], t, x, c, work[:n_terms])
+        if _largest(terms, rows) <= tables.tolerances[tol.PROJECTION]:
+            break
+    if not _largest(terms, rows) <= FAR:
+        return outcomes.PROJECTION_FAILED
+    drift[0] += terms.energies[0] + terms.energies[1] - before
+    return 1
+
+
+@inner
+def _configuration_rows(tables: Tables, mode: int) -> NDArray[np.int64]:
+    """Constraints on coordinates and the normal rows of what is closed or engaged."""
+    rows = np.empty(tables.sizes[tb.N_ROWS], np.int64)
+    count = 0
+    for r in range(rows.shape[0]):
+        if tables.row_role[r] == tb.ALWAYS_POSITION:
+            rows[count] = r
+            count += 1
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        r = tables.contact_rows[k, 0]
+        if r >= 0 and tables.mode_states[mode, k] != tb.FREE and tables.row_positional[r] == 1:
+            rows[count] = r
+            count += 1
+    return rows[:count].copy()
+
+
+@inner
+def _largest(terms: Terms, rows: NDArray[np.int64]) -> float:
+    largest = 0.0
+    for r in rows:
+        largest = max(largest, abs(terms.residual[r]))
+    return largest
+
+
+@inner
+def _newton_step(tables: Tables, terms: Terms, rows: NDArray[np.int64], x: NDArray[np.float64]) -> bool:
+    n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
+    m = rows.shape[0]
+    target, move, reaction = np.zeros(m), np.zeros(n_u), np.zeros(m)
+    for k in range(m):
+        target[k] = -terms.residual[rows[k]]
+    bilateral = factor_bilateral(terms, rows, n_u)
+    if not solve_bilateral(bilateral, np.zeros(n_u), target, move, reaction):
+        return False
+    for i in range(n_q):
+        for j in range(n_u):
+            x[i] += terms.W[i, j] * move[j]
+    return True
