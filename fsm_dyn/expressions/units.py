@@ -62,8 +62,10 @@ def dimension_text(value: Dimension) -> str:
     for text, named in _NAMED:
         if value == named:
             return text
-    above = [_factor(s, e) for s, e in zip(_SYMBOLS, value, strict=True) if e > 0]
-    below = [_factor(s, -e) for s, e in zip(_SYMBOLS, value, strict=True) if e < 0]
+    exponents = dict(zip(_SYMBOLS, value, strict=True))
+    ordered = [(symbol, exponents[symbol]) for symbol in ("kg", "m", "s", "A", "K", "mol", "cd")]
+    above = [_factor(symbol, e) for symbol, e in ordered if e > 0]
+    below = [_factor(symbol, -e) for symbol, e in ordered if e < 0]
     text = "*".join(above) or "1"
     if below:
         text += "/" + (below[0] if len(below) == 1 else f"({'*'.join(below)})")

@@ -50,6 +50,8 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | None = None, *,
         return from_tree(compose(text, name), _stem(name), text)
     if source is None:
         raise InputError("no model was given", allowed="a path, a mapping or a text")
+    if isinstance(source, str) and "\n" in source:
+        raise InputError("this is no path", found=source[:40], remedy="give the YAML itself as `text=`")
     path = Path(source)
     content = read_file(path)
     return from_tree(compose(content, str(path)), _stem(str(path)), content)

@@ -95,7 +95,8 @@ def compose(text: str, file: str) -> Tree:
         mark = error.problem_mark or error.context_mark
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise ModelError(f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem)) from None
+        line = text.split("\n")[where.line - 1] if 0 < where.line <= text.count("\n") + 1 else ""
+        raise ModelError(f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem, line)) from None
     except (yaml.YAMLError, UnicodeError) as error:
         character = getattr(error, "character", None)
         raise ModelError(
@@ -105,11 +106,13 @@ def compose(text: str, file: str) -> Tree:
         ) from None
 
 
-def _yaml_remedy(problem: str) -> str:
-    if "cannot start any token" in problem and "\\t" in problem:
+def _yaml_remedy(problem: str, line: str) -> str:
+    if "\t" in line[: len(line) - len(line.lstrip())]:
         return "indent with spaces, not tabs"
     if "mapping values are not allowed" in problem:
         return "quote texts that contain ': '; check the indentation"
+    if "alias" in problem:
+        return 'quote the star: from: "*"'
     return "check indentation, brackets and quotes"
 
 

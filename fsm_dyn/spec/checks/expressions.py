@@ -143,7 +143,7 @@ def _constant(scope: Scope) -> Scope:
 def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
     for name, frame in mechanism.frames.items():
         for _, angle in frame.rotations:
-            meaning(angle, scopes.configuration, f"an angle of frame {name!r}", [DIMENSIONLESS])
+            meaning(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
     for name, point in mechanism.points.items():
         meaning(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
     for name, body in mechanism.bodies.items():

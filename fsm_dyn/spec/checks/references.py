@@ -87,17 +87,34 @@ class References:
         contacts = self.mechanism.contacts
         for mode in self.mechanism.modes.values():
             for name, state in mode.states.items():
-                if name not in contacts and f"{name}_lower" in contacts:
-                    raise ModelError(
-                        f"joint stop {str(name)!r} has two limits, each a contact of its own",
-                        where_of(name),
-                        found=name,
-                        allowed=f"{name}_lower, {name}_upper",
-                    )
-                self._one_of(name, "a contact", contacts)
+                self._contact(name)
                 self._state(contacts[name], state)
+        self._twins()
         if self.mechanism.only_listed and not self.mechanism.modes:
             raise ModelError("`only_listed` without a list of modes", self.mechanism.where, remedy="list the modes")
+
+    def _twins(self) -> None:
+        seen: dict[frozenset[tuple[str, str]], str] = {}
+        for mode in self.mechanism.modes.values():
+            pattern = frozenset((str(name), str(state)) for name, state in mode.states.items())
+            if pattern in seen:
+                raise ModelError(
+                    f"modes {seen[pattern]!r} and {str(mode.name)!r} describe the same states",
+                    mode.where,
+                    remedy="remove one of them, or let a `lock` tell them apart",
+                )
+            seen[pattern] = str(mode.name)
+
+    def _contact(self, name: str) -> None:
+        contacts = self.mechanism.contacts
+        if name not in contacts and f"{name}_lower" in contacts:
+            raise ModelError(
+                f"joint stop {str(name)!r} has two limits, each a contact of its own",
+                where_of(name),
+                found=name,
+                allowed=f"{name}_lower, {name}_upper",
+            )
+        self._one_of(name, "a contact", contacts)
 
     def _state(self, contact: Contact, state: str) -> None:
         states = [name for name in contact.states if name]
@@ -133,9 +150,8 @@ class References:
             self._one_of(name, "a memory", self.mechanism.memory)
 
     def _event(self, name: str, event: str) -> None:
-        contacts = self.mechanism.contacts
-        self._one_of(name, "a contact", contacts)
-        contact = contacts[name]
+        self._contact(name)
+        contact = self.mechanism.contacts[name]
         possible = _events(contact)
         if event not in possible:
             raise ModelError(

@@ -19,12 +19,14 @@ class Scopes:
 
     ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
     ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory.
-    ``axes``: parameters and axes (gravity).
+    ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and ``pos``, so that
+    frames never depend on points.
     """
 
     constant: Scope
     axes: Scope
     schedule: Scope
+    angle: Scope
     configuration: Scope
     definition: Scope
     state: Scope
@@ -48,8 +50,10 @@ def scopes_of(
     rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
     schedule = _extend(constant, "a schedule", {"t": dimension(s=1)})
     axes = replace(constant, label="a constant vector", frames=frames)
+    angle = _extend(schedule, "an angle", {**inputs, **coordinates})
     configuration = replace(
-        _extend(schedule, "an expression of the configuration", {**inputs, **coordinates}),
+        angle,
+        label="an expression of the configuration",
         coordinates=frozenset(coordinates),
         frames=frames,
         points=frozenset({"O", *mechanism.points}),
@@ -62,7 +66,7 @@ def scopes_of(
         functions=frozenset({"pos", "rate", "vel", "omega"}),
         units=units,
     )
-    return Scopes(constant, axes, schedule, configuration, definition, definition, definition)
+    return Scopes(constant, axes, schedule, angle, configuration, definition, definition, definition)
 
 
 def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:

@@ -1,0 +1,36 @@
+"""The JSON Schema of model files, for editors that check while one types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsm_dyn.spec.forms.mechanism import FORMAT, MechanismForm
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a model file.
+
+    It knows the keys and the forms of values; what an expression says, and whether the names in it exist,
+    only `load` can tell.
+    """
+    schema = MechanismForm.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"fsm_dyn model, format {FORMAT}",
+        **{key: _simplified(value) for key, value in schema.items() if key != "title"},
+    }
+
+
+def _simplified(schema: Any) -> Any:
+    """Return a schema without what only says that a key may be left out: "or null", "default null"."""
+    if isinstance(schema, list):
+        return [_simplified(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+        options = [option for option in kept.get("anyOf", []) if option != {"type": "null"}]
+        if len(options) == 1:
+            kept = {key: value for key, value in kept.items() if key != "anyOf"} | options[0]
+    return kept
