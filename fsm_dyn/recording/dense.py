@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsm_dyn.recording.record import FloatArray
+from fsm_dyn.recording.arrays import FloatArray
 
 
 def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.recording.record import FloatArray, IntArray, RunModel
+from fsm_dyn.recording.arrays import FloatArray, IntArray
+from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.samples import Samples
 
 # Gauss-Legendre on (0, 1).  Five points are exact to degree nine: a power is a product of two quartics in time, so

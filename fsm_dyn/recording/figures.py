@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fsm_dyn.recording import palette, style
-from fsm_dyn.recording.record import FloatArray
+from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
 

@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Polygon
 
 from fsm_dyn.recording import palette, style
-from fsm_dyn.recording.record import FloatArray
-from fsm_dyn.recording.scene import Placed, Scene, Shape
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.placing import Placed, place
+from fsm_dyn.recording.scene import Scene, Shape
 from fsm_dyn.recording.trajectory import Trajectory
 
 _INSTANTS = 9
@@ -81,8 +82,8 @@ def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> F
 def _project(trajectory: Trajectory, scene: Scene, instants: int) -> _View:
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
     samples = trajectory.sample(np.linspace(start, end, instants))
-    placed = scene.place(samples)
-    along = scene.place(trajectory.sample(np.linspace(start, end, _PATH_POINTS)))
+    placed = place(scene, samples)
+    along = place(scene, trajectory.sample(np.linspace(start, end, _PATH_POINTS)))
     flat = _PLANAR if along.is_planar() else _AXONOMETRIC
     outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
     return _View(

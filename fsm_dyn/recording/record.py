@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.programs.layout import Layout
+from fsm_dyn.recording.arrays import BoolArray, Evaluates, FloatArray, InputFunction, IntArray
+from fsm_dyn.recording.scene import Scene
 from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-InputFunction = Callable[[FloatArray], FloatArray]
-"""``inputs(t)`` → inputs, their rates and second rates side by side, shape ``(n, 3 n_w)``, at times ``t`` of shape
-``(n,)``, s; the limit from the right where an input jumps."""
-
-
-class Evaluates(Protocol):
-    """A straight-line program that evaluates over many states at once."""
-
-    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, npt.NDArray[np.float64]]:
-        """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
-        ...  # pragma: no cover
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +50,8 @@ class RunModel:
         One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
+    scene : Scene, optional
+        What to draw of the motion.
     """
 
     name: str
@@ -79,6 +65,7 @@ class RunModel:
     outputs: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    scene: Scene | None = None
 
     def row_labels(self) -> tuple[str, ...]:
         """Return a name for every row: its owner's, with the role where the owner has several."""

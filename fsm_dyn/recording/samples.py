@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.recording.record import FloatArray, IntArray, RunModel
+from fsm_dyn.recording.arrays import FloatArray, IntArray
+from fsm_dyn.recording.record import RunModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.recording import export
+from fsm_dyn.recording.arrays import FloatArray, IntArray
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.energy import EnergyAccount, account
-from fsm_dyn.recording.record import FloatArray, IntArray, Record, RunModel, TransitionRecord
+from fsm_dyn.recording.record import Record, RunModel, TransitionRecord
 from fsm_dyn.recording.samples import Samples, State, full_context
 from fsm_dyn.recording.transitions import Transition
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.recording.record import FloatArray
+from fsm_dyn.recording.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ SVG, PNG and PDF go through Graphviz where pygraphviz is installed, else through
 """
 
 from fsm_dyn.recording.drawing.diagram import Diagram, diagram
-from fsm_dyn.recording.drawing.files import FORMATS, draw, format_of, has_graphviz
+from fsm_dyn.recording.drawing.files import FORMATS, draw, format_of, has_graphviz, known_format
 from fsm_dyn.recording.drawing.text import to_dot, to_mermaid
 
-__all__ = ["FORMATS", "Diagram", "diagram", "draw", "format_of", "has_graphviz", "to_dot", "to_mermaid"]
+__all__ = ["FORMATS", "Diagram", "diagram", "draw", "format_of", "has_graphviz", "known_format", "to_dot", "to_mermaid"]

@@ -40,6 +40,21 @@ def format_of(path: Path) -> str:
     return _SUFFIXES[suffix]
 
 
+def known_format(kind: str) -> str:
+    """Return ``kind`` if it is one of :data:`FORMATS`.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if kind not in FORMATS:
+        raise InputError(
+            f"there is no graph format '{kind}'", found=kind, allowed=", ".join(FORMATS), remedy=nearest(kind, FORMATS)
+        )
+    return kind
+
+
 def draw(
     graph: nx.MultiDiGraph[Any], path: str | Path, kind: str | None = None, *, graphviz: bool | None = None
 ) -> Path:
@@ -61,11 +76,7 @@ def draw(
         If the format is not known.
     """
     target = Path(path)
-    kind = kind or format_of(target)
-    if kind not in FORMATS:
-        raise InputError(
-            f"there is no graph format '{kind}'", found=kind, allowed=", ".join(FORMATS), remedy=nearest(kind, FORMATS)
-        )
+    kind = known_format(kind) if kind else format_of(target)
     reduced = diagram(graph)
     if kind in ("dot", "mermaid"):
         target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.drawing.diagram import Arrow, Diagram
-from fsm_dyn.recording.record import FloatArray
 
 _GAP = 56.0  # between layers, beside the labels
 _STACK = 34.0  # between boxes of a layer

@@ -7,10 +7,11 @@ from numpy.testing import assert_allclose
 from fsm_dyn.errors import NOWHERE
 from fsm_dyn.expressions import Text
 from fsm_dyn.recording import style
+from fsm_dyn.recording.assembly import links_of, shapes_of
 from fsm_dyn.recording.motion import motion
-from fsm_dyn.recording.scene import Scene, Shape, links_of, shapes_of
-from fsm_dyn.spec.forms.view import ShapeForm
-from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point
+from fsm_dyn.recording.placing import place
+from fsm_dyn.recording.scene import Scene, Shape
+from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point, ShapeForm
 
 
 class Turning:
@@ -35,7 +36,7 @@ def scene(planar=True):
 
 
 def test_an_outline_turns_and_moves_with_its_frame(block):
-    placed = scene().place(block.sample([0.0, 1.0]))
+    placed = place(scene(), block.sample([0.0, 1.0]))
     outline = placed.outline(scene().shapes[0])
     assert_allclose(outline[0, 1], [0.1, 1.0, 0.0])
     assert_allclose(outline[1, 1], [1.0 + 0.1 * np.cos(1.0), 1.0 + 0.1 * np.sin(1.0), 0.0])
@@ -44,7 +45,7 @@ def test_an_outline_turns_and_moves_with_its_frame(block):
 
 @pytest.mark.parametrize("planar", [True, False])
 def test_a_picture_is_drawn(block, tmp_path, picture_size, planar):
-    assert scene(planar).place(block.rows).is_planar() == planar
+    assert place(scene(planar), block.rows).is_planar() == planar
     path = style.save(motion(block, scene(planar)), tmp_path / "motion.png")
     width, height = picture_size(path)
     assert 500 < width <= 1500
@@ -61,7 +62,7 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
         },
         view={"box": (ShapeForm("polygon", corners), ShapeForm("circle", (), Text("r")))},
     )
-    shapes = shapes_of(mechanism, lambda value: 0.5 if value.text == "r" else float(value.text))
+    shapes = shapes_of(mechanism, {"r": 0.5})
     assert [(s.body, s.frame, s.origin, s.closed, len(s.points)) for s in shapes] == [
         ("box", "B", "P", True, 3),
         ("box", "B", "P", True, 61),

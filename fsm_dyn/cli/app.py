@@ -1,0 +1,59 @@
+"""The commands of ``fsm-dyn`` under one roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from fsm_dyn.cli.compiling import check_command, compile_command, graph_command
+from fsm_dyn.cli.demo import demo_command
+from fsm_dyn.cli.files import models_command, new_command, schema_command
+from fsm_dyn.cli.running import run_command
+
+app = typer.Typer(
+    name="fsm-dyn",
+    help="Mechanisms whose contacts come and go: from YAML to a graph of modes that runs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # an unexpected exception is a bug: its plain traceback is what helps
+    rich_markup_mode=None,
+)
+
+# Command name to function, in the order in which a user meets them.
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "new": new_command,
+    "models": models_command,
+    "schema": schema_command,
+    "check": check_command,
+    "compile": compile_command,
+    "graph": graph_command,
+    "run": run_command,
+    "demo": demo_command,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(_command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        # Reading the metadata of the installation takes longer than most answers; only --version needs it.
+        from importlib.metadata import version
+
+        typer.echo(f"fsm-dyn {version('fsm-dyn')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; the console script ``fsm-dyn``."""
+    app()

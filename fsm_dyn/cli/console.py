@@ -1,0 +1,101 @@
+"""What every command shares: results to stdout, progress and errors to stderr, exit codes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ParamSpec
+
+import typer
+
+from fsm_dyn.errors import InputError, RunError
+
+P = ParamSpec("P")
+
+FAILED, BAD_INPUT = 1, 2
+_PATIENCE = 1.0  # s before progress is shown
+
+
+def reporting(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn the package's errors into a message on stderr and an exit code; let every other exception through."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except InputError as error:
+            say(f"error: {error}")
+            raise typer.Exit(BAD_INPUT) from None
+        except RunError as error:
+            say(f"failed: {error}")
+            raise typer.Exit(FAILED) from None
+
+    return wrapped
+
+
+def say(text: str) -> None:
+    """Print a line for the person at the terminal, beside the results."""
+    typer.echo(text, err=True)
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON; numbers that JSON cannot hold become null."""
+    typer.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False))
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as text, columns padded; the last column is left ragged."""
+    lines = [list(headings), *[list(row) for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
+    padded = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([padded[0], rule, *padded[1:]])
+
+
+@contextmanager
+def working(text: str, quiet: bool = False) -> Iterator[None]:
+    """Show what is being done once it takes longer than a second: a spinner on a terminal, else one line."""
+    if quiet:
+        yield
+        return
+    finished = threading.Event()
+    teller = threading.Thread(target=_tell, args=(text, finished), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        teller.join()
+
+
+def _tell(text: str, finished: threading.Event) -> None:
+    started = time.monotonic()
+    if finished.wait(_PATIENCE):
+        return
+    if not sys.stderr.isatty():
+        say(f"{text} ...")
+        return
+    # Only what takes long enough to need a spinner pays for importing one.
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        while not finished.wait(0.5):
+            status.update(f"{text}  {time.monotonic() - started:.0f} s")
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    if hasattr(data, "tolist"):
+        return _plain(data.tolist())
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

@@ -1,0 +1,37 @@
+"""The command ``demo``: the shopping cart from its file to its pictures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsm_dyn.cli.compiling import mode_table, ready_graph
+from fsm_dyn.cli.console import reporting, working
+from fsm_dyn.cli.running import Wanted, describe, write_files
+
+_MODEL = "shopping_cart"
+
+
+@reporting
+def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path("out")) -> None:
+    """Compile and run the shopping cart: its caster sticks, breaks away and sticks again; draw all of it."""
+    started = time.perf_counter()
+    graph = ready_graph(_MODEL)
+    typer.echo(f"{graph.name}: {graph.automaton.mechanism.summary}\n\n{mode_table(graph)}\n")
+    # The public interface and Matplotlib take a moment to import.
+    from fsm_dyn import api
+    from fsm_dyn.recording import drawing
+
+    with working("running (the first run of an installation also builds the stepper)"):
+        trajectory = api.simulate(graph)
+    typer.echo(describe(trajectory))
+    typer.echo(f"energy account closes to {trajectory.energy.closure:.1e} of what went through it\n")
+    with working("drawing"):
+        files = write_files(trajectory, Wanted(out, csv=True, netcdf=False, figure=True, motion=True))
+        files.append(drawing.draw(graph.nx, out / f"{graph.name}_modes.png"))
+    for path in files:
+        typer.echo(f"wrote {path}")
+    typer.echo(f"{time.perf_counter() - started:.1f} s")

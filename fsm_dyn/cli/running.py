@@ -1,0 +1,180 @@
+"""The command ``run``, once or after every change of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.compiling import Model, ready_graph
+from fsm_dyn.cli.console import print_json, reporting, table, working
+from fsm_dyn.cli.files import Json
+from fsm_dyn.cli.settings import Initial, Input, Set, assignments
+from fsm_dyn.cli.watching import watch
+
+if TYPE_CHECKING:
+    from fsm_dyn.recording import Trajectory
+
+_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to write of a run, and where; nothing where ``folder`` is None."""
+
+    folder: Path | None
+    csv: bool
+    netcdf: bool
+    figure: bool
+    motion: bool
+
+
+@reporting
+def run_command(
+    model: Model,
+    until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun or euler.")
+    ] = "dopri5",
+    rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
+    atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
+    step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
+    set_: Set = None,
+    input_: Input = None,
+    initial: Initial = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for files; without further options a CSV and the figures.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
+    netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
+    figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
+    motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several instants.")] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Run again whenever the file is saved; Ctrl-C ends it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a model and tell when and why it changed its mode."""
+    chosen = csv or netcdf or figure or motion
+    everything = out is not None and not chosen
+    wanted = Wanted(
+        folder=out or (Path() if chosen else None),
+        csv=csv or everything,
+        netcdf=netcdf,
+        figure=figure or everything,
+        motion=motion or everything,
+    )
+    options: dict[str, Any] = {
+        "until": until,
+        "method": method,
+        "rtol": rtol,
+        "atol": atol,
+        "step": step,
+        "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+    parameters = assignments("--set", set_)
+
+    def once() -> None:
+        _run(model, parameters, given, wanted, as_json)
+
+    if watching:
+        # The file a name stands for, found without the rest of the package.
+        from fsm_dyn import models
+
+        watch(models.resolve(model), once)
+    else:
+        once()
+
+
+def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any], wanted: Wanted, as_json: bool) -> None:
+    graph = ready_graph(model, parameters, as_json)
+    # The public interface brings numba along.
+    from fsm_dyn import api
+
+    with working(f"running {graph.name} (the first run of an installation also builds the stepper)", as_json):
+        trajectory = api.simulate(graph, **options)
+    with working("writing", as_json):
+        files = write_files(trajectory, wanted)
+    if as_json:
+        print_json(_summary(trajectory, files))
+        return
+    typer.echo(describe(trajectory))
+    for path in files:
+        typer.echo(f"wrote {path}")
+
+
+def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:
+    """Write what is wanted of a run, named after its model, and return the paths."""
+    if wanted.folder is None:
+        return []
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    stem = wanted.folder / trajectory.model.name
+    files = []
+    if wanted.csv:
+        files.append(trajectory.to_csv(stem.with_suffix(".csv")))
+    if wanted.netcdf:
+        files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
+    if wanted.figure or wanted.motion:
+        # Matplotlib, for pictures only.
+        from fsm_dyn.recording import figures, style
+        from fsm_dyn.recording import motion as pictures
+
+        if wanted.figure:
+            files.append(style.save(figures.figure(trajectory), stem.with_suffix(".png")))
+        if wanted.motion and trajectory.model.scene is not None:
+            target = stem.with_name(f"{stem.name}_motion.png")
+            files.append(style.save(pictures.motion(trajectory, trajectory.model.scene), target))
+    return files
+
+
+def describe(trajectory: Trajectory) -> str:
+    """Return a run in words: its span and end, and its transitions with their causes."""
+    lines = [
+        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
+        f"started {trajectory.modes[0]}, ended {trajectory.modes[-1]} ({trajectory.outcome.name})"
+    ]
+    shown = trajectory.transitions[:_SHOWN]
+    if shown:
+        rows = [
+            (f"{x.time:.6f}", x.source, x.target, f"{-x.energy_lost:+.2e}" if x.impulse else "", x.cause) for x in shown
+        ]
+        lines += ["", table(("time, s", "from", "to", "impact, J", "cause"), rows)]
+    more = len(trajectory.transitions) - len(shown)
+    if more:
+        lines.append(f"and {more} more")
+    return "\n".join(lines)
+
+
+def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
+    layout = trajectory.model.layout
+    return {
+        "model": trajectory.model.name,
+        "outcome": trajectory.outcome.name,
+        "start": trajectory.t[0],
+        "end": trajectory.t[-1],
+        "rows": len(trajectory),
+        "modes": list(dict.fromkeys(trajectory.modes)),
+        "transitions": [
+            {
+                "time": x.time,
+                "source": x.source,
+                "target": x.target,
+                "cause": x.cause,
+                "impulse": x.impulse,
+                "energy_before": x.energy_before,
+                "energy_after": x.energy_after,
+                "candidates": x.candidates,
+            }
+            for x in trajectory.transitions
+        ],
+        "final": {
+            "mode": trajectory.modes[-1],
+            "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),
+            "u": dict(zip(layout.u, trajectory.u[-1], strict=True)),
+        },
+        "files": [str(path) for path in files],
+    }

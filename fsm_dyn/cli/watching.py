@@ -1,0 +1,52 @@
+"""Do something whenever a file is saved."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from fsm_dyn.cli.console import say
+from fsm_dyn.errors import FsmDynError
+
+_PAUSE = 0.2  # s between looks at the file
+
+Stamp = tuple[int, int]
+
+
+def watch(path: Path, action: Callable[[], None]) -> None:
+    """Call ``action`` now and after every change of the file, until Ctrl-C.
+
+    Whatever ``action`` raises is shown and does not end the watch: the file is being written on, and the next
+    version may be right.
+    """
+    seen: Stamp | None = None
+    try:
+        while True:
+            now = _stamp(path)
+            if now is not None and now != seen:
+                seen = now
+                say(f"--- {time.strftime('%H:%M:%S')} {path}")
+                _attempt(action)
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        say("stopped watching")
+
+
+def _attempt(action: Callable[[], None]) -> None:
+    try:
+        action()
+    except FsmDynError as error:
+        say(f"error: {error}")
+    except Exception:
+        say(traceback.format_exc())
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """Return what changes when the file does; None while it is missing, as between the two steps of many editors."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,87 @@
+"""From a compiled mechanism to what reading and drawing its runs needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.record import Row, RunModel
+from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
+from fsm_dyn.spec.values import ParameterValue, evaluate, units
+
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
+
+
+def run_model(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> RunModel:
+    """Return what reading a run of ``automaton`` needs.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        With all modes the run went through.
+    parameters : ndarray, shape (n_p,)
+        Values of the parameters, SI, in the order of the layout.
+    values : mapping of str to float or tuple of float
+        The same values by name, as ``fsm_dyn.spec.values.parameter_values`` gives them.
+    """
+    mechanism = automaton.mechanism
+    return RunModel(
+        name=mechanism.name,
+        layout=automaton.terms.layout,
+        modes=tuple(mode.name for mode in automaton.modes),
+        terms=automaton.terms,
+        report=automaton.report,
+        full=tuple(mode.programs.full for mode in automaton.modes),
+        parameters=parameters,
+        rows=tuple(Row(row.name, row.role) for row in automaton.rows),
+        outputs=tuple(mechanism.outputs),
+        loads=automaton.load_names,
+        units=units(mechanism),
+        scene=Scene(
+            shapes=shapes_of(mechanism, values),
+            links=links_of(mechanism),
+            points=automaton.point_names,
+            frames=automaton.frame_names,
+            geometry=automaton.geometry,
+        ),
+    )
+
+
+def shapes_of(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> tuple[Shape, ...]:
+    """Return the outlines a model asks for under ``view``, and a dot at the centre of every other body.
+
+    ``values`` holds the parameters, which the outlines may name.
+    """
+    shapes: list[Shape] = []
+    for name, body in mechanism.bodies.items():
+        forms = mechanism.view.get(name, ())
+        shapes.extend([_shape(body, form, values) for form in forms] or [_dot(body)])
+    return tuple(shapes)
+
+
+def links_of(mechanism: Mechanism) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of points that lie at a fixed distance from each other, as the points are written."""
+    coordinates = set(mechanism.coordinates)
+    links = []
+    for name, point in mechanism.points.items():
+        names = expressions.free_names(expressions.parse(point.at))
+        if not names & coordinates:
+            links.append((point.origin, name))
+    return tuple(links)
+
+
+def _dot(body: Body) -> Shape:
+    return Shape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
+
+
+def _shape(body: Body, form: ShapeForm, values: Mapping[str, ParameterValue]) -> Shape:
+    points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.points] or [[0.0, 0.0]])
+    if form.kind == "circle" and form.radius is not None:
+        points = points + evaluate(form.radius, values) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
+    closed = form.kind in ("polygon", "circle")
+    return Shape(body.name, body.frame or NEWTONIAN, body.center, points, closed, form.text)
