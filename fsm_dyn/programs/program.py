@@ -243,13 +243,12 @@ class Program:
 
 def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
     """Return an output as an array of nodes and finite floats."""
-    try:
-        array = np.array(value, dtype=object)
-    except ValueError as error:
-        raise InputError(f"the output '{name}' is ragged", found=str(error)) from error
+    array = np.array(value, dtype=object)
     for entry in array.ravel():
         if isinstance(entry, Node):
             continue
+        if isinstance(entry, (list, tuple, np.ndarray)):
+            raise InputError(f"the output '{name}' is ragged", found=f"a row of length {len(entry)}")
         if not isinstance(entry, (int, float, np.number)) or not math.isfinite(entry):
             raise InputError(f"the output '{name}' holds neither a node nor a finite number", found=repr(entry))
     return array

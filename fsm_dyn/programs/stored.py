@@ -66,7 +66,8 @@ def _layout(data: object) -> Layout:
 def _constants(data: object) -> tuple[float, ...]:
     constants = _list(data, "constants", MOST_VALUES)
     for value in constants:
-        if type(value) not in (int, float) or abs(value) > 1.8e308 or not math.isfinite(value):
+        # whole numbers too: other writers of JSON may drop the point of 2.0
+        if not (type(value) is int and abs(value) <= 2**53) and not (type(value) is float and math.isfinite(value)):
             _refuse("a constant must be a finite number", value)
     return tuple(float(value) for value in constants)
 

@@ -2,8 +2,8 @@
 
 Conventions where a derivative does not exist: ``sign``, ``floor``, comparisons and logic have derivative 0
 everywhere; ``abs(x)`` has ``sign(x)``, so 0 at 0; ``where`` takes the derivative of the branch taken;
-``min`` and ``max`` take that of the operand that ``a <= b`` or ``a >= b`` selects (the first one at a tie);
-``mod(a, b)`` has ``a' - floor(a / b) b'``.
+``min`` and ``max`` take that of the operand that is chosen (at a tie that of the one made first, a constant's before
+others); ``mod(a, b)`` has ``a' - floor(a / b) b'``.
 """
 
 from __future__ import annotations

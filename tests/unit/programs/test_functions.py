@@ -1,0 +1,115 @@
+import math
+
+import numpy as np
+import pytest
+
+from fsm_dyn import programs as p
+from fsm_dyn.errors import InputError
+
+nan, inf = math.nan, math.inf
+UNARY = {
+    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+    "absolute": abs, "sign": lambda x: math.copysign(1, x), "floor": math.floor,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Return a function that evaluates an expression of a, b by a kernel and checks NumPy against it."""
+
+    def evaluate(build, a, b=0.0):
+        graph = p.Graph()
+        node = build(graph.symbol("a"), graph.symbol("b"))
+        program = p.Program.from_nodes(p.Layout(q=("a", "b")), {"value": node})
+        (value,) = p.compile_programs([program])[0](0.0, [a, b], [])
+        np.testing.assert_allclose(program.evaluate(0.0, [a, b], [])["value"], value, rtol=4e-16)
+        return value
+
+    return evaluate
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("x", [0.3, 0.97])
+def test_unary(run, name, x):
+    function = getattr(p, name)
+    assert run(lambda a, b: function(a), x) == pytest.approx(UNARY[name](x), rel=3e-16)
+    assert math.isnan(run(lambda a, b: function(a), nan))
+    constant = function(p.Graph().constant(x)).constant_value
+    assert constant == pytest.approx(UNARY[name](x), rel=3e-16)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "remainder"),
+    [(7, 3, 1), (-7, 3, 2), (7, -3, -2), (-7, -3, -1), (6, 3, 0), (0.5, 0.2, 0.1), (1, inf, 1), (1, 0, nan)],
+)
+def test_mod_has_the_sign_of_the_divisor(run, a, b, remainder):
+    assert run(p.mod, a, b) == pytest.approx(remainder, rel=1e-14, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "low", "high"), [(1, 2, 1, 2), (2, 1, 1, 2), (nan, 1, nan, nan), (1, nan, nan, nan), (-inf, 1, -inf, 1)]
+)
+def test_minimum_and_maximum_propagate_nan(run, a, b, low, high):
+    np.testing.assert_equal(run(p.minimum, a, b), low)
+    np.testing.assert_equal(run(p.maximum, a, b), high)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 2), (2, 1), (1, 1), (nan, 1), (1, nan)])
+def test_comparisons(run, a, b):
+    expected = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}
+    for op, truth in expected.items():
+        assert run(lambda x, y, op=op: p.compare(op, x, y), a, b) == float(truth)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (0, 3), (-2, 0), (1, 1)])
+def test_logic(run, a, b):
+    assert run(p.logical_and, a, b) == float(bool(a and b))
+    assert run(p.logical_or, a, b) == float(bool(a or b))
+    assert run(lambda x, y: p.logical_not(x), a) == float(not a)
+    assert run(lambda x, y: p.where(x, y, 5.0), a, b) == (b if a else 5.0)
+    both = run(lambda x, y: p.logical_not(p.logical_and(p.compare("<", x, 1), p.compare(">", y, 0))), a, b)
+    assert both == float(not (a < 1 and b > 0))
+
+
+def test_the_branch_not_taken_does_not_matter(run):
+    assert run(lambda a, b: p.where(p.compare(">", a, 0.0), p.sqrt(a), 0.0), -1.0) == 0.0
+
+
+def test_sign_keeps_zero_and_nan(run):
+    assert run(lambda a, b: p.sign(a), 0.0) == 0.0
+    assert run(lambda a, b: p.sign(a), -3.0) == -1.0
+
+
+def test_powers(run):
+    for exponent in (0.5, 1.5, 2.5, -1.5, 3, -2, 17, 1 / 3):
+        assert run(lambda a, b, n=exponent: a**n, 1.7) == pytest.approx(1.7**exponent, rel=1e-15)
+    assert run(lambda a, b: a**b, 1.7, 2.2) == pytest.approx(1.7**2.2, rel=1e-15)
+    assert run(lambda a, b: 2.0**a, 1.7) == pytest.approx(2.0**1.7, rel=1e-15)
+    assert math.isnan(run(lambda a, b: a**1.5, -1.0))
+    assert run(lambda a, b: p.atan2(a, b), -1.0, -1.0) == math.atan2(-1.0, -1.0)
+
+
+def test_local_rules():
+    graph = p.Graph()
+    x, y = graph.symbol("x"), graph.symbol("y")
+    less = p.compare("<", x, y)
+    assert p.compare(">", y, x) is less
+    assert p.compare("==", x, y) is p.compare("==", y, x)
+    assert p.where(less, x, x) is x
+    assert p.where(graph.one, x, y) is x
+    assert p.where(0.0, x, y) is y
+    assert p.minimum(x, x) is x
+    assert p.minimum(x, y) is p.minimum(y, x)
+    assert p.logical_not(p.logical_not(less)) is less
+    assert p.logical_not(p.logical_not(x)) is not x
+    assert p.absolute(-x) is p.absolute(x)
+    assert p.tanh(-x) is -p.tanh(x)
+
+
+def test_errors():
+    with pytest.raises(InputError, match="numbers only"):
+        p.sin(1.0)
+    with pytest.raises(InputError, match="comparison") as caught:
+        p.compare("=<", p.Graph().symbol("x"), 1.0)
+    assert "<=" in str(caught.value)

@@ -1,0 +1,143 @@
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from fsm_dyn import programs as p
+from fsm_dyn.errors import InputError
+from fsm_dyn.programs import kernels, llvm, parts
+
+
+@pytest.fixture
+def chain():
+    """Return a function that makes a long program: each value depends on the one before and on a far one."""
+
+    def make(length):
+        graph = p.Graph()
+        names = tuple(f"q{i}" for i in range(7))
+        symbols = [graph.symbol(name) for name in names]
+        values = list(symbols)
+        for i in range(length // 2):
+            values.append(values[-1] * 0.5 + values[-(i % 50) - 1] * symbols[i % 7])
+            if i % 97 == 0:
+                values.append(p.sin(values[-1]))
+        truth = p.compare("<", values[20], values[21])
+        outputs = {"few": values[8::101], "last": values[-1], "argument": symbols[3]}
+        outputs |= {"where": p.where(truth, values[-2], values[-3]), "constant": 2.5}
+        return p.Program.from_nodes(p.Layout(q=names), outputs)
+
+    return make
+
+
+def test_several_programs_in_one_call(layout):
+    graph = p.Graph()
+    q1, m = graph.symbol("q1"), graph.symbol("m")
+    programs = [p.Program.from_nodes(layout, {"a": [[q1 * i, m]], "b": p.sin(q1)}) for i in (1, 2, 3, 2)]
+    compiled = p.compile_programs(programs)
+    assert len(compiled) == len(compiled.addresses) == 4
+    assert compiled[1].address == compiled[3].address != compiled[0].address
+    assert list(compiled.addresses) == [kernel.address for kernel in compiled]
+    x, c = [0.5, 0, 0, 0], [9.0, 0, 0, 0, 0, 0, 0]
+    np.testing.assert_array_equal(compiled[2](0.0, x, c), [1.5, 9.0, np.sin(0.5)])
+    outputs = compiled[2].outputs(0.0, x, c)
+    assert outputs["a"].shape == (1, 2)
+    assert outputs["b"] == np.sin(0.5)
+
+
+def test_shapes_are_checked(layout):
+    kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": 1.0})])[0]
+    with pytest.raises(InputError, match=r"\(4,\)"):
+        kernel(0.0, np.zeros(5), np.zeros(7))
+    with pytest.raises(InputError, match=r"\(7,\)"):
+        kernel(0.0, np.zeros(4), np.zeros((1, 7)))
+
+
+def test_arguments_of_any_kind(layout):
+    graph = p.Graph()
+    kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("u2") + graph.symbol("hits")})])[0]
+    assert kernel(0, [0, 0, 0, 1], range(7)) == 7.0
+    assert kernel(0, np.arange(8.0)[::2], np.zeros(7, dtype=np.float32)) == 6.0
+
+
+def test_products_and_sums_are_fused():
+    graph = p.Graph()
+    a, b, c = (graph.symbol(name) for name in "abc")
+    program = p.Program.from_nodes(p.Layout(q=("a", "b", "c")), {"value": a * b - c})
+    x = [1 + 2**-30, 1 + 2**-30, 1 + 2**-29]
+    assert program.evaluate(0.0, x, [])["value"] == 0.0
+    value = p.compile_programs([program])[0](0.0, x, [])
+    assert value in (0.0, 2**-60)  # the latter where the processor fuses
+
+
+def test_kernels_outlive_what_made_them(layout):
+    graph = p.Graph()
+    calls = [p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("q1") + i})])[0] for i in range(20)]
+    del calls[::2]
+    assert [call(0, np.zeros(4), np.zeros(7))[0] for call in calls] == list(range(1, 20, 2))
+
+
+def test_long_programs_are_compiled_in_parts(chain, monkeypatch):
+    program = chain(3000)
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (5, 7))
+    expected = [p.compile_programs([program])[0](0.0, row, []) for row in x]
+    numpy = program.evaluate(0.0, x, [])
+    monkeypatch.setattr(llvm, "LONGEST_FUNCTION", 100)
+    for length in (1, 7, 600):
+        monkeypatch.setattr(llvm, "PART_LENGTH", length)
+        cut = p.compile_programs([program], p.ObjectCache(None))[0]
+        for i, row in enumerate(x):
+            np.testing.assert_allclose(cut(0.0, row, []), expected[i], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(cut.outputs(0.0, row, [])["few"], numpy["few"][i], rtol=1e-9, atol=1e-12)
+
+
+def test_parts_cover_the_program_and_reuse_places(chain):
+    program = chain(3000)
+    pieces, slots = parts.divide(program, 200)
+    assert [piece.start for piece in pieces[1:]] == [piece.stop for piece in pieces[:-1]]
+    assert pieces[0].start == 0
+    assert pieces[-1].stop == len(program.instructions)
+    assert sum(len(piece.outputs) for piece in pieces) == program.size
+    assert slots < 150
+    for piece in pieces:
+        assert len(set(piece.received.values())) == len(piece.received)
+
+
+def test_threads_compile_at_once(layout):
+    graph = p.Graph()
+    q1 = graph.symbol("q1")
+    programs = [p.Program.from_nodes(layout, {"a": p.sin(q1 * i) + i}) for i in range(1, 17)]
+    results = {}
+
+    def work(start):
+        for i in range(start, 16, 4):
+            results[i] = p.compile_programs([programs[i]], p.ObjectCache(None))[0](0, [1.0, 0, 0, 0], np.zeros(7))[0]
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {i: pytest.approx(np.sin(i + 1) + i + 1, rel=1e-15) for i in range(16)}
+
+
+def test_the_key_depends_on_what_code_depends_on(monkeypatch):
+    key = kernels._key(["a"])
+    assert kernels._key(["b"]) != key
+    monkeypatch.setattr(kernels, "CODE_VERSION", -1)
+    assert kernels._key(["a"]) != key
+
+
+def test_neither_sympy_nor_numba_is_needed():
+    script = """
+import sys
+from fsm_dyn import programs as p
+x = p.Graph().symbol("x")
+assert p.compile_programs([p.Program.from_nodes(p.Layout(q=("x",)), {"a": p.sin(x)})])[0](0.0, [0.0], []) == 0.0
+print(sorted({"sympy", "numba", "scipy"} & set(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+    assert run.stderr == ""
