@@ -20,13 +20,13 @@ Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file
 def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False) -> ModeGraph:
     """Load and compile a model, or read a saved automaton, telling what takes long."""
     # The public interface brings SymPy and numba along.
-    from fsm_dyn import api
+    import fsm_dyn
 
     if model.endswith(".json"):
-        return api.open_graph(model, parameters=parameters)
-    mechanism = api.load(model)
+        return fsm_dyn.open_graph(model, parameters=parameters)
+    mechanism = fsm_dyn.load(model)
     with working(f"compiling {mechanism.name}", quiet):
-        return api.compile(mechanism, parameters=parameters)
+        return fsm_dyn.compile(mechanism, parameters=parameters)
 
 
 @reporting

@@ -22,11 +22,11 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     graph = ready_graph(_MODEL)
     typer.echo(f"{graph.name}: {graph.automaton.mechanism.summary}\n\n{mode_table(graph)}\n")
     # The public interface and Matplotlib take a moment to import.
-    from fsm_dyn import api
+    import fsm_dyn
     from fsm_dyn.recording import drawing
 
     with working("running (the first run of an installation also builds the stepper)"):
-        trajectory = api.simulate(graph)
+        trajectory = fsm_dyn.simulate(graph)
     typer.echo(describe(trajectory))
     typer.echo(f"energy account closes to {trajectory.energy.closure:.1e} of what went through it\n")
     with working("drawing"):

@@ -93,10 +93,10 @@ def run_command(
 def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any], wanted: Wanted, as_json: bool) -> None:
     graph = ready_graph(model, parameters, as_json)
     # The public interface brings numba along.
-    from fsm_dyn import api
+    import fsm_dyn
 
     with working(f"running {graph.name} (the first run of an installation also builds the stepper)", as_json):
-        trajectory = api.simulate(graph, **options)
+        trajectory = fsm_dyn.simulate(graph, **options)
     with working("writing", as_json):
         files = write_files(trajectory, wanted)
     if as_json:

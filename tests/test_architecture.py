@@ -1,0 +1,100 @@
+"""The parts stand in one order and import only what stands before them; no cycles, and no SymPy at run time."""
+
+import ast
+from pathlib import Path
+
+import networkx as nx
+
+import fsm_dyn.errors
+
+PACKAGE = Path(fsm_dyn.errors.__file__).parent
+
+# From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
+ORDER = [
+    ["errors"],
+    ["programs", "models"],
+    ["expressions"],
+    ["spec"],
+    ["symbolic"],
+    ["modes"],
+    ["automaton"],
+    ["simulation"],
+    ["recording"],
+    ["compiling"],
+    ["running"],
+    ["__init__"],
+    ["cli"],
+]
+RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
+
+# Where SymPy may be imported: in the derivation, which also prints equations for people.
+SYMPY_AT_HOME = "symbolic"
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def dotted(path):
+    parts = ["fsm_dyn", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+KNOWN = {dotted(path) for path in modules()}
+
+
+def imports(path):
+    """Every module imported anywhere in a file: in functions and for annotations too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in KNOWN else node.module)
+    return found
+
+
+def part(module):
+    pieces = module.split(".")
+    return pieces[1] if len(pieces) > 1 else "__init__"
+
+
+def test_imports_follow_the_order():
+    against = []
+    for path in modules():
+        own = part(dotted(path))
+        assert own in RANK, f"the part '{own}' has no place in the order"
+        for module in imports(path):
+            if module.split(".")[0] == "fsm_dyn" and part(module) != own and RANK[part(module)] >= RANK[own]:
+                against.append(f"{dotted(path)} imports {module}")
+    assert against == []
+
+
+def test_there_are_no_cycles():
+    graph = nx.DiGraph()
+    for path in modules():
+        for module in imports(path) & KNOWN:
+            if module != dotted(path):
+                graph.add_edge(dotted(path), module)
+    cycles = [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+    assert cycles == []
+
+
+def test_sympy_stays_in_the_derivation():
+    using = {part(dotted(path)) for path in modules() if {m.split(".")[0] for m in imports(path)} & {"sympy", "mpmath"}}
+    assert using <= {SYMPY_AT_HOME}
+
+
+def test_nothing_executes_text():
+    """No eval, exec, pickle or parser of SymPy's on whatever a user wrote."""
+    against = []
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {x.func.id for x in ast.walk(tree) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name)}
+        bad = names & {"eval", "exec", "compile", "__import__", "sympify", "parse_expr"}
+        bad |= {module.split(".")[0] for module in imports(path)} & {"pickle", "shelve", "marshal", "dill"}
+        against += [f"{dotted(path)}: {name}" for name in bad]
+    assert against == []
