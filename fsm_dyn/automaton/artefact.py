@@ -10,7 +10,7 @@ import numpy as np
 
 from fsm_dyn.modes.assembly import Given, assemble
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.enumeration import ModeName, Pattern, name_mode
+from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.system import ContactInfo, RowInfo, System, WhenInfo
@@ -136,6 +136,12 @@ class Automaton:
         grown = replace(self, modes=(*self.modes, mode))
         grown.__dict__["system"] = self.system
         return grown
+
+    def with_enumeration(self, enumeration: Enumeration) -> Automaton:
+        """The same automaton knowing what was pruned and whether modes may be added later."""
+        known = replace(self, pruned=dict(enumeration.pruned), complete=enumeration.complete)
+        known.__dict__["system"] = self.system
+        return known
 
     def assemble(self, states: Sequence[int], given: Given) -> Array:
         """Find a state in the mode with these contact states; see :func:`fsm_dyn.modes.assembly.assemble`."""

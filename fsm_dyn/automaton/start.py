@@ -17,11 +17,12 @@ TOUCHING = 1e-9  # a gap (m) or speed (m/s) below this is zero at the start
 
 @dataclass(frozen=True)
 class Start:
-    """A state ``x`` (n_q + n_u,) in the mode with these contact states, with slip directions ``sigma``."""
+    """A state ``x`` (n_q + n_u,) in the mode with these contact states, with slip directions and context."""
 
     x: Array
     states: tuple[int, ...]
     sigma: Array
+    context: Array
 
 
 def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t: float, context: Array) -> Start:
@@ -70,7 +71,7 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
             states[i] = _deduce(automaton, i, terms, speeds, slip)
         if states[i] == 2:
             sigma[i] = np.sign(slip)
-    return Start(x, tuple(states), sigma)
+    return Start(x, tuple(states), sigma, context)
 
 
 def _fixed(automaton: Automaton, mode: str | None) -> dict[int, int]:

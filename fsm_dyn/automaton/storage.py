@@ -15,6 +15,7 @@ from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
 from fsm_dyn.programs import Program
+from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 
 FORMAT = "fsm_dyn automaton 1"
@@ -86,8 +87,13 @@ def load(path: str | Path) -> Automaton:
     return from_data(data)
 
 
-def from_data(data: Any) -> Automaton:
+def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
     """Return the automaton from what :func:`to_data` gave; nothing in it is trusted.
+
+    Parameters
+    ----------
+    mechanism : Mechanism, optional
+        The mechanism, if it was read already; else it is read from the text in the data.
 
     Raises
     ------
@@ -97,7 +103,8 @@ def from_data(data: Any) -> Automaton:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError("not a saved automaton", allowed=FORMAT, remedy="compile the model again")
     try:
-        mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
+        if mechanism is None:
+            mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
         rows = tuple(RowInfo(str(n), role, int(c), bool(p)) for n, role, c, p in data["rows"])
         contacts = tuple(
             ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), bool(g), bool(s))
