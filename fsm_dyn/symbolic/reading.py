@@ -104,7 +104,7 @@ def read(program: Program, outputs: Sequence[str] | None = None, *, intermediate
 
 
 def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
-    """Return nodes as sympy expressions, written out; symbols are real and bear the nodes' names."""
+    """Return nodes as sympy expressions, written out; symbols bear the nodes' names."""
     _, values = _translate(nodes, False)
     return [values[node] for node in nodes]
 
@@ -131,7 +131,7 @@ def _value(node: Node, values: Mapping[Node, Any]) -> Any:
     if node.constant_value is not None:
         return number(node.constant_value)
     if not node.operands:
-        return sympy.Symbol(node.name, real=True)
+        return sympy.Symbol(node.name)
     operands = [values[operand] for operand in node.operands]
     if node.op in _ARITHMETIC:
         return _ARITHMETIC[node.op](*operands)
@@ -171,7 +171,7 @@ def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
     while name in taken:
         name = "Z" + name
     taken.add(name)
-    return sympy.Symbol(name, real=True)
+    return sympy.Symbol(name)
 
 
 def _latex_name(name: str) -> str:

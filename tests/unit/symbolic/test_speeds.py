@@ -17,7 +17,7 @@ def as_sympy(nodes):
 def test_cart_has_nothing_divided(model):
     """Gillespie 2003, (57), with the axle's column beside it."""
     terms = model("shopping_cart").terms
-    u1, u2, u3, q3 = sp.symbols("u1 u2 u3 q3", real=True)
+    u1, u2, u3, q3 = sp.symbols("u1 u2 u3 q3")
     assert as_sympy(terms.q_dot) == [sp.cos(q3) * u1, sp.sin(q3) * u1, u2, u3 - u2]
     assert [as_sympy(row) for row in terms.W] == [
         [sp.cos(q3), 0, 0, -sp.sin(q3)],
@@ -30,7 +30,7 @@ def test_cart_has_nothing_divided(model):
 def test_wrist_divides_by_one_sine(model):
     """Gillespie 2003, (50): one division, of the sum."""
     terms = model("spherical_wrist").terms
-    u1, u2, u3, q2, q3 = sp.symbols("u1 u2 u3 q2 q3", real=True)
+    u1, u2, u3, q2, q3 = sp.symbols("u1 u2 u3 q2 q3")
     first = (sp.sin(q3) * u2 - sp.cos(q3) * u1) / sp.sin(q2)
     expected = [first, sp.sin(q3) * u1 + sp.cos(q3) * u2, u3 - sp.cos(q2) * first]
     assert all(sp.simplify(a - b) == 0 for a, b in zip(as_sympy(terms.q_dot), expected, strict=True))

@@ -1,0 +1,106 @@
+"""Written transitions: conditions as scalars that cross zero."""
+
+import numpy as np
+import pytest
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.model import Transition
+from fsm_dyn.symbolic.reading import read
+
+MODEL = {
+    "fsm_dyn": 1,
+    "name": "logic",
+    "coordinates": ["x", "y"],
+    "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+    "bodies": {"ball": {"center": "P", "mass": 1}},
+    "speeds": {"u": "rate(x)", "v": "rate(y)"},
+    "inputs": {"w": None},
+    "memory": {"count": 0},
+    "contacts": {"wall": {"gap": "x", "closes_if": "y > 0 and not v < w"}},
+}
+GUARDS = {
+    "x - 0.5": (("falling",), lambda x, y, u, v, w: x - 0.5),
+    "x > y": (("rising",), lambda x, y, u, v, w: x - y),
+    "x <= 2*y": (("rising",), lambda x, y, u, v, w: 2 * y - x),
+    "x == y": (("both",), lambda x, y, u, v, w: x - y),
+    "x > 0 and v < w": (("rising",), lambda x, y, u, v, w: min(x, w - v)),
+    "x > 0 or not v < w or u > 1": (("rising",), lambda x, y, u, v, w: max(x, v - w, u - 1)),
+    "dot(vel(P), N.y) - count": (("falling",), lambda x, y, u, v, w: v - 0.7),
+}
+
+
+@pytest.mark.parametrize("text", GUARDS)
+def test_guards(model, load, text):
+    (crossing,), expected = GUARDS[text]
+    item = Transition("go", "*", when=Text(text), crossing="falling")
+    logic = model(load(MODEL, transitions=(item,)))
+    (terms,) = logic.terms.transitions
+    assert terms.crossing == crossing
+    for _ in range(5):
+        t, x, c = logic.state()
+        c[logic.layout.memory_slice] = 0.7
+        values = logic.values((t, x, c))
+        out = logic.evaluate({"guard": terms.guard}, (t, x, c))
+        assert out["guard"] == pytest.approx(expected(*[values[name] for name in "xyuvw"]), abs=1e-12)
+
+
+def test_resets_and_memory(model, load):
+    item = Transition("go", "*", reset={"u": Text("-u + w"), "x": Text("y")}, set={"count": Text("count + 1")})
+    logic = model(load(MODEL, transitions=(item,)))
+    (terms,) = logic.terms.transitions
+    assert terms.guard is None
+    state = logic.state()
+    values = logic.values(state)
+    out = logic.evaluate({**terms.reset, **terms.set}, state)
+    assert out["u"] == pytest.approx(values["w"] - values["u"])
+    assert out["x"] == values["y"]
+    assert out["count"] == values["count"] + 1
+
+
+def test_conditions_without_an_instant(model, load):
+    item = Transition("go", "*", when=Text("x > 0 and y != 0"))
+    with pytest.raises(ModelError, match="definite instant"):
+        model(load(MODEL, transitions=(item,)))
+
+
+def test_closing_conditions(model):
+    logic = model(MODEL)
+    (wall,) = logic.terms.contacts
+    for _ in range(20):
+        state = logic.state()
+        values = logic.values(state)
+        closes = logic.evaluate({"closes": wall.closes_if}, state)["closes"]
+        assert closes == float(values["y"] > 0 and values["v"] >= values["w"])
+
+
+def test_reading(model):
+    """As sympy with and without intermediate symbols: the same values as the program's; LaTeX as far as it goes."""
+    cart = model("shopping_cart")
+    program = cart.terms.program(["q_dot", "M", "f", "kinetic_energy"])
+    whole, parts = read(program), read(program, intermediate=True)
+    assert not whole.definitions
+    assert len(parts.definitions) > 5
+    assert whole.counts == program.counts()
+    state = cart.state()
+    values = cart.values(state)
+    expected = program.evaluate(*state)
+    known = {}
+    for symbol, value in parts.definitions:
+        known[symbol] = value.subs(known).subs(values)
+    for name in ("q_dot", "M", "f"):
+        for reading, extra in ((whole, {}), (parts, known)):
+            entries = np.array(reading.results[name].subs(extra).subs(values).tolist(), dtype=float)
+            np.testing.assert_allclose(entries.reshape(expected[name].shape), expected[name], rtol=1e-12)
+    latex = read(program, ["q_dot"]).latex()
+    assert r"\dot{q}" in latex
+    assert r"u_{1} \cos{\left(q_{3} \right)}" in latex
+
+
+def test_reading_conditions(model):
+    logic = model(MODEL)
+    reading = read(logic.terms.program({"closes": logic.terms.contacts[0].closes_if}))
+    symbols = {symbol.name: symbol for symbol in reading.results["closes"].free_symbols}
+    assert set(symbols) == {"y", "v", "w"}
+    for y, v, closes in ((1, 2, 1), (1, 0, 0), (-1, 2, 0)):
+        assert reading.results["closes"].subs({symbols["y"]: y, symbols["v"]: v, symbols["w"]: 1}) == closes
