@@ -1,5 +1,9 @@
 """The two decorators under which compiled functions stand.
 
+numba optimises and emits machine code for every function together with all it calls, again at every level of
+calls.  Here functions that only compiled functions call are merely lowered, and everything is linked, optimised
+and emitted once, with the function that Python calls.
+
 numba's own disk cache looks only at the file a function is written in, so a change in a file it calls would go
 unnoticed.  The cache used here is stamped with a digest of every source file of this package and kept in the
 user's cache directory, which also serves installations that may not be written to.
@@ -17,6 +21,10 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import caching
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.typed_passes import AnnotateTypes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +70,7 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
         return sources_digest()
 
     def get_disambiguator(self) -> str:
-        return sources_digest()[:12]
+        return hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:12]
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator:
@@ -77,13 +85,105 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Implementation
 
 
+class _NoEnvironments:
+    """Stands in for the code generator of code that is not emitted on its own."""
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Do nothing: the global variable concerned does not exist yet."""
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of one inner function: lowered, not linked, not optimised, not emitted."""
+
+    @property
+    def codegen(self) -> _NoEnvironments:
+        return _NoEnvironments()
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+
+class _WholeLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an entry function with the parts of all functions below it."""
+
+    def add_linking_library(self, library: Any) -> None:
+        library._ensure_finalized()
+        if library in self._linking_libraries:
+            return
+        # callers come first: the linker drops what nothing refers to yet
+        self._linking_libraries.append(library)
+        if isinstance(library, _PartLibrary):
+            for part in library._linking_libraries:
+                self.add_linking_library(part)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _MakePart(LoweringPass):  # type: ignore[misc]
+    _name = "fsm_dyn_make_part"
+
+    def __init__(self) -> None:
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _MakeWhole(LoweringPass):  # type: ignore[misc]
+    _name = "fsm_dyn_make_whole"
+
+    def __init__(self) -> None:
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _WholeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return True
+
+
+class _PartCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        return [_with_pass(self.state, _MakePart)]
+
+
+class _WholeCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        return [_with_pass(self.state, _MakeWhole)]
+
+
+def _with_pass(state: Any, extra: Any) -> Any:
+    passes = DefaultPassBuilder.define_nopython_pipeline(state)
+    passes.add_pass_after(extra, AnnotateTypes)
+    passes.finalize()
+    return passes
+
+
+def lean(function: F) -> F:
+    """Compile a function that only compiled functions call and that makes no array of its own.
+
+    It counts no references: counting them, atomically, takes longer than a step of a small mechanism.
+    """
+    return _part(function, _nrt=False)
+
+
 def inner(function: F) -> F:
-    """Compile a function that only other compiled functions call; it has no entry from Python."""
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+    """Compile a function that only compiled functions call and that may make arrays."""
+    return _part(function, _nrt=True)
+
+
+def _part(function: F, **options: Any) -> F:
+    return numba.njit(  # type: ignore[no-any-return]
+        pipeline_class=_PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS, **options
+    )(function)
 
 
 def entry(function: F) -> F:
-    """Compile a function that Python calls, and keep the result on disk."""
-    dispatcher = numba.njit(**_OPTIONS)(function)
+    """Compile a function that Python calls and that makes no array, and keep the result on disk."""
+    dispatcher = numba.njit(pipeline_class=_WholeCompiler, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher  # type: ignore[no-any-return]

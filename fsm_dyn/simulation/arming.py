@@ -1,0 +1,98 @@
+"""Which guards are armed at the start of a mode, and which fire at once.
+
+A guard is *armed* where it counts as positive: it fires when it falls through zero.  It *waits* where it counts
+as negative: it must first rise.  At zero the sign of its slope decides, except that a gap or a force which the
+resolution left at zero stays armed, so that it cannot sink unnoticed.  Triggering is on ``(t0, t1]``, once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.evaluation import guard_count
+from fsm_dyn.simulation.state import State, Work
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+
+
+@lean
+def _just_fired(tables: Tables, state: State, guard: int) -> bool:
+    """Tell whether this guard, or the same one of the mode before, is among those that fired."""
+    for k in range(state.counters[st.FIRED]):
+        other = state.fired[k]
+        if (
+            tables.guard_event[other] == tables.guard_event[guard]
+            and tables.guard_contact[other] == tables.guard_contact[guard]
+            and tables.guard_direction[other] == tables.guard_direction[guard]
+        ):
+            return True
+    return False
+
+
+@lean
+def _largest_force(tables: Tables, work: Work, n_g: int, n: int) -> float:
+    """Return the largest multiplier in the output of the full kernel (N or N m)."""
+    largest = 0.0
+    at = n + tables.sizes[tb.N_U] + 1 + 2 * n_g
+    for r in range(tables.sizes[tb.N_ROWS]):
+        largest = max(largest, abs(work.full_end[at + r]))
+    return largest
+
+
+@lean
+def arm(tables: Tables, state: State, work: Work) -> int:
+    """Set status and tolerance of every guard of the mode just entered.
+
+    Returns
+    -------
+    int
+        How many guards are below zero already and fire at once; they are in ``state.fired``.
+    """
+    mode = state.counters[st.MODE]
+    n_g = guard_count(tables, mode)
+    first = tables.mode_guard_start[mode]
+    most = tables.sizes[tb.MAX_GUARDS]
+    graze = tables.tolerances[tol.GRAZE]
+    force = tables.tolerances[tol.MULTIPLIER] * _largest_force(tables, work, n_g, state.x.shape[0])
+    now = 0
+    for j in range(n_g):
+        event = tables.guard_event[first + j]
+        value = state.guards[j]
+        slope = state.guards[most + j]
+        tolerance = graze
+        if event == tb.OPENS or event == tb.SLIDES:
+            tolerance = graze + force
+        state.guards[2 * most + j] = tolerance
+        status = st.ARMED
+        if event == tb.CLOSES or event == tb.WRITTEN:
+            zero = tolerance
+            fired = _just_fired(tables, state, first + j)
+            if fired:
+                zero = tolerance + 2.0 * abs(slope) * tables.tolerances[tol.COINCIDENCE]
+            if value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
+                status = st.WAITING
+        elif value < -tolerance:
+            work.integers[now] = first + j
+            now += 1
+        state.armed[j] = status
+    for k in range(now):
+        state.fired[k] = work.integers[k]
+        state.guards[3 * most + k] = state.guards[state.fired[k] - first]
+        state.guards[4 * most + k] = state.guards[most + state.fired[k] - first]
+    state.counters[st.FIRED] = now
+    return now
+
+
+@lean
+def rearm(tables: Tables, state: State) -> None:
+    """Arm the waiting guards that have risen above zero by the end of a step."""
+    most = tables.sizes[tb.MAX_GUARDS]
+    for j in range(guard_count(tables, state.counters[st.MODE])):
+        if state.guards[j] > state.guards[2 * most + j]:
+            state.armed[j] = st.ARMED

@@ -1,0 +1,37 @@
+"""Changing the choice of independent speeds while the active set stays."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.state import State, Work
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+
+
+@lean
+def better_chart(tables: Tables, state: State, work: Work, t: float, x: Floats, pivot: float) -> int:
+    """Return the chart of the active set with the largest pivot at ``x``, -1 if none is enough better.
+
+    ``pivot`` is that of the present chart; ``work.full_mid`` is overwritten.
+    """
+    mode = state.counters[st.MODE]
+    at = x.shape[0] + tables.sizes[tb.N_U]
+    least = tables.tolerances[tol.HYSTERESIS] * pivot if pivot > 0.0 else 0.0
+    best = -1
+    for other in range(tables.sizes[tb.N_MODES]):
+        if other == mode or tables.mode_group[other] != tables.mode_group[mode]:
+            continue
+        call_kernel(tables.mode_full[other], t, x, state.c, work.full_mid)
+        found = work.full_mid[at]
+        if found > least:
+            least = found
+            best = other
+    return best

@@ -1,0 +1,393 @@
+"""Explicit Runge-Kutta methods as values, and one compiled step for all of them.
+
+A step of length ``h`` from ``x`` with ``s`` stages, the derivative at the start given::
+
+    k_0 = x_dot(t),   k_i = f(t + c_i h, x + h sum_j a_ij k_j),   x_1 = x + h sum_i b_i k_i,   k_s = f(t + h, x_1)
+
+``k_s`` comes from the kernel that is evaluated at the end of a step anyway (guards, dependent speeds), and starts
+the next step.  Error estimate and mid-point are further weights over ``k_0 .. k_s``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
+from fsm_dyn.simulation.kernels import call_kernel_at
+
+Floats = NDArray[np.float64]
+
+# positions in ``MethodArrays.counts``
+STAGES: Final = 0
+ORDER: Final = 1
+ADAPTIVE: Final = 2
+
+_SAFETY: Final = 0.9
+_SMALLEST: Final = 0.2
+_LARGEST: Final = 10.0
+
+
+class MethodArrays(NamedTuple):
+    """A tableau as the compiled step reads it.
+
+    ``a`` (s*s) row by row; ``nodes`` (s); ``weights`` (3*(s+1)): those of the result, of the error estimate and
+    of the state at mid-step; ``counts``: number of stages, order, whether there is an error estimate.
+    """
+
+    a: Floats
+    nodes: Floats
+    weights: Floats
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tableau:
+    """An explicit Runge-Kutta method, checked when made.
+
+    Attributes
+    ----------
+    name : str
+        How users call it.
+    order : int
+        Order of the result.
+    a : tuple of tuples of Fraction
+        Stage coefficients; row ``i`` has ``i`` entries.
+    b : tuple of Fraction
+        Weights of the result.
+    error : tuple of Fraction
+        Weights, over the stages and the derivative at the end, of the estimated error; empty for fixed steps.
+    bump : tuple of Fraction
+        Weights ``d``, over the same, of the quartic part of the dense output
+        ``Hermite cubic + theta^2 (1 - theta)^2 h sum d_i k_i``; empty: the cubic alone.
+    source : str
+        Where the coefficients come from.
+    """
+
+    name: str
+    order: int
+    a: tuple[tuple[Fraction, ...], ...]
+    b: tuple[Fraction, ...]
+    error: tuple[Fraction, ...] = ()
+    bump: tuple[Fraction, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        stages = len(self.b)
+        if len(self.a) != stages or any(len(row) != i for i, row in enumerate(self.a)):
+            raise ValueError(f"{self.name}: a must be strictly lower triangular with {stages} rows")
+        if sum(self.b) != 1:
+            raise ValueError(f"{self.name}: the weights b add up to {sum(self.b)}, not 1")
+        for label, weights in (("error", self.error), ("bump", self.bump)):
+            if weights and len(weights) != stages + 1:
+                raise ValueError(f"{self.name}: {label} needs {stages + 1} weights")
+            if weights and sum(weights) != 0:
+                raise ValueError(f"{self.name}: the weights of {label} add up to {sum(weights)}, not 0")
+        for order, residual in self.order_residuals():
+            if order <= self.order and residual != 0:
+                raise ValueError(f"{self.name}: a condition of order {order} fails by {residual}")
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method estimates its error and so chooses its steps."""
+        return bool(self.error)
+
+    @property
+    def nodes(self) -> tuple[Fraction, ...]:
+        """The row sums ``c`` of ``a``."""
+        return tuple(sum(row, Fraction(0)) for row in self.a)
+
+    def order_residuals(self) -> list[tuple[int, Fraction]]:
+        """Return (order, residual) of every order condition up to order 5.
+
+        Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., Table II.2.2.
+        """
+        return order_residuals(self.a, self.b)
+
+    @property
+    def middle(self) -> tuple[Fraction, ...]:
+        """Weights over the stages and the end of the state at mid-step, by the dense output."""
+        weights = [*(value / 2 for value in self.b), Fraction(0)]
+        weights[0] += Fraction(1, 8)
+        weights[-1] -= Fraction(1, 8)
+        for i, value in enumerate(self.bump):
+            weights[i] += value / 16
+        return tuple(weights)
+
+    def arrays(self) -> MethodArrays:
+        """Return the tableau as float64 arrays."""
+        stages = len(self.b)
+        a = np.zeros((stages, stages))
+        for i, row in enumerate(self.a):
+            a[i, :i] = [float(value) for value in row]
+        error = self.error or (Fraction(0),) * (stages + 1)
+        weights = [float(value) for value in (*self.b, Fraction(0), *error, *self.middle)]
+        nodes = np.array([float(value) for value in self.nodes])
+        counts = np.array([stages, self.order, int(self.adaptive)], dtype=np.int64)
+        return MethodArrays(a.ravel(), nodes, np.array(weights), counts)
+
+
+def order_residuals(
+    a: tuple[tuple[Fraction, ...], ...], b: tuple[Fraction, ...], theta: Fraction = Fraction(1)
+) -> list[tuple[int, Fraction]]:
+    """Return (order, residual) of the conditions up to order 5 for weights ``b`` of the state at ``t + theta h``."""
+    stages = range(len(b))
+    full = [[row[j] if j < len(row) else Fraction(0) for j in stages] for row in a]
+    c = [sum(row, Fraction(0)) for row in full]
+
+    def times(values: list[Fraction]) -> list[Fraction]:
+        return [sum((full[i][j] * values[j] for j in stages), Fraction(0)) for i in stages]
+
+    def product(*lists: list[Fraction]) -> list[Fraction]:
+        result = [Fraction(1)] * len(b)
+        for values in lists:
+            result = [x * y for x, y in zip(result, values, strict=True)]
+        return result
+
+    ac, acc, aac = times(c), times(product(c, c)), times(times(c))
+    trees: list[tuple[int, list[Fraction], int]] = [
+        (1, [Fraction(1)] * len(b), 1),
+        (2, c, 2),
+        (3, product(c, c), 3),
+        (3, ac, 6),
+        (4, product(c, c, c), 4),
+        (4, product(c, ac), 8),
+        (4, acc, 12),
+        (4, aac, 24),
+        (5, product(c, c, c, c), 5),
+        (5, product(c, c, ac), 10),
+        (5, product(c, acc), 15),
+        (5, product(c, aac), 30),
+        (5, product(ac, ac), 20),
+        (5, times(product(c, c, c)), 20),
+        (5, times(product(c, ac)), 40),
+        (5, times(acc), 60),
+        (5, times(aac), 120),
+    ]
+    return [
+        (order, sum((x * y for x, y in zip(b, values, strict=True)), Fraction(0)) - theta**order / density)
+        for order, values, density in trees
+    ]
+
+
+def _fractions(*values: str | int) -> tuple[Fraction, ...]:
+    return tuple(Fraction(value) for value in values)
+
+
+EULER: Final = Tableau("euler", 1, ((),), _fractions(1), source="explicit Euler")
+HEUN: Final = Tableau("heun", 2, ((), _fractions(1)), _fractions("1/2", "1/2"), source="explicit trapezoidal rule")
+RK4: Final = Tableau(
+    "rk4",
+    4,
+    ((), _fractions("1/2"), _fractions(0, "1/2"), _fractions(0, 0, 1)),
+    _fractions("1/6", "1/3", "1/3", "1/6"),
+    source="Kutta (1901)",
+)
+DOPRI5: Final = Tableau(
+    "dopri5",
+    5,
+    (
+        (),
+        _fractions("1/5"),
+        _fractions("3/40", "9/40"),
+        _fractions("44/45", "-56/15", "32/9"),
+        _fractions("19372/6561", "-25360/2187", "64448/6561", "-212/729"),
+        _fractions("9017/3168", "-355/33", "46732/5247", "49/176", "-5103/18656"),
+    ),
+    _fractions("35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84"),
+    error=_fractions("71/57600", 0, "-71/16695", "71/1920", "-17253/339200", "22/525", "-1/40"),
+    bump=_fractions(
+        "-12715105075/11282082432",
+        0,
+        "87487479700/32700410799",
+        "-10690763975/1880347072",
+        "701980252875/199316789632",
+        "-1453857185/822651844",
+        "69997945/29380423",
+    ),
+    source="Dormand and Prince (1980), J. Comput. Appl. Math. 6; dense output by Shampine (1986), Math. Comp. 46, "
+    "in the form of Hairer, Norsett, Wanner (1993), section II.6",
+)
+
+METHODS: Final[dict[str, Tableau]] = {method.name: method for method in (EULER, HEUN, RK4, DOPRI5)}
+
+
+@lean
+def runge_kutta_step(
+    rhs: int,
+    drive: DriveArrays,
+    method: MethodArrays,
+    t: float,
+    h: float,
+    x: Floats,
+    c: Floats,
+    k: Floats,
+    y: Floats,
+    x_end: Floats,
+    segment: int,
+) -> None:
+    """Take one step; ``k[:n]`` holds ``x_dot`` at the start on entry, ``k[i*n:]`` the stages on return.
+
+    Parameters
+    ----------
+    rhs : int
+        Address of the kernel of ``x_dot``.
+    x, c : float64 arrays
+        State at the start; context (its inputs are overwritten with those at the stages).
+    y, x_end : float64 arrays, shape (n,)
+        Workspace; out: the state at the end.
+    segment : int
+        Segment of the input tables that holds throughout the step.
+    """
+    n = x.shape[0]
+    stages = method.counts[STAGES]
+    for i in range(1, stages):
+        for j in range(n):
+            total = 0.0
+            for m in range(i):
+                total += method.a[i * stages + m] * k[m * n + j]
+            y[j] = x[j] + h * total
+        at = t + method.nodes[i] * h
+        update_inputs(drive, at, segment, y, c)
+        call_kernel_at(rhs, at, y, c, k, i * n)
+    for j in range(n):
+        total = 0.0
+        for m in range(stages):
+            total += method.weights[m] * k[m * n + j]
+        x_end[j] = x[j] + h * total
+
+
+@lean
+def middle_state(method: MethodArrays, h: float, x: Floats, k: Floats, x_mid: Floats) -> None:
+    """Write the state at mid-step; ``k`` holds the stages and, after them, the derivative at the end."""
+    n = x.shape[0]
+    stages = method.counts[STAGES]
+    for j in range(n):
+        total = 0.0
+        for m in range(stages + 1):
+            total += method.weights[2 * (stages + 1) + m] * k[m * n + j]
+        x_mid[j] = x[j] + h * total
+
+
+@lean
+def error_norm(
+    method: MethodArrays,
+    h: float,
+    x: Floats,
+    x_end: Floats,
+    k: Floats,
+    rtol: float,
+    atol: Floats,
+    mask: NDArray[np.int8],
+    row: int,
+) -> float:
+    """Return the root mean square of the estimated error over its tolerance; ``mask[row, j] == 0`` leaves j out."""
+    n = x.shape[0]
+    stages = method.counts[STAGES]
+    square = 0.0
+    count = 0
+    for j in range(n):
+        if mask[row, j] == 0:
+            continue
+        total = 0.0
+        for m in range(stages + 1):
+            total += method.weights[stages + 1 + m] * k[m * n + j]
+        ratio = h * total / (atol[j] + rtol * max(abs(x[j]), abs(x_end[j])))
+        square += ratio * ratio
+        count += 1
+    return np.sqrt(square / max(count, 1))  # type: ignore[no-any-return]
+
+
+@lean
+def step_factor(error: float, error_before: float, order: int) -> float:
+    """Return by how much to change the step after an accepted one (PI control).
+
+    Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order.
+    """
+    if error < 1e-10:
+        return _LARGEST
+    factor = _SAFETY * error ** (-0.7 / order) * max(error_before, 1e-4) ** (0.4 / order)
+    return min(_LARGEST, max(_SMALLEST, factor))
+
+
+@lean
+def rejection_factor(error: float, order: int) -> float:
+    """Return by how much to shorten a step whose error was too large."""
+    return max(_SMALLEST, _SAFETY * error ** (-1.0 / order))
+
+
+@lean
+def first_step(
+    rhs: int,
+    method: MethodArrays,
+    t: float,
+    x: Floats,
+    x_dot: Floats,
+    c: Floats,
+    k: Floats,
+    y: Floats,
+    rtol: float,
+    atol: Floats,
+    longest: float,
+) -> float:
+    """Return a first step length (s) from the sizes of the state, its derivative and the change of that.
+
+    Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, section II.4.
+    """
+    n = x.shape[0]
+    d0 = 0.0
+    d1 = 0.0
+    for j in range(n):
+        scale = atol[j] + rtol * abs(x[j])
+        d0 += (x[j] / scale) ** 2
+        d1 += (x_dot[j] / scale) ** 2
+    d0 = np.sqrt(d0 / n)
+    d1 = np.sqrt(d1 / n)
+    h0 = 1e-6
+    if d0 >= 1e-5 and d1 >= 1e-5:
+        h0 = 0.01 * d0 / d1
+    h0 = min(h0, longest)
+    for j in range(n):
+        y[j] = x[j] + h0 * x_dot[j]
+    call_kernel_at(rhs, t + h0, y, c, k, 0)
+    d2 = 0.0
+    for j in range(n):
+        d2 += ((k[j] - x_dot[j]) / (atol[j] + rtol * abs(x[j]))) ** 2
+    d2 = np.sqrt(d2 / n) / h0
+    steepest = max(d1, d2)
+    if steepest <= 1e-15:
+        h1 = max(1e-6, h0 * 1e-3)
+    else:
+        h1 = (0.01 / steepest) ** (1.0 / method.counts[ORDER])
+    h = min(100.0 * h0, h1)
+    return min(h, longest) if np.isfinite(h) else min(h0, longest)
+
+
+def interpolate(h: Floats, theta: Floats, x0: Floats, d0: Floats, x_mid: Floats, x1: Floats, d1: Floats) -> Floats:
+    """Evaluate the continuous extension of steps at ``t + theta h``.
+
+    The quartic through the states at both ends and in the middle and the derivatives at both ends: exactly the
+    dense output of Dormand-Prince, and the Hermite cubic for the methods whose mid-state lies on it.
+
+    Parameters
+    ----------
+    h, theta : float64 arrays, shape (m,)
+        Step lengths (s) and positions within the step, 0 to 1.
+    x0, d0, x_mid, x1, d1 : float64 arrays, shape (m, n)
+        States and derivatives.
+
+    Returns
+    -------
+    float64 array, shape (m, n)
+    """
+    s = theta[:, None]
+    step = h[:, None]
+    r = 1.0 - s
+    cubic = r * r * (1.0 + 2.0 * s) * x0 + s * s * (3.0 - 2.0 * s) * x1 + s * r * step * (r * d0 - s * d1)
+    bump = 16.0 * (x_mid - 0.5 * (x0 + x1) - 0.125 * step * (d0 - d1))
+    return np.asarray(cubic + s * s * r * r * bump)

@@ -1,0 +1,71 @@
+"""Writing rows and transitions into the buffers of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.state import Buffers, State, Work
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+
+
+@lean
+def write_row(tables: Tables, state: State, buffers: Buffers, x_mid: Floats) -> None:
+    """Record the state at hand; ``x_mid`` is the state at the middle of the step that led here."""
+    i = state.counters[st.ROWS]
+    n = state.x.shape[0]
+    n_p = tables.sizes[tb.N_P]
+    rows = buffers.rows
+    rows[i, 0] = state.clock[st.TIME]
+    for j in range(n):
+        rows[i, 1 + j] = state.x[j]
+        rows[i, 1 + n + j] = state.x_dot[j]
+        rows[i, 1 + 2 * n + j] = x_mid[j]
+    for j in range(n_p, state.c.shape[0]):
+        rows[i, 1 + 3 * n + j - n_p] = state.c[j]
+    buffers.modes[i] = state.counters[st.MODE]
+    state.counters[st.ROWS] = i + 1
+
+
+@lean
+def write_transition(tables: Tables, state: State, work: Work, buffers: Buffers, source: int) -> None:
+    """Record the transition that led to the row written last."""
+    i = state.counters[st.TRANSITIONS]
+    record = buffers.transitions
+    n_fired = min(state.counters[st.FIRED], st.MAX_FIRED)
+    most = tables.sizes[tb.MAX_GUARDS]
+    record[i, st.RECORD_TIME] = state.clock[st.TIME]
+    record[i, st.RECORD_SOURCE] = source
+    record[i, st.RECORD_TARGET] = state.counters[st.MODE]
+    record[i, st.RECORD_ROW] = state.counters[st.ROWS] - 1
+    record[i, st.RECORD_REASON] = state.counters[st.REASON]
+    record[i, st.RECORD_FIRED] = n_fired
+    record[i, st.RECORD_CANDIDATES] = work.notes[resolution.CANDIDATES]
+    record[i, st.RECORD_WRITTEN] = work.notes[resolution.WRITTEN_TRANSITION]
+    record[i, st.RECORD_ENERGY_BEFORE] = work.energy[resolution.ENERGY_BEFORE]
+    record[i, st.RECORD_ENERGY_AFTER] = work.energy[resolution.ENERGY_AFTER]
+    record[i, st.RECORD_BETA] = work.energy[resolution.ENERGY_BETA]
+    at = st.RECORD_GUARDS
+    for k in range(n_fired):
+        guard = state.fired[k]
+        record[i, at] = tables.guard_event[guard]
+        record[i, at + 1] = tables.guard_contact[guard]
+        record[i, at + 2] = tables.guard_direction[guard]
+        record[i, at + 3] = state.guards[3 * most + k]
+        record[i, at + 4] = state.guards[4 * most + k]
+        at += st.GUARD_WIDTH
+    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
+    for r in range(tables.sizes[tb.N_ROWS]):
+        record[i, at + r] = work.impulse[r]
+    at += tables.sizes[tb.N_ROWS]
+    n_u = tables.sizes[tb.N_U]
+    for j in range(n_u):
+        record[i, at + j] = work.u_before[j]
+        record[i, at + n_u + j] = state.x[tables.sizes[tb.N_Q] + j]
+    state.counters[st.TRANSITIONS] = i + 1

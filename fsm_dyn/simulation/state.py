@@ -1,0 +1,224 @@
+"""Everything the compiled loop remembers, needs as options and uses as workspace, as tuples of arrays.
+
+The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`State`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import resolution, roots
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# ``State.clock``
+TIME: Final = 0
+BEGIN: Final = 1  # where the grid of fixed steps begins
+STEP: Final = 2  # length the next step should have; 0: not chosen yet
+ERROR: Final = 3  # error norm of the last accepted step
+EVENT_TIME: Final = 4  # when the last transition happened
+PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
+JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
+PIVOT: Final = 7  # smallest scaled pivot at the state at hand
+CLOCK_COUNT: Final = 8
+
+# ``State.counters``
+MODE: Final = 0
+PHASE: Final = 1
+REASON: Final = 2  # why the pending resolution is called
+FIRED: Final = 3  # number of guards in ``State.fired``
+GRID: Final = 4  # number of the last grid point reached
+SEGMENT: Final = 5  # segment of the input tables
+ROWS: Final = 6  # rows recorded
+TRANSITIONS: Final = 7  # transitions recorded
+STEPS: Final = 8  # steps accepted
+REJECTED: Final = 9  # steps rejected
+RETAKES: Final = 10  # steps retaken to locate events
+INSTANT: Final = 11  # transitions made in this instant
+HISTORY: Final = 12  # transitions entered in ``State.history``
+STARTED: Final = 13  # 1 once the first row stands
+COUNTER_COUNT: Final = 14
+
+# ``State.counters[PHASE]``
+STEPPING: Final = 0
+RESOLVING: Final = 1
+
+# status of a guard (``State.armed``)
+WAITING: Final = 0
+ARMED: Final = 1
+
+# ``State.history``: a ring of the last transitions
+RING: Final = 16
+RING_TIME: Final = 0
+RING_SIGN: Final = 1  # what happened, as one number
+RING_SPEED: Final = 2  # how fast the gap closed
+RING_CONTACT: Final = 3  # contact that closed, -1 if none
+RING_WIDTH: Final = 4
+
+# ``Options.numbers``
+UNTIL: Final = 0
+FIXED_STEP: Final = 1
+MAX_STEP: Final = 2
+RTOL: Final = 3
+NUMBER_COUNT: Final = 4
+
+# ``Options.counts``
+CHUNK: Final = 0  # steps after which the loop returns to report progress
+MAX_STEPS: Final = 1
+MAX_INSTANT: Final = 2  # transitions allowed in one instant
+COUNT_COUNT: Final = 3
+
+# columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after
+RECORD_TIME: Final = 0
+RECORD_SOURCE: Final = 1
+RECORD_TARGET: Final = 2
+RECORD_ROW: Final = 3  # row of the state after; the row before it holds the state before
+RECORD_REASON: Final = 4
+RECORD_FIRED: Final = 5
+RECORD_CANDIDATES: Final = 6
+RECORD_WRITTEN: Final = 7
+RECORD_ENERGY_BEFORE: Final = 8
+RECORD_ENERGY_AFTER: Final = 9
+RECORD_BETA: Final = 10
+RECORD_GUARDS: Final = 11
+MAX_FIRED: Final = 8
+GUARD_WIDTH: Final = 5  # event, contact, direction, value, slope
+
+
+class Options(NamedTuple):
+    """What the caller asks of a run: see the index constants; ``atol`` per state, ``mask`` per mode (or one row)."""
+
+    numbers: Floats
+    counts: Integers
+    atol: Floats
+    mask: NDArray[np.int8]
+
+
+class State(NamedTuple):
+    """What the loop knows between two steps."""
+
+    x: Floats
+    x_dot: Floats
+    c: Floats
+    clock: Floats
+    counters: Integers
+    guards: Floats  # values, slopes, tolerances of all guards; then values and slopes of the fired ones
+    armed: Integers
+    fired: Integers
+    history: Floats
+    drift: Floats
+
+
+class Work(NamedTuple):
+    """Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution."""
+
+    k: Floats
+    y: Floats
+    x_end: Floats
+    x_mid: Floats
+    full_end: Floats
+    full_mid: Floats
+    roots: Floats
+    floats: Floats
+    integers: Integers
+    wanted: NDArray[np.int8]
+    impulse: Floats
+    energy: Floats
+    notes: Integers
+    u_before: Floats
+
+
+class Buffers(NamedTuple):
+    """Where rows and transitions are recorded.
+
+    ``rows``: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on.
+    ``modes``: mode of each row.  ``transitions``: see the index constants.
+    """
+
+    rows: Floats
+    modes: Integers
+    transitions: Floats
+
+
+def full_length(tables: Tables) -> int:
+    """Return the longest output of a ``full`` kernel."""
+    s = tables.sizes
+    return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * s[tb.MAX_GUARDS] + s[tb.N_ROWS])
+
+
+def row_width(tables: Tables) -> int:
+    """Return the number of columns of ``Buffers.rows``."""
+    s = tables.sizes
+    return int(1 + 3 * (s[tb.N_Q] + s[tb.N_U]) + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY])
+
+
+def record_width(tables: Tables) -> int:
+    """Return the number of columns of ``Buffers.transitions``."""
+    s = tables.sizes
+    return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U])
+
+
+def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> State:
+    """Return the state of a run that is about to start at time ``t`` (s) in ``mode``."""
+    clock = np.zeros(CLOCK_COUNT)
+    clock[TIME] = clock[BEGIN] = t
+    clock[EVENT_TIME] = -np.inf
+    clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    counters = np.zeros(COUNTER_COUNT, dtype=np.int64)
+    counters[MODE] = mode
+    counters[PHASE] = RESOLVING
+    counters[REASON] = resolution.START
+    most = int(tables.sizes[tb.MAX_GUARDS])
+    return State(
+        x=np.array(x, dtype=np.float64),
+        x_dot=np.zeros(len(x)),
+        c=np.array(c, dtype=np.float64),
+        clock=clock,
+        counters=counters,
+        guards=np.zeros(5 * most),
+        armed=np.zeros(most, dtype=np.int64),
+        fired=np.zeros(most, dtype=np.int64),
+        history=np.zeros(RING * RING_WIDTH),
+        drift=np.zeros(2),
+    )
+
+
+def new_work(tables: Tables, stages: int) -> Work:
+    """Return workspace for an automaton and a method of so many stages."""
+    s = tables.sizes
+    n_u = int(s[tb.N_U])
+    n = int(s[tb.N_Q]) + n_u
+    floats, integers = resolution.workspace(s)
+    full = full_length(tables)
+    return Work(
+        k=np.zeros((stages + 1) * n),
+        y=np.zeros(n),
+        x_end=np.zeros(n),
+        x_mid=np.zeros(n),
+        full_end=np.zeros(full),
+        full_mid=np.zeros(full),
+        roots=np.zeros(roots.WORKSPACE),
+        floats=np.zeros(max(floats, 1)),
+        integers=np.zeros(max(integers, int(s[tb.MAX_GUARDS]), 1), dtype=np.int64),
+        wanted=np.zeros(int(s[tb.N_CONTACTS]), dtype=np.int8),
+        impulse=np.zeros(int(s[tb.N_ROWS])),
+        energy=np.zeros(resolution.ENERGY_COUNT),
+        notes=np.zeros(resolution.NOTE_COUNT, dtype=np.int64),
+        u_before=np.zeros(n_u),
+    )
+
+
+def new_buffers(tables: Tables, rows: int, transitions: int) -> Buffers:
+    """Return room for so many rows and transitions."""
+    return Buffers(
+        rows=np.empty((rows, row_width(tables))),
+        modes=np.empty(rows, dtype=np.int64),
+        transitions=np.empty((transitions, record_width(tables))),
+    )

@@ -1,0 +1,308 @@
+"""The loop that runs an automaton: steps, guards, events, transitions.
+
+One call of :func:`advance` runs until the end of the run or until something is wanted that only Python can
+give: room to record, a mode or a chart not derived yet, a sign of life.  It may then be called again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.arming import rearm
+from fsm_dyn.simulation.charts import better_chart
+from fsm_dyn.simulation.compiled import entry, lean
+from fsm_dyn.simulation.evaluation import (
+    end_is_finite,
+    evaluate_here,
+    evaluate_middle,
+    guard_count,
+    project_end,
+    take,
+)
+from fsm_dyn.simulation.inputs import DriveArrays, next_breakpoint, write_inputs
+from fsm_dyn.simulation.integrators import (
+    ADAPTIVE,
+    ORDER,
+    MethodArrays,
+    error_norm,
+    first_step,
+    rejection_factor,
+    step_factor,
+)
+from fsm_dyn.simulation.location import MISPREDICTED, collect_fired, first_event, locate
+from fsm_dyn.simulation.projection import gate_opened_late
+from fsm_dyn.simulation.records import write_row
+from fsm_dyn.simulation.state import Buffers, Options, State, Work
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.transition import arrive, make_transition
+from fsm_dyn.simulation.zeno import add_cycle_guards, remember_event, train_length
+
+_EPS = 2.220446049250313e-16
+_ROWS_PER_TURN = 5  # a turn of the loop records at most this many rows
+
+
+@lean
+def _grid_point(options: Options, state: State) -> float:
+    """Return the next point of the grid of fixed steps (s)."""
+    return state.clock[st.BEGIN] + (state.counters[st.GRID] + 1) * options.numbers[st.FIXED_STEP]  # type: ignore[no-any-return]
+
+
+@lean
+def _target(drive: DriveArrays, method: MethodArrays, options: Options, state: State) -> float:
+    """Return the next instant at which a step must end exactly (s)."""
+    target = min(options.numbers[st.UNTIL], next_breakpoint(drive, state.counters[st.SEGMENT]))
+    if method.counts[ADAPTIVE] == 0:
+        target = min(target, _grid_point(options, state))
+    return target  # type: ignore[no-any-return]
+
+
+@lean
+def _reach(drive: DriveArrays, method: MethodArrays, options: Options, state: State) -> int:
+    """Do what is due where a target was reached; return ``DONE`` at the end of the run."""
+    t = state.clock[st.TIME]
+    if method.counts[ADAPTIVE] == 0 and t >= _grid_point(options, state):
+        state.counters[st.GRID] += 1
+    if t >= options.numbers[st.UNTIL]:
+        return outcomes.DONE
+    if t >= next_breakpoint(drive, state.counters[st.SEGMENT]):
+        state.counters[st.SEGMENT] = drive.next_hard[state.counters[st.SEGMENT]]
+        state.counters[st.PHASE] = st.RESOLVING
+        state.counters[st.REASON] = resolution.INPUT_JUMP
+        state.counters[st.FIRED] = 0
+        write_inputs(drive, t, state.counters[st.SEGMENT], state.x, state.c)
+    return outcomes.GOING
+
+
+@lean
+def _choose_chart(tables: Tables, state: State, work: Work) -> int:
+    """Change the chart where the pivot at the state at hand is too small; return a status."""
+    other = better_chart(tables, state, work, state.clock[st.TIME], state.x, state.clock[st.PIVOT])
+    if other < 0:
+        return outcomes.NEED_CHART
+    state.counters[st.MODE] = other
+    if not evaluate_here(tables, state, work):
+        return outcomes.SINGULAR
+    return outcomes.GOING
+
+
+@lean
+def _first_length(
+    tables: Tables, method: MethodArrays, options: Options, state: State, work: Work, room: float
+) -> float:
+    """Return the length of step to try first (s)."""
+    longest = min(room, options.numbers[st.MAX_STEP])
+    if method.counts[ADAPTIVE] == 0:
+        return longest  # type: ignore[no-any-return]
+    if state.clock[st.STEP] <= 0.0:
+        state.clock[st.STEP] = first_step(
+            tables.mode_rhs[state.counters[st.MODE]],
+            method,
+            state.clock[st.TIME],
+            state.x,
+            state.x_dot,
+            state.c,
+            work.k,
+            work.y,
+            options.numbers[st.RTOL],
+            options.atol,
+            longest,
+        )
+        state.clock[st.ERROR] = 1e-4
+    return min(longest, state.clock[st.STEP])  # type: ignore[no-any-return]
+
+
+@lean
+def _trial(
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    target: float,
+) -> tuple[int, float, int]:
+    """Find a step that can be accepted, shortening it as often as needed.
+
+    Returns
+    -------
+    status : int
+        ``GOING`` or a failure.
+    t_end : float
+        Where the step ends (s); its end and middle are in the workspace.
+    lead : int
+        Guard that fires there, -1 if none.
+    """
+    t = state.clock[st.TIME]
+    adaptive = method.counts[ADAPTIVE] != 0
+    order = method.counts[ORDER]
+    h = _first_length(tables, method, options, state, work, target - t)
+    least = 16.0 * _EPS * max(abs(t), abs(target))
+    row = state.counters[st.MODE] if options.mask.shape[0] > 1 else 0
+    error = 1.0
+    shortened = False
+    while True:
+        if state.counters[st.STEPS] + state.counters[st.REJECTED] > options.counts[st.MAX_STEPS]:
+            return outcomes.TOO_MANY_STEPS, t, -1
+        t_end = t + h
+        if h >= target - t or target - t_end < least:
+            t_end = target
+            h = target - t
+        take(tables, drive, method, state, work, h, t_end)
+        finite = end_is_finite(method, work)
+        if not finite and (h <= least or not adaptive):
+            return outcomes.NON_FINITE, t, -1
+        if adaptive:
+            error = 1e4
+            if finite:
+                error = error_norm(
+                    method, h, state.x, work.x_end, work.k, options.numbers[st.RTOL], options.atol, options.mask, row
+                )
+            if error > 1.0:
+                if h <= least:
+                    return outcomes.STEP_TOO_SMALL, t, -1
+                state.counters[st.REJECTED] += 1
+                h *= rejection_factor(error, order)
+                shortened = True
+                continue
+        problem = project_end(tables, drive, method, state, work, t_end)
+        if problem > 1:
+            return problem, t, -1
+        evaluate_middle(tables, drive, method, state, work, h)
+        fraction = 1.0
+        lead = -1
+        if guard_count(tables, state.counters[st.MODE]) > 0:
+            fraction, lead = first_event(tables, state, work, h)
+        full_h = h
+        if lead >= 0:
+            h, lead = locate(tables, drive, method, state, work, h, fraction, lead)
+            t_end = min(t + h, target)
+        if lead == MISPREDICTED and h > least:
+            state.counters[st.REJECTED] += 1
+            h *= 0.5
+            shortened = True
+            continue
+        if adaptive:
+            _next_length(state, full_h, error, order, shortened)
+        return outcomes.GOING, t_end, max(lead, -1)
+
+
+@lean
+def _next_length(state: State, h: float, error: float, order: int, shortened: bool) -> None:
+    """Choose the length of the next step after one of length ``h`` whose error is accepted."""
+    factor = step_factor(error, state.clock[st.ERROR], order)
+    if shortened:
+        factor = min(factor, 1.0)
+    if shortened or h * factor > state.clock[st.STEP] or h >= state.clock[st.STEP]:
+        state.clock[st.STEP] = h * factor
+    state.clock[st.ERROR] = error
+
+
+@lean
+def _begin_event(tables: Tables, state: State, work: Work, lead: int) -> None:
+    """Make the resolution of the event that was located the next thing to do."""
+    state.counters[st.PHASE] = st.RESOLVING
+    state.counters[st.REASON] = resolution.EVENT
+    state.clock[st.JUMP] = 0.0
+    if remember_event(tables, state):
+        jump, cycle = train_length(state, tables.tolerances[tol.GAP])
+        if jump >= 0.0:
+            state.counters[st.REASON] = resolution.ZENO
+            state.clock[st.JUMP] = jump
+            add_cycle_guards(tables, state, cycle)
+
+
+@lean
+def _step(
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    buffers: Buffers,
+) -> int:
+    """Take one step, up to the next event at most; return a status."""
+    t = state.clock[st.TIME]
+    target = _target(drive, method, options, state)
+    if target - t <= 4.0 * _EPS * max(abs(t), abs(target)):
+        if target > t:
+            state.clock[st.TIME] = target
+            write_row(tables, state, buffers, state.x)
+        return _reach(drive, method, options, state)
+    if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM]:
+        status = _choose_chart(tables, state, work)
+        if status != outcomes.GOING:
+            return status
+    status, t_end, lead = _trial(tables, drive, method, options, state, work, target)
+    if status != outcomes.GOING:
+        return status
+    if lead >= 0:
+        collect_fired(tables, state, work, lead)
+    status = arrive(tables, drive, state, work, buffers, t_end)
+    if status != outcomes.GOING:
+        return status
+    state.counters[st.STEPS] += 1
+    if lead >= 0:
+        _begin_event(tables, state, work, lead)
+        return outcomes.GOING
+    mode = state.counters[st.MODE]
+    if tables.mode_flags[mode] & tb.WATCHES_GATES:
+        if gate_opened_late(tables, t_end, state.x, state.c, mode, work.floats):
+            return outcomes.PENETRATION
+    rearm(tables, state)
+    if t_end >= target:
+        return _reach(drive, method, options, state)
+    return outcomes.GOING
+
+
+@entry
+def advance(
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    buffers: Buffers,
+) -> int:
+    """Run until the end, a failure, or until something is wanted from outside.
+
+    Parameters
+    ----------
+    tables : Tables
+        The automaton.
+    drive : DriveArrays
+        Its inputs over time.
+    method : MethodArrays
+        The integrator.
+    options : Options
+        What the caller asks.
+    state : State
+        Where the run stands; in and out.  Entering again continues bit for bit as if never left.
+    work : Work
+        Workspace.
+    buffers : Buffers
+        Room for what is recorded, counted by ``state.counters``.
+
+    Returns
+    -------
+    int
+        A status of :mod:`fsm_dyn.simulation.outcomes`.
+    """
+    for _ in range(options.counts[st.CHUNK]):
+        if (
+            state.counters[st.ROWS] + _ROWS_PER_TURN > buffers.rows.shape[0]
+            or state.counters[st.TRANSITIONS] >= buffers.transitions.shape[0]
+        ):
+            return outcomes.BUFFER_FULL
+        if state.counters[st.PHASE] == st.RESOLVING:
+            status = make_transition(tables, drive, method, options, state, work, buffers)
+        else:
+            status = _step(tables, drive, method, options, state, work, buffers)
+        if status != outcomes.GOING:
+            return status
+    return outcomes.PAUSED

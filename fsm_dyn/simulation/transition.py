@@ -1,0 +1,157 @@
+"""Carrying out a transition: the resolution, the mode after, and what is recorded of it."""
+
+from __future__ import annotations
+
+from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.arming import arm
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.evaluation import evaluate_here, evaluate_middle, project_end, take, take_over
+from fsm_dyn.simulation.inputs import DriveArrays, write_inputs
+from fsm_dyn.simulation.integrators import MethodArrays
+from fsm_dyn.simulation.location import clock_resolution
+from fsm_dyn.simulation.records import write_row, write_transition
+from fsm_dyn.simulation.state import Buffers, Options, State, Work
+from fsm_dyn.simulation.tables import Tables
+
+
+@lean
+def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
+    """Call the resolution; a train of impacts that cannot end closed goes on stroke by stroke."""
+    n_q = tables.sizes[tb.N_Q]
+    for j in range(tables.sizes[tb.N_U]):
+        work.u_before[j] = state.x[n_q + j]
+    work.notes[resolution.INSTANT] = state.counters[st.INSTANT]
+    while True:
+        status, target = resolution.resolve(
+            tables,
+            state.clock[st.TIME],
+            state.x,
+            state.c,
+            state.counters[st.MODE],
+            state.counters[st.REASON],
+            state.fired,
+            state.counters[st.FIRED],
+            work.floats,
+            work.integers,
+            work.wanted,
+            work.impulse,
+            work.energy,
+            work.notes,
+        )
+        if status <= outcomes.STOPPED or state.counters[st.REASON] != resolution.ZENO:
+            return status, target
+        state.counters[st.REASON] = resolution.EVENT
+
+
+@lean
+def begin(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers: Buffers) -> None:
+    """Record the state as given, before anything is resolved."""
+    segment = state.counters[st.SEGMENT]
+    write_inputs(drive, state.clock[st.TIME], segment, state.x, state.c)
+    n_q = tables.sizes[tb.N_Q]
+    for j in range(tables.sizes[tb.N_U]):
+        work.u_before[j] = state.x[n_q + j]
+    evaluate_here(tables, state, work)
+    for j in range(tables.sizes[tb.N_U]):
+        state.x[n_q + j] = work.u_before[j]
+    write_row(tables, state, buffers, state.x)
+    state.counters[st.STARTED] = 1
+
+
+@lean
+def _end_train(
+    tables: Tables, drive: DriveArrays, method: MethodArrays, state: State, work: Work, buffers: Buffers
+) -> int:
+    """Advance, contacts closed, to the end of a train of impacts; return a status."""
+    h = state.clock[st.JUMP]
+    state.clock[st.JUMP] = 0.0
+    state.counters[st.HISTORY] = 0
+    if not evaluate_here(tables, state, work):
+        return outcomes.NON_FINITE
+    write_row(tables, state, buffers, state.x)
+    t_end = state.clock[st.TIME] + h
+    take(tables, drive, method, state, work, h, t_end)
+    status = project_end(tables, drive, method, state, work, t_end)
+    if status > 1:
+        return status
+    evaluate_middle(tables, drive, method, state, work, h)
+    return arrive(tables, drive, state, work, buffers, t_end)
+
+
+@lean
+def arrive(
+    tables: Tables, drive: DriveArrays, state: State, work: Work, buffers: Buffers, t_end: float
+) -> int:
+    """Make the end of the trial step the state at hand and record it; return a status."""
+    state.clock[st.TIME] = t_end
+    n = state.x.shape[0]
+    for j in range(n):
+        state.x[j] = work.x_end[j]
+    write_inputs(drive, t_end, state.counters[st.SEGMENT], state.x, state.c)
+    if not take_over(tables, state, work, n):
+        return outcomes.NON_FINITE
+    write_row(tables, state, buffers, work.x_mid)
+    return outcomes.GOING
+
+
+@lean
+def _count_instant(tables: Tables, state: State) -> None:
+    """Count the transitions made in the same instant."""
+    t = state.clock[st.TIME]
+    if t - state.clock[st.EVENT_TIME] > 4.0 * clock_resolution(tables, t):
+        state.counters[st.INSTANT] = 0
+    state.counters[st.INSTANT] += 1
+    state.clock[st.EVENT_TIME] = t
+
+
+@lean
+def make_transition(
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    buffers: Buffers,
+) -> int:
+    """Carry out the pending transition and arm the guards of the mode after; return a status."""
+    if state.counters[st.STARTED] == 0:
+        begin(tables, drive, state, work, buffers)
+    source = state.counters[st.MODE]
+    status, target = _resolve(tables, state, work)
+    if status != outcomes.GOING and status != outcomes.STOPPED:
+        return status
+    reason = state.counters[st.REASON]
+    changed = work.notes[resolution.CHANGED] != 0
+    state.counters[st.MODE] = target
+    state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    if reason == resolution.ZENO and target != source and state.clock[st.JUMP] > 0.0:
+        problem = _end_train(tables, drive, method, state, work, buffers)
+        if problem != outcomes.GOING:
+            return problem
+    finite = evaluate_here(tables, state, work)
+    if reason == resolution.START and not changed:
+        state.counters[st.ROWS] -= 1
+    if changed or reason == resolution.START or reason == resolution.INPUT_JUMP:
+        write_row(tables, state, buffers, state.x)
+    if changed:
+        write_transition(tables, state, work, buffers, source)
+    if not finite:
+        return outcomes.NON_FINITE
+    if reason == resolution.EVENT or reason == resolution.ZENO:
+        _count_instant(tables, state)
+    else:
+        state.counters[st.FIRED] = 0
+        state.counters[st.HISTORY] = 0
+    state.counters[st.PHASE] = st.STEPPING
+    if arm(tables, state, work) > 0:
+        state.counters[st.PHASE] = st.RESOLVING
+        state.counters[st.REASON] = resolution.EVENT
+    if status == outcomes.STOPPED:
+        return outcomes.STOPPED
+    if state.counters[st.INSTANT] > options.counts[st.MAX_INSTANT]:
+        return outcomes.CHATTER
+    return outcomes.GOING

@@ -1,0 +1,173 @@
+"""Automata made by hand from numba kernels, so that the stepper is tested without any model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tolerances import Tolerances
+
+KERNEL = "void(float64, CPointer(float64), CPointer(float64), CPointer(float64))"
+
+
+def kernel(function: Any) -> Any:
+    """Compile ``function(t, x, c, out)`` with the C interface of kernels."""
+    return numba.cfunc(KERNEL)(function)
+
+
+def make_tables(
+    n_q: int,
+    n_u: int,
+    *,
+    n_p: int = 0,
+    n_w: int = 0,
+    n_memory: int = 0,
+    contacts: int = 0,
+    terms: Any = None,
+    modes: list[tuple[Any, Any, list[int], list[tuple[int, int, float]]]],
+    transitions: list[dict[str, int]] | None = None,
+    tolerances: Tolerances | None = None,
+    groups: list[int] | None = None,
+    flags: list[int] | None = None,
+    quaternions: list[int] | None = None,
+) -> Tables:
+    """Return tables for modes given as (rhs, full, contact states, guards); every contact has a normal row only."""
+    transitions = transitions or []
+    guards = [guard for mode in modes for guard in mode[3]]
+    sizes = np.zeros(tb.SIZE_COUNT, dtype=np.int64)
+    n_rows = contacts
+    n = n_u
+    sizes[[tb.N_Q, tb.N_U, tb.N_P, tb.N_W, tb.N_CONTACTS, tb.N_MEMORY]] = n_q, n_u, n_p, n_w, contacts, n_memory
+    sizes[[tb.N_ROWS, tb.N_MODES, tb.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
+    sizes[tb.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
+    sizes[tb.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 4 * contacts + 2
+    values: dict[str, Any] = {
+        "sizes": sizes,
+        "terms": np.array([terms.address if terms is not None else _no_terms(sizes).address], dtype=np.int64),
+        "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
+        "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
+        "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
+        "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),
+        "mode_group": np.array(groups or range(len(modes)), dtype=np.int64),
+        "mode_guard_start": np.cumsum([0, *(len(mode[3]) for mode in modes)], dtype=np.int64),
+        "guard_event": np.array([guard[0] for guard in guards], dtype=np.int64),
+        "guard_contact": np.array([guard[1] for guard in guards], dtype=np.int64),
+        "guard_direction": np.array([guard[2] for guard in guards], dtype=np.float64),
+        "row_role": np.full(n_rows, 3, dtype=np.int64),
+        "row_contact": np.arange(n_rows, dtype=np.int64),
+        "row_positional": np.ones(n_rows, dtype=np.int8),
+        "contact_kind": np.zeros(contacts, dtype=np.int64),
+        "contact_flags": np.zeros(contacts, dtype=np.int64),
+        "contact_rows": np.array([[k, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 2),
+        "transitions": _transition_table(transitions),
+        "transition_states": np.array(
+            [modes[item["target"]][2] if item.get("target", -1) >= 0 else [-1] * contacts for item in transitions],
+            dtype=np.int8,
+        ).reshape(len(transitions), contacts),
+        "transition_leaves": np.ones((len(transitions), len(modes)), dtype=np.int8),
+        "quaternions": np.array(quaternions or [], dtype=np.int64),
+        "tolerances": (tolerances or Tolerances()).as_array(),
+    }
+    return Tables(**{name: values[name] for name in Tables._fields})
+
+
+def _transition_table(transitions: list[dict[str, int]]) -> Any:
+    table = np.zeros((len(transitions), tb.TRANSITION_WIDTH), dtype=np.int64)
+    for i, item in enumerate(transitions):
+        table[i, tb.TRANSITION_STOP] = item.get("stop", 0)
+        table[i, tb.TRANSITION_RESET] = item.get("reset", 0)
+        if hasattr(tb, "TRANSITION_TARGET"):
+            table[i, tb.TRANSITION_TARGET] = item.get("target", -1)
+    return table
+
+
+_KEEP: list[Any] = []
+
+
+def _no_terms(sizes: Any) -> Any:
+    count = int(sizes[tb.N_TERMS])
+    n_q, n = int(sizes[tb.N_Q]), int(sizes[tb.N_U])
+
+    @kernel
+    def terms(t, x, c, out):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            out[i] = 0.0
+        for i in range(n):
+            out[n_q + n_q * n + i * n + i] = 1.0
+
+    _KEEP.append(terms)
+    return terms
+
+
+# --- a ball of height x[0] over a floor; p = [gravity, mass, restitution], one contact -----------------------
+
+
+@kernel
+def ball_open_rhs(t, x, c, out):  # type: ignore[no-untyped-def]
+    out[0] = x[1]
+    out[1] = -c[0]
+
+
+@kernel
+def ball_open_full(t, x, c, out):  # type: ignore[no-untyped-def]
+    out[0] = x[1]
+    out[1] = -c[0]
+    out[2] = x[1]
+    out[3] = 1.0
+    out[4] = x[0]
+    out[5] = x[1]
+    out[6] = 0.0
+
+
+@kernel
+def ball_closed_rhs(t, x, c, out):  # type: ignore[no-untyped-def]
+    out[0] = 0.0
+    out[1] = 0.0
+
+
+@kernel
+def ball_closed_full(t, x, c, out):  # type: ignore[no-untyped-def]
+    out[0] = 0.0
+    out[1] = 0.0
+    out[2] = 0.0
+    out[3] = 1.0
+    out[4] = c[0] * c[1]
+    out[5] = 0.0
+    out[6] = c[0] * c[1]
+
+
+@kernel
+def ball_terms(t, x, c, out):  # type: ignore[no-untyped-def]
+    out[0] = x[1]  # q_dot
+    out[1] = 1.0  # W
+    out[2] = c[1]  # M
+    out[3] = -c[0] * c[1]  # f
+    out[4] = 1.0  # A
+    out[5] = 0.0  # b
+    out[6] = 0.0  # gamma
+    out[7] = x[0]  # residual
+    out[8] = 0.0  # static
+    out[9] = 0.0  # kinetic
+    out[10] = c[2]  # restitution
+    out[11] = 1.0  # closes_if
+    out[12] = 0.5 * c[1] * x[1] ** 2
+    out[13] = c[0] * c[1] * x[0]
+
+
+def ball(tolerances: Tolerances | None = None) -> Tables:
+    """Return a ball that is open (mode 0) or closed (mode 1)."""
+    return make_tables(
+        1,
+        1,
+        n_p=3,
+        contacts=1,
+        terms=ball_terms,
+        modes=[
+            (ball_open_rhs, ball_open_full, [0], [(tb.CLOSES, 0, 0.0)]),
+            (ball_closed_rhs, ball_closed_full, [1], [(tb.OPENS, 0, 0.0)]),
+        ],
+        tolerances=tolerances,
+    )
