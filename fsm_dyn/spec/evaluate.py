@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fsm_dyn.errors import NOWHERE, ExpressionError, InputError, Location
+from fsm_dyn.errors import NOWHERE, ExpressionError, Location
 from fsm_dyn.expressions import FloatAlgebra, Text, fold, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.model import Mechanism
@@ -57,7 +57,7 @@ def evaluate_parameters(mechanism: Mechanism, given: Mapping[str, tuple[float, .
             try:
                 numbers = tuple(evaluate(text, values) for text in parameter.values)
             except ExpressionError as error:
-                raise InputError(
+                raise ExpressionError(
                     f"parameter {name!r}: {error.message}",
                     error.where,
                     found=error.found,

@@ -141,7 +141,7 @@ class _Composer:
                 tree = self._node(next(self.events), 0)
         if tree is None:
             raise ModelError(
-                "the file is empty", Location(self.file), remedy="`fsm-dyn new NAME` writes a starter file"
+                "the file is empty", Location(self.file, 1, 1), remedy="`fsm-dyn new NAME` writes a starter file"
             )
         return tree
 

@@ -30,7 +30,6 @@ def _simplified(schema: Any) -> Any:
     kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
     if kept.get("default", ...) is None:
         del kept["default"]
-        options = [option for option in kept.get("anyOf", []) if option != {"type": "null"}]
-        if len(options) == 1:
-            kept = {key: value for key, value in kept.items() if key != "anyOf"} | options[0]
+        options = [option for option in kept.pop("anyOf", []) if option != {"type": "null"}]
+        kept |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
     return kept

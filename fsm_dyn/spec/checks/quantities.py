@@ -78,6 +78,12 @@ class QuantityAlgebra:
             return scope.scalars[name]
         if name in scope.vectors:
             raise ExpressionError(f"{name!r} is a vector parameter", remedy=f"write {name}[0], {name}[1], ...")
+        if name in scope.known and scope.known[name].role == "a parameter":
+            raise ExpressionError(
+                f"parameter {name!r} is not yet defined here",
+                found=name,
+                remedy="it may use those above it; move it down",
+            )
         if name in scope.known:
             raise ExpressionError(
                 f"{name!r} is {scope.known[name].role} and may not stand in {scope.label}",

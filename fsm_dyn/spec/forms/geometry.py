@@ -97,7 +97,7 @@ class FrameForm(Form):
     what: ClassVar[str] = "a frame"
 
     parent: Reference = "N"
-    rotate: Annotated[dict[str, Expression], section_of("rotate")] | None = None
+    rotate: Annotated[dict[Reference, Expression], section_of("rotate")] | None = None
     body: Axes | None = None
     space: Axes | None = None
     angles: Expressions | None = None

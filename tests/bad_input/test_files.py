@@ -1,0 +1,29 @@
+"""Every file in ``files/`` is malformed; its first lines say where the error is and what the message says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fsm_dyn import spec
+from fsm_dyn.errors import ModelError
+
+FILES = sorted((Path(__file__).parent / "files").glob("*.yaml"))
+
+
+def test_there_are_many() -> None:
+    assert len(FILES) >= 60
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_message_and_place(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    place = re.match(r"# line: (\d+), column: (\d+)\n", text)
+    assert place
+    with pytest.raises(ModelError) as caught:
+        spec.load(path)
+    message = str(caught.value)
+    for fragment in re.findall(r"^# says: (.*)$", text, re.MULTILINE):
+        assert fragment in message
+    assert message.startswith(f"{path}:{place[1]}:{place[2]}: "), message
+    assert len(message) < 1000
