@@ -12,6 +12,7 @@ import sympy
 
 from fsm_dyn.programs import Counts, Node, Program, reachable
 
+RATES = "x_dot"  # the output that holds the rates of all states
 LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
 _SUBSCRIPTED = re.compile(r"[A-Za-z](\d+|[A-Z]\d*)")  # q1, mB, L12
 _RATES = {".rate": r"\dot{%s}", ".rate2": r"\ddot{%s}", ".sigma": r"\sigma_{%s}"}
@@ -48,34 +49,61 @@ _LOGIC: dict[str, Callable[..., Any]] = {"and": sympy.And, "or": sympy.Or, "not"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A program in readable form.
+class Equations:
+    """A program in readable form; printed as text, shown as LaTeX in a notebook.
 
     Attributes
     ----------
     definitions : tuple of (Symbol, expression)
-        Intermediate symbols in the order in which they are needed; empty if none were asked for.
+        Intermediate symbols in the order in which they are needed; empty if they were put back in.
     results : dict of str to expression or matrix
         By the names of the outputs: scalars, column matrices, matrices.
+    states : tuple of str
+        Names of the coordinates and speeds, whose rates are the entries of the output ``x_dot``.
     counts : Counts
         Operations of the program itself.
     """
 
     definitions: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
     results: Mapping[str, Any]
+    states: tuple[str, ...]
     counts: Counts
+
+    @property
+    def rates(self) -> dict[str, sympy.Expr]:
+        """The rate of each coordinate and speed, where the program has the output ``x_dot``."""
+        return dict(zip(self.states, self.results[RATES], strict=True)) if RATES in self.results else {}
 
     def latex(self) -> str:
         """Return one aligned equation per line, intermediate symbols first."""
-        symbols = {s for _, value in [*self.definitions, *self.results.items()] for s in value.free_symbols}
-        names = {symbol: _latex_name(symbol.name) for symbol in symbols}
-        lines = [rf"{sympy.latex(s)} &= {sympy.latex(value, symbol_names=names)}" for s, value in self.definitions]
-        for name, value in self.results.items():
-            lines.append(rf"{_latex_name(name)} &= {sympy.latex(value, symbol_names=names)}")
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+        lines = self._lines()
+        names = {s: _latex_name(s.name) for _, _, value in lines for s in value.free_symbols}
+        rows = [
+            rf"{pattern % _latex_name(name)} &= {sympy.latex(value, symbol_names=names)}"
+            for pattern, name, value in lines
+        ]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def _lines(self) -> list[tuple[str, str, Any]]:
+        """Return (pattern for the left side, its name, the right side) of every equation."""
+        lines: list[tuple[str, str, Any]] = [("%s", symbol.name, value) for symbol, value in self.definitions]
+        lines += [(r"\dot{%s}", name, value) for name, value in self.rates.items()]
+        lines += [("%s", name, value) for name, value in self.results.items() if name != RATES]
+        return lines
+
+    def __str__(self) -> str:
+        lines = [f"{name}{chr(39) if 'dot' in pattern else ''} = {value}" for pattern, name, value in self._lines()]
+        c = self.counts
+        lines.append(f"{c.multiply} products, {c.divide} quotients, {c.add} sums, {c.trig} sines, {c.other} others")
+        return "\n".join(lines)
+
+    def _repr_latex_(self) -> str:
+        return f"$${self.latex()}$$"
 
 
-def read(program: Program, outputs: Sequence[str] | None = None, *, intermediate: bool = False) -> Reading:
+def read_equations(
+    program: Program, outputs: Sequence[str] | None = None, *, expand_symbols: bool = False
+) -> Equations:
     """Return a program as sympy expressions.
 
     Parameters
@@ -83,14 +111,14 @@ def read(program: Program, outputs: Sequence[str] | None = None, *, intermediate
     program : Program
     outputs : sequence of str, optional
         Which outputs; all without it.
-    intermediate : bool
-        Whether what occurs more than once gets a symbol of its own (``Z1``, ``Z2`` ...), as in Gillespie 2003,
-        (66); otherwise everything is written out, which can become very long.
+    expand_symbols : bool
+        Whether to put intermediate symbols (``Z1``, ``Z2`` ... for what occurs more than once, as in Gillespie
+        2003, (66)) back in; that can become very long.
     """
     _, _, arrays = program.graph()
     wanted = {name: arrays[name] for name in (outputs if outputs is not None else arrays)}
     nodes = [node for array in wanted.values() for node in array.ravel()]
-    definitions, values = _translate(nodes, intermediate)
+    definitions, values = _translate(nodes, not expand_symbols)
     results: dict[str, Any] = {}
     for name, array in wanted.items():
         entries = [values[node] for node in array.ravel()]
@@ -100,7 +128,7 @@ def read(program: Program, outputs: Sequence[str] | None = None, *, intermediate
             rows = array.shape[0]
             columns = len(entries) // rows if rows else 0
             results[name] = sympy.ImmutableMatrix(rows, columns, entries)
-    return Reading(tuple(definitions), results, program.counts())
+    return Equations(tuple(definitions), results, program.layout.x, program.counts())
 
 
 def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:

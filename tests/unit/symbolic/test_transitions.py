@@ -1,12 +1,10 @@
 """Written transitions: conditions as scalars that cross zero."""
 
-import numpy as np
 import pytest
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.model import Transition
-from fsm_dyn.symbolic.reading import read
 
 MODEL = {
     "fsm_dyn": 1,
@@ -72,35 +70,3 @@ def test_closing_conditions(model):
         values = logic.values(state)
         closes = logic.evaluate({"closes": wall.closes_if}, state)["closes"]
         assert closes == float(values["y"] > 0 and values["v"] >= values["w"])
-
-
-def test_reading(model):
-    """As sympy with and without intermediate symbols: the same values as the program's; LaTeX as far as it goes."""
-    cart = model("shopping_cart")
-    program = cart.terms.program(["q_dot", "M", "f", "kinetic_energy"])
-    whole, parts = read(program), read(program, intermediate=True)
-    assert not whole.definitions
-    assert len(parts.definitions) > 5
-    assert whole.counts == program.counts()
-    state = cart.state()
-    values = cart.values(state)
-    expected = program.evaluate(*state)
-    known = {}
-    for symbol, value in parts.definitions:
-        known[symbol] = value.subs(known).subs(values)
-    for name in ("q_dot", "M", "f"):
-        for reading, extra in ((whole, {}), (parts, known)):
-            entries = np.array(reading.results[name].subs(extra).subs(values).tolist(), dtype=float)
-            np.testing.assert_allclose(entries.reshape(expected[name].shape), expected[name], rtol=1e-12)
-    latex = read(program, ["q_dot"]).latex()
-    assert r"\dot{q}" in latex
-    assert r"u_{1} \cos{\left(q_{3} \right)}" in latex
-
-
-def test_reading_conditions(model):
-    logic = model(MODEL)
-    reading = read(logic.terms.program({"closes": logic.terms.contacts[0].closes_if}))
-    symbols = {symbol.name: symbol for symbol in reading.results["closes"].free_symbols}
-    assert set(symbols) == {"y", "v", "w"}
-    for y, v, closes in ((1, 2, 1), (1, 0, 0), (-1, 2, 0)):
-        assert reading.results["closes"].subs({symbols["y"]: y, symbols["v"]: v, symbols["w"]: 1}) == closes
