@@ -149,12 +149,13 @@ class Machine:
 
     def _flags(self, chart: Chart) -> int:
         automaton = self.automaton
-        if any(row.role == "position" for row in automaton.rows):
-            return tb.PROJECTS
+        flags = tb.PROJECTS if any(row.role == "position" for row in automaton.rows) else 0
         for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
-            if contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional and (code or contact.gated):
-                return tb.PROJECTS
-        return 0
+            if code and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
+                flags |= tb.PROJECTS
+            if contact.gated and not code:
+                flags |= tb.WATCHES_GATES
+        return flags
 
     def _contact_flags(self, index: int) -> int:
         contact = self.automaton.contacts[index]

@@ -49,16 +49,11 @@ def project(
     Returns
     -------
     int
-        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED`` or
-        ``PENETRATION`` (a contact was let close while its gap was below zero).
+        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED``.
     """
     n_terms = tables.sizes[tb.N_TERMS]
     terms = split_terms(tables.sizes, work[:n_terms])
     call_kernel(tables.terms[0], t, x, c, work[:n_terms])
-    for k in range(tables.sizes[tb.N_CONTACTS]):
-        if tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE:
-            if terms.closes_if[k] != 0.0 and terms.residual[tables.contact_rows[k, 0]] < -tables.tolerances[tol.GAP]:
-                return outcomes.PENETRATION
     rows = _configuration_rows(tables, mode)
     worst = _largest(terms, rows)
     if worst <= tables.tolerances[tol.PROJECTION]:
@@ -75,6 +70,24 @@ def project(
         return outcomes.PROJECTION_FAILED
     drift[0] += terms.energies[0] + terms.energies[1] - before
     return 1
+
+
+@inner
+def gate_opened_late(
+    tables: Tables, t: float, x: NDArray[np.float64], c: NDArray[np.float64], mode: int, work: NDArray[np.float64]
+) -> bool:
+    """Whether a contact may close by its ``closes_if`` while its gap is already below zero: a named failure.
+
+    Asked after steps that end without an event, in modes with the flag ``WATCHES_GATES``.
+    """
+    n_terms = tables.sizes[tb.N_TERMS]
+    terms = split_terms(tables.sizes, work[:n_terms])
+    call_kernel(tables.terms[0], t, x, c, work[:n_terms])
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        if tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE and terms.closes_if[k] != 0.0:
+            if terms.residual[tables.contact_rows[k, 0]] < -tables.tolerances[tol.GAP]:
+                return True
+    return False
 
 
 @inner

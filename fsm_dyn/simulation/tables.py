@@ -40,6 +40,7 @@ SLIDING: Final = 2
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
+WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
 
 # columns of ``Tables.transitions``
 TRANSITION_STOP: Final = 0  # 1: the run ends here

@@ -1,0 +1,103 @@
+"""One contract over every shipped model: it compiles, runs, stays finite, keeps its rows and explains itself."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import models
+
+UNTIL = {"seven_body_mechanism": 0.03}
+
+
+@pytest.fixture(scope="module", params=models.names())
+def run(request):
+    graph = fsm_dyn.compile(request.param)
+    return graph, fsm_dyn.simulate(graph, until=UNTIL.get(request.param, 4.0), rtol=1e-9, atol=1e-11)
+
+
+def test_reaches_the_end_and_stays_finite(run):
+    _, trajectory = run
+    assert trajectory.outcome.name == "done"
+    assert np.isfinite(trajectory.q).all() and np.isfinite(trajectory.u).all()
+    assert all(np.isfinite(values).all() for values in trajectory.multipliers.values())
+
+
+def test_last_row_is_exactly_at_until(run):
+    graph, trajectory = run
+    assert trajectory.t[-1] == UNTIL.get(graph.name, 4.0)
+    assert (np.diff(trajectory.t) >= 0.0).all()
+
+
+def test_active_rows_are_kept(run):
+    """Active rows vanish on speeds to rounding and on coordinates to the projection's tolerance."""
+    graph, trajectory = run
+    automaton = graph.automaton
+    terms = automaton.terms.evaluate(trajectory.t, trajectory.rows.x, trajectory.rows.context)
+    speeds = np.einsum("trj,tj->tr", terms["A"][..., : trajectory.u.shape[1]], trajectory.u) + terms["b"]
+    scale = 1.0 + np.abs(trajectory.u).max()
+    for mode in graph.automaton.modes:
+        here = np.array(trajectory.modes) == mode.name
+        starts = trajectory.record.starts
+        here &= ~np.roll(starts, -1) | (np.arange(len(here)) == len(here) - 1)  # states before an impact are checked by it
+        rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
+        for contact, code in zip(automaton.contacts, mode.states, strict=True):
+            if code == 1:
+                rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
+            elif code == 2 and contact.kind == "gap":
+                rows.append(contact.normal_row)
+        if rows and here.any():
+            assert np.abs(speeds[here][:, rows]).max() <= 1e-9 * scale
+            positional = [r for r in rows if automaton.rows[r].positional]
+            if positional:
+                assert np.abs(terms["residual"][here][:, positional]).max() <= 1e-9
+
+
+def test_no_penetration_no_pulling_no_friction_beyond_its_cone(run):
+    graph, trajectory = run
+    automaton = graph.automaton
+    times = np.linspace(trajectory.t[0], trajectory.t[-1], 4001)
+    samples = trajectory.sample(times)
+    terms = automaton.terms.evaluate(samples.t, samples.x, samples.context)
+    forces = samples.multiplier_table
+    for i, contact in enumerate(automaton.contacts):
+        shape = (len(times),)
+        static = np.broadcast_to(terms["static"][..., i], shape)
+        if contact.kind == "gap":
+            may_close = np.broadcast_to(terms["closes_if"][..., i], shape) != 0.0
+            gap = np.broadcast_to(terms["residual"][..., contact.normal_row], shape)
+            assert gap[may_close].min(initial=0.0) >= -1e-9
+            normal = forces[:, contact.normal_row]
+            assert normal.min() >= -1e-6 * (1.0 + np.abs(forces).max())
+            static = static * normal
+        if contact.tangent_row >= 0 and not contact.sticks_always:
+            friction = np.abs(forces[:, contact.tangent_row])
+            assert (friction <= static * (1 + 1e-6) + 1e-6 * (1.0 + friction.max())).all()
+
+
+def test_energy_account_closes(run):
+    _, trajectory = run
+    assert trajectory.energy.closure <= 1e-7
+
+
+def test_every_transition_is_explained(run):
+    _, trajectory = run
+    for x in trajectory.transitions:
+        assert x.cause and x.source and x.target and str(x)
+        assert x.energy_after <= x.energy_before + 1e-9 * (1.0 + abs(x.energy_before))
+
+
+def test_text_round_trip(run):
+    graph, _ = run
+    mechanism = graph.automaton.mechanism
+    from fsm_dyn.spec import load
+
+    assert load("again", text=mechanism.text).digest == mechanism.digest
+
+
+def test_saved_automaton_runs_the_same(run, tmp_path):
+    graph, trajectory = run
+    graph.save(tmp_path / "automaton.json")
+    again = fsm_dyn.open_graph(tmp_path / "automaton.json")
+    other = fsm_dyn.simulate(again, until=trajectory.t[-1], rtol=1e-9, atol=1e-11)
+    np.testing.assert_array_equal(other.t, trajectory.t)
+    np.testing.assert_array_equal(other.q, trajectory.q)
