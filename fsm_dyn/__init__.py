@@ -1,0 +1,61 @@
+"""fsm_dyn: mechanisms whose constraints come and go, as graphs of derived modes.
+
+The public names are loaded when first used, so that a program that only asks for help or runs a saved automaton
+does not wait for what it does not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.graph import ModeGraph
+    from fsm_dyn.compiling import compile, load, open_graph
+    from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
+    from fsm_dyn.recording.trajectory import Trajectory
+    from fsm_dyn.running import simulate
+    from fsm_dyn.spec.model import Mechanism
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "FsmDynError": "fsm_dyn.errors",
+    "InputError": "fsm_dyn.errors",
+    "Mechanism": "fsm_dyn.spec.model",
+    "ModeGraph": "fsm_dyn.automaton.graph",
+    "ModelError": "fsm_dyn.errors",
+    "RunError": "fsm_dyn.errors",
+    "Trajectory": "fsm_dyn.recording.trajectory",
+    "compile": "fsm_dyn.compiling",
+    "load": "fsm_dyn.compiling",
+    "open_graph": "fsm_dyn.compiling",
+    "simulate": "fsm_dyn.running",
+}
+
+__all__ = [
+    "FsmDynError",
+    "InputError",
+    "Mechanism",
+    "ModeGraph",
+    "ModelError",
+    "RunError",
+    "Trajectory",
+    "compile",
+    "load",
+    "open_graph",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'fsm_dyn' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
