@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from mechanisms.rolling_disk import push_that_breaks_rolling, rolling_acceleration, slip_ends
 
 M, R, G, MU, E, PHI = 2.0, 0.1, 9.81, 0.35, 0.2, np.deg2rad(12.0)
 DOWN, PRESS = G * np.sin(PHI), G * np.cos(PHI)
@@ -23,14 +24,14 @@ def test_slip_of_an_initial_spin_ends(run):
     """Slip speed -4 m/s decays at 3 μ g cos φ - g sin φ (uniform disk: friction acts on spin twice over)."""
     x = run.transitions[0]
     assert (x.source, x.target) == ("sliding", "rolling")
-    assert x.time == pytest.approx(4.0 / (3 * MU * PRESS - DOWN), abs=1e-9)
+    assert x.time == pytest.approx(slip_ends(4.0, MU, PHI), abs=1e-9)
 
 
 def test_slip_begins_under_a_growing_push(run):
     """Rolling takes a third of push - m g sin φ as friction; the limit is μ m g cos φ."""
     x = run.transitions[1]
     assert (x.source, x.target) == ("rolling", "sliding")
-    assert x.time == pytest.approx(1.2 + 0.4 * (3 * MU * M * PRESS + M * DOWN) / 40.0, abs=1e-9)
+    assert x.time == pytest.approx(1.2 + 0.4 * push_that_breaks_rolling(M, MU, PHI) / 40.0, abs=1e-9)
 
 
 def test_slip_ends_after_the_push(run):
@@ -82,4 +83,4 @@ def test_stick_limit(graph):
     slips = fsm_dyn.simulate(graph, until=0.5, inputs=quiet, initial=start, parameters={"mu": 0.999 * limit})
     assert set(holds.modes) == {"rolling"}
     assert slips.modes[-1] == "sliding"
-    np.testing.assert_allclose(holds.u[-1, 0], -2.0 / 3.0 * DOWN * 0.5, rtol=1e-8)
+    np.testing.assert_allclose(holds.u[-1, 0], rolling_acceleration(PHI) * 0.5, rtol=1e-8)
