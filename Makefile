@@ -31,7 +31,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-docs  ## build the documentation into ./site
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed-test  ## run the benchmarks
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks

@@ -20,18 +20,11 @@ def new_command(
 ) -> None:
     """Write a commented starter file; an existing file is never touched."""
     # Reading the language takes a moment to import.
-    from fsm_dyn import expressions, spec
+    from fsm_dyn import spec
 
     stem = name.removesuffix(".yaml")
-    if not expressions.is_name(stem):
-        raise InputError(
-            f"'{stem}' cannot name a mechanism",
-            found=stem,
-            allowed="letters, digits and underscores, a letter first",
-            remedy="the folder goes into --dir",
-        )
+    text = spec.starter(stem)  # refuses what cannot name a model, a path among it
     path = folder / f"{stem}.yaml"
-    text = spec.starter(stem)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

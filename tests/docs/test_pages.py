@@ -1,0 +1,100 @@
+"""What the documentation says works: its models load, its parts of models fit, its Python runs, its links lead."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import fsm_dyn.errors
+from fsm_dyn import spec
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page, language):
+    return [text for kind, text in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+
+
+def is_model(text):
+    return text.startswith("fsm_dyn: 1")
+
+
+def plain(text):
+    """Read YAML by the core rules of 1.2 as far as these pages need them: ``on`` is a text."""
+
+    def core(value):
+        if isinstance(value, dict):
+            return {key: core(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [core(item) for item in value]
+        if value in ("true", "false"):
+            return value == "true"
+        return float(value) if re.fullmatch(r"[-+]?\d+\.\d+", value) else int(value) if value.isdigit() else value
+
+    return core(yaml.load(text, Loader=yaml.BaseLoader))  # noqa: S506 - it makes texts only
+
+
+def merged(base, part):
+    """Add the keys of a section to those of the model's; lists and single values are appended or replaced."""
+    whole = dict(base)
+    for key, value in part.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            whole[key] = {**base[key], **value}
+        elif isinstance(value, list) and isinstance(base.get(key), list):
+            whole[key] = base[key] + value
+        else:
+            whole[key] = value
+    return whole
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_models_load_and_parts_fit_the_model_before_them(page):
+    base = None
+    for text in blocks(page, "yaml"):
+        if is_model(text):
+            base = plain(text)
+            assert spec.load(base).name == base["name"]
+        else:
+            assert base is not None, f"a part of a model without a model before it:\n{text}"
+            spec.load(merged(base, plain(text)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_python_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, text in enumerate(blocks(page, "yaml")):
+        if is_model(text):
+            name = plain(text)["name"]
+            Path(f"{name}.yaml").write_text(text, encoding="utf-8")
+            assert number >= 0
+    namespace = {"__name__": "__main__"}
+    for text in blocks(page, "python"):
+        exec(compile(text, str(page), "exec"), namespace)  # noqa: S102 - the pages are ours
+    assert fsm_dyn.errors
+
+
+def test_every_section_of_the_language_is_described():
+    text = (DOCS / "language.md").read_text(encoding="utf-8")
+    headings = " ".join(re.findall(r"^## (.*)$", text, re.MULTILINE))
+    for key in spec.json_schema()["properties"]:
+        assert key in ("fsm_dyn", "name", "summary", "source") or f"`{key}`" in headings
+
+
+def test_the_site_fetches_nothing_from_elsewhere(tmp_path):
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=120)
+    pages = sorted(tmp_path.rglob("*.html"))
+    assert len(pages) > 10
+    fetched = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:)?//[^>]*")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert [found.group() for found in fetched.finditer(text)] == []
+        assert "arithmatex" not in text, f"{page} holds a formula that was not turned into MathML"
