@@ -71,7 +71,7 @@ def _null_spaces(
     if not rows:
         return [], [unknown.name for unknown in unknowns]
     values = sample(system, [node for row in Y for node in row])
-    numbers = values.reshape(len(rows), len(unknowns))
+    numbers = np.nan_to_num(values.reshape(len(rows), len(unknowns)))
     left, singular, right = np.linalg.svd(numbers)
     rank = int(np.sum(singular > 1e-9 * max(1.0, singular.max(initial=0.0))))
     tied = np.abs(left[:, rank:]).max(axis=1, initial=0.0)

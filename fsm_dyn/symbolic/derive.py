@@ -45,15 +45,15 @@ def derive(mechanism: Mechanism) -> Terms:
     kane = Kane(system, held, flow)
     algebra = system.algebra(held, names)
     loads = Loads(kane, algebra).gather()
-    forces = kane.forces(loads.gravity)
+    inertia = kane.equations(loads.gravity)
     rows = Rows(system, speeds, free, system.algebra(free, names), flow)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
     potential = zero
     for part in loads.potential:
         potential = potential + part
-    M = kane.mass_matrix()
-    f = [a + b for a, b in zip(loads.f, forces, strict=True)]
+    M = inertia.M
+    f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
     every_row = (*constraints, *contact_rows)
     shown = [
         *speeds.q_dot,

@@ -1,27 +1,55 @@
-"""Kane's equations: mass matrix, inertia forces and kinetic energy from partial velocities."""
+"""Kane's equations: mass matrix, inertia forces and kinetic energy from partial velocities.
+
+The sums over bodies, ``M = sum m V^T V + Omega^T I Omega`` and the like, can be ordered in several ways that take
+very different numbers of operations; which is best depends on the mechanism and on the analyst's choice of speeds.
+So the ways below are tried and the cheapest is kept:
+
+- each body by itself, its partial velocities kept in parts, as they come;
+- each body by itself, its partial velocities resolved in one frame (long spatial chains);
+- by links (:mod:`fsm_dyn.symbolic.links`), the masses beyond each link taken together (long planar chains).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsm_dyn.programs import Node, tangent
-from fsm_dyn.spec.model import Body
-from fsm_dyn.symbolic.frames import Matrix, Triple, apply, inner
+from fsm_dyn.programs import Graph, Node
+from fsm_dyn.symbolic.accelerations import Accelerations
+from fsm_dyn.symbolic.frames import apply, inner
+from fsm_dyn.symbolic.inertia import Inertia, inertias
+from fsm_dyn.symbolic.links import Links
 from fsm_dyn.symbolic.motion import Columns, Motion, Parts, column
+from fsm_dyn.symbolic.reduction import cost
 from fsm_dyn.symbolic.system import System
 from fsm_dyn.symbolic.vectors import Vector, cross, is_null
 
+MOST_PRODUCTS = 40_000  # scalar products of parts that are still tried
 
-@dataclass(frozen=True)
-class Inertia:
-    """A body's mass (kg) and its inertia about the centre (kg m²), resolved in its frame."""
 
-    name: str
-    center: str
-    mass: Node
-    frame: str | None = None
-    tensor: Matrix | None = None
+@dataclass
+class Share:
+    """A part of the mass matrix (upper triangle) and of the forces."""
+
+    M: list[list[Node]]
+    f: list[Node]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All entries."""
+        return [*self.f, *(node for row in self.M for node in row)]
+
+    def add(self, other: Share) -> None:
+        """Add another part in place."""
+        self.M = [
+            [a + b for a, b in zip(mine, yours, strict=True)] for mine, yours in zip(self.M, other.M, strict=True)
+        ]
+        self.f = [a + b for a, b in zip(self.f, other.f, strict=True)]
+
+
+def empty_share(graph: Graph, n: int) -> Share:
+    """Return a part with nothing in it."""
+    return Share([[graph.zero] * n for _ in range(n)], [graph.zero] * n)
 
 
 class Kane:
@@ -31,7 +59,7 @@ class Kane:
     ----------
     system : System
     motion : Motion
-        Partial velocities for the generalized speeds, kinematic ones at zero where values are asked for.
+        Partial velocities for the generalized speeds; kinematic ones are at zero where values are asked for.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs: the direction of all time derivatives at u̇ = 0.
     """
@@ -39,70 +67,90 @@ class Kane:
     def __init__(self, system: System, motion: Motion, flow: Mapping[Node, Node]) -> None:
         self.system = system
         self.motion = motion
-        self.flow = flow
-        self.bodies = [_inertia(system, name, body) for name, body in system.mechanism.bodies.items()]
+        self.accelerations = Accelerations(motion, flow)
+        self.bodies = inertias(system)
 
-    def mass_matrix(self) -> list[list[Node]]:
-        """Return ``M = sum m V^T V + Omega^T I Omega`` (Gillespie 2003, (34); Parsa, (35))."""
-        n, zero = self.motion.n, self.system.graph.zero
-        M = [[zero] * n for _ in range(n)]
-        for body in self.bodies:
-            if not body.mass.is_zero:
-                partial = partials(self.motion.velocity(body.center), n)
-                for r in range(n):
-                    for s in range(r, n):
-                        M[r][s] = M[r][s] + body.mass * self.system.space.dot(partial[r], partial[s])
-            if body.frame is not None and body.tensor is not None:
-                spins = self.motion.spin(body.frame)
-                momenta = [apply(body.tensor, spin) for spin in spins[:n]]
-                for r in range(n):
-                    for s in range(r, n):
-                        M[r][s] = M[r][s] + inner(spins[r], momenta[s])
-        reduce = self.system.reducer.reduce
+    def equations(self, gravity: Vector) -> Share:
+        """Return mass matrix and forces of inertia and weight (Gillespie 2003, (13)-(15), (32)-(34); Parsa, (35)).
+
+        Parameters
+        ----------
+        gravity : Vector
+            Acceleration of free fall (m/s²).
+        """
+        heavy = [body for body in self.bodies if not body.mass.is_zero]
+        best = min(self._ways(heavy, gravity), key=lambda share: cost(share.nodes))
+        for body in reversed(self.bodies):
+            best.add(self._rotation(body))
+        n, reduce = self.motion.n, self.system.reducer.reduce
         for r in range(n):
             for s in range(r, n):
-                M[r][s] = M[s][r] = reduce(M[r][s])
-        return M
+                best.M[r][s] = best.M[s][r] = reduce(best.M[r][s])
+        return best
 
-    def forces(self, gravity: Vector) -> list[Node]:
-        """Return the bodies' part of f: weight less velocity-dependent inertia forces (13)-(15), (32)-(33)."""
-        n, space = self.motion.n, self.system.space
-        f = [self.system.graph.zero] * n
-        for body in self.bodies:
-            if not body.mass.is_zero:
-                parts = self.motion.velocity(body.center)
-                pull = space.subtract(gravity, self.acceleration(parts))
-                for r, partial in enumerate(partials(parts, n)):
-                    f[r] = f[r] + body.mass * space.dot(partial, pull)
-            if body.frame is not None and body.tensor is not None:
-                torque = self._inertia_torque(body.frame, body.tensor)
-                for r, spin in enumerate(self.motion.spin(body.frame)[:n]):
-                    f[r] = f[r] - inner(spin, torque)
-        return f
+    # -- translation: three ways ---------------------------------------------------------------------------
 
-    def acceleration(self, parts: Parts) -> Vector:
-        """Return d/dt in N of a velocity at u̇ = 0: rates of its components and the turning of their frames."""
-        space, reduce = self.system.space, self.system.reducer.reduce
-        results = []
-        for frame, components in self.motion.value(parts):
-            x, y, z = tangent(components, self.flow)
-            results.append(space.vector(frame, (reduce(x), reduce(y), reduce(z))))
-            spin = self._spin(frame)
-            results.append(space.vector(frame, cross(spin, components)))
-        return space.sum(results)
+    def _ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
+        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in the ways that can be afforded."""
+        parts = [len(self.motion.velocity(body.center)) for body in heavy]
+        if sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS:
+            yield self._sum(self._in_parts(body, gravity) for body in reversed(heavy))
+        if max(parts, default=0) > 1:
+            yield self._sum(self._in_frame(body, gravity) for body in reversed(heavy))
+        links = Links(self.system.points, self.motion, self.accelerations, heavy)
+        if links.is_worthwhile:
+            yield Share(links.mass_matrix(), links.forces(gravity))
 
-    def _spin(self, frame: str) -> Triple:
-        """Return the components of a frame's angular velocity in the frame itself."""
-        return self.system.space.resolve(self.motion.angular(frame), frame)
+    def _sum(self, shares: Iterable[Share]) -> Share:
+        """Add up, outer bodies first: what chains have in common is then met again."""
+        total = empty_share(self.system.graph, self.motion.n)
+        for share in shares:
+            total.add(share)
+        return total
 
-    def _inertia_torque(self, frame: str, tensor: Matrix) -> Triple:
-        """Return ``I alpha + omega × I omega`` at u̇ = 0, components in the frame."""
-        spin = self._spin(frame)
-        x, y, z = tangent(spin, self.flow)
-        rate = apply(tensor, (x, y, z))
-        gyro = cross(spin, apply(tensor, spin))
+    def _in_parts(self, body: Inertia, gravity: Vector) -> Share:
+        parts = self.motion.velocity(body.center)
+        pull = self.system.space.subtract(gravity, self.accelerations.point(body.center))
+        return self._products(body.mass, partials(parts, self.motion.n), pull)
+
+    def _in_frame(self, body: Inertia, gravity: Vector) -> Share:
+        frame = body.frame or self.motion.home(body.center)
+        columns = self.motion.resolved(body.center, frame)
+        partial = [self.system.space.vector(frame, column) for column in columns[: self.motion.n]]
+        fall = self.system.space.resolve(gravity, frame)
+        x, y, z = self.accelerations.resolved(body.center, frame)
+        pull = self.system.space.vector(frame, (fall[0] - x, fall[1] - y, fall[2] - z))
+        return self._products(body.mass, partial, pull)
+
+    def _products(self, mass: Node, partial: Sequence[Vector], pull: Vector) -> Share:
+        n, dot = self.motion.n, self.system.space.dot
+        share = empty_share(self.system.graph, n)
+        for r in range(n):
+            share.f[r] = mass * dot(partial[r], pull)
+            for s in range(r, n):
+                share.M[r][s] = mass * dot(partial[r], partial[s])
+        return share
+
+    # -- rotation ------------------------------------------------------------------------------------------
+
+    def _rotation(self, body: Inertia) -> Share:
+        """Return ``Omega_r . I Omega_s`` and ``-Omega_r . (I alpha + omega × I omega)``."""
+        n = self.motion.n
+        share = empty_share(self.system.graph, n)
+        if body.frame is None or body.tensor is None:
+            return share
+        spins = self.motion.spin(body.frame)[:n]
+        momenta = [apply(body.tensor, spin) for spin in spins]
+        spin = self.accelerations.spin(body.frame)
+        rate = apply(body.tensor, self.accelerations.angular(body.frame))
+        gyro = cross(spin, apply(body.tensor, spin))
         reduce = self.system.reducer.reduce
-        return (reduce(rate[0] + gyro[0]), reduce(rate[1] + gyro[1]), reduce(rate[2] + gyro[2]))
+        torque = [reduce(a + b) for a, b in zip(rate, gyro, strict=True)]
+        for r in range(n):
+            share.f[r] = -inner(spins[r], torque)
+            for s in range(r, n):
+                share.M[r][s] = inner(spins[r], momenta[s])
+        return share
 
     def kinetic_energy(self) -> Node:
         """Return the kinetic energy (J)."""
@@ -111,7 +159,7 @@ class Kane:
             if not body.mass.is_zero:
                 total = total + body.mass * self.system.space.square(self.motion.speed_of(body.center))
             if body.frame is not None and body.tensor is not None:
-                spin = self._spin(body.frame)
+                spin = self.accelerations.spin(body.frame)
                 total = total + inner(spin, apply(body.tensor, spin))
         return 0.5 * total
 
@@ -124,28 +172,3 @@ def partials(parts: Parts, n: int) -> list[Vector]:
 def spin_partials(frame: str, columns: Columns, n: int) -> list[Vector]:
     """Return the n partial angular velocities of a frame as vectors."""
     return [Vector() if is_null(columns[r]) else Vector(((frame, columns[r]),)) for r in range(n)]
-
-
-def _inertia(system: System, name: str, body: Body) -> Inertia:
-    """Return a body's inertia, moved from ``about`` to the centre by the parallel axes."""
-    algebra = system.algebra(None, {})
-    mass = algebra.scalar(body.mass)
-    if body.frame is None or not body.inertia:
-        return Inertia(name, body.center, mass, body.frame)
-    zero = system.graph.zero
-    entry = {key: algebra.scalar(text) for key, text in body.inertia.items()}
-    xx, yy, zz, xy, yz, xz = (entry.get(key, zero) for key in ("xx", "yy", "zz", "xy", "yz", "xz"))
-    if body.about is not None and body.about != body.center:
-        arm = system.space.resolve(system.points.position(body.center, body.about, body.where), body.frame)
-        x, y, z = (system.reducer.reduce(node) for node in arm)
-        xx, yy, zz = xx - mass * (y * y + z * z), yy - mass * (z * z + x * x), zz - mass * (x * x + y * y)
-        xy, yz, xz = xy + mass * (x * y), yz + mass * (y * z), xz + mass * (x * z)
-    tensor = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-    if all(node.is_zero for row in tensor for node in row):
-        return Inertia(name, body.center, mass, body.frame)
-    return Inertia(name, body.center, mass, body.frame, tensor)
-
-
-def squares(values: Sequence[Node]) -> Node:
-    """Return the sum of squares."""
-    return sum((value * value for value in values[1:]), values[0] * values[0])

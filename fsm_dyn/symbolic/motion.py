@@ -79,6 +79,8 @@ class Motion:
         self._directions = rates.directions
         self._spin: dict[str, Columns] = {NEWTONIAN: self._still()}
         self._velocities: dict[str, Parts] = {ORIGIN: {}}
+        self._drifts: dict[str, Parts] = {}
+        self._resolved: dict[tuple[str, str], Columns] = {}
         self._seeded = frozenset(symbol for seeds in self._directions for symbol in seeds)
 
     @property
@@ -140,7 +142,7 @@ class Motion:
             turned = [_plus(column, extra) for column, extra in zip(turned, added, strict=True)]
         elif turn.angle is not None:
             for r, (rate,) in enumerate(self.columns([turn.angle])):
-                turned[r] = _plus_along(turned[r], turn.axis, rate)
+                turned[r] = plus_along(turned[r], turn.axis, rate)
         return tuple(self._reduced(column) for column in turned)
 
     def angular(self, frame: str) -> Vector:
@@ -160,18 +162,47 @@ class Motion:
             for name in self.points.chain(point, where)[1:]:
                 if name not in self._velocities:
                     before = self._velocities[self.points.origin(name)]
-                    self._velocities[name] = join(before, self._drift(self.points.offset(name)))
+                    self._velocities[name] = join(before, self.drift(name))
             known = self._velocities[point]
         return known
 
-    def _drift(self, offset: Vector) -> Parts:
-        """Return the columns of d/dt of a vector in N."""
-        parts: Parts = {}
-        for frame, components in offset:
-            rates = [(c[0], c[1], c[2]) for c in self.columns(components)]
-            parts = join(parts, self._simplest(frame, tuple(rates)))
-            parts = join(parts, self._carry(frame, components))
-        return parts
+    def drift(self, point: str) -> Parts:
+        """Return the columns of the velocity of `point` less that of the one it is given from."""
+        known = self._drifts.get(point)
+        if known is None:
+            known = {}
+            for frame, components in self.points.offset(point):
+                rates = [(c[0], c[1], c[2]) for c in self.columns(components)]
+                known = join(known, self._simplest(frame, tuple(rates)))
+                known = join(known, self._carry(frame, components))
+            self._drifts[point] = known
+        return known
+
+    def resolved(self, point: str, frame: str) -> Columns:
+        """Return the columns of the velocity of `point` in N, components in one frame, found along the chain."""
+        known = self._resolved.get((point, frame))
+        if known is None:
+            known = self._still()
+            if point != ORIGIN:
+                origin = self.points.origin(point)
+                home = self.home(origin)
+                known = self._turn_into(frame, home, self.resolved(origin, home))
+                for part, columns in self.drift(point).items():
+                    added = self._turn_into(frame, part, columns)
+                    known = tuple(_plus(a, b) for a, b in zip(known, added, strict=True))
+            known = self._resolved[point, frame] = tuple(self._reduced(column) for column in known)
+        return known
+
+    def home(self, point: str) -> str:
+        """Return the frame in which a point's velocity is naturally resolved: that of the vector to it."""
+        if point == ORIGIN:
+            return NEWTONIAN
+        frames = [frame for frame, _ in self.points.offset(point)]
+        return frames[-1] if frames else self.home(self.points.origin(point))
+
+    def _turn_into(self, frame: str, source: str, columns: Columns) -> Columns:
+        resolve = self.space.frames.resolve
+        return tuple(column if is_null(column) else resolve(column, source, frame) for column in columns)
 
     def _carry(self, frame: str, components: Triple) -> Parts:
         """Return the columns of omega × (components in `frame`)."""
@@ -302,7 +333,8 @@ def _plus(a: Triple, b: Triple) -> Triple:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-def _plus_along(a: Triple, axis: int, amount: Node) -> Triple:
+def plus_along(a: Triple, axis: int, amount: Node) -> Triple:
+    """Return a vector's components with something added along one axis."""
     components: list[Node] = list(a)
     components[axis] = components[axis] + amount
     x, y, z = components

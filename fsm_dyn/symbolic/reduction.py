@@ -8,6 +8,7 @@ is taken only if it needs fewer operations than the expression had.  That is eno
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from fsm_dyn.programs import Graph, Node
@@ -52,7 +53,7 @@ def is_small(node: Node, bound: int = DEEPEST) -> bool:
 
 
 class TooLargeError(Exception):
-    """A sum has more terms than are worth looking at."""
+    """A sum has more terms than are worth looking at, or coefficients that are no numbers."""
 
 
 class Reducer:
@@ -276,7 +277,7 @@ def times(a: Polynomial, b: Polynomial) -> Polynomial:
 def inverse(a: Polynomial) -> Polynomial:
     """Return the reciprocal of a polynomial of one term."""
     ((monomial, coefficient),) = a.items()
-    return {tuple((atom, -exponent) for atom, exponent in monomial): 1.0 / coefficient}
+    return _bounded({tuple((atom, -exponent) for atom, exponent in monomial): 1.0 / coefficient})
 
 
 def product(a: Monomial, b: Monomial) -> Monomial:
@@ -295,7 +296,7 @@ def shifted(monomial: Monomial, atom: int, by: int) -> Monomial:
 
 
 def _bounded(polynomial: Polynomial) -> Polynomial:
-    if len(polynomial) > LARGEST:
+    if len(polynomial) > LARGEST or not all(map(math.isfinite, polynomial.values())):
         raise TooLargeError
     return polynomial
 

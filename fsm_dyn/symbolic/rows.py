@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Node, substitute, support, tangent
+from fsm_dyn.programs import Node, reachable, substitute, support, tangent
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.motion import Motion
@@ -19,6 +19,7 @@ from fsm_dyn.symbolic.speeds import Speeds
 from fsm_dyn.symbolic.system import System, require_independent
 from fsm_dyn.symbolic.terms import ContactTerms, Role, Row
 
+_WITH_CASES = frozenset({"where", "min", "max", "abs", "sign", "floor", "mod", "lt", "le", "eq", "ne"})
 SAMPLES = 3
 NOTHING = 1e-12
 
@@ -161,7 +162,7 @@ class Rows:
         residual: Node | None,
     ) -> Row:
         A, b = tuple(columns[:-1]), columns[-1]
-        if np.abs(sample(self.system, A, SAMPLES)).max(initial=0.0) < NOTHING:
+        if self._vanishes(A):
             raise ModelError(
                 f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
                 text.where,
@@ -169,6 +170,14 @@ class Rows:
                 remedy="it can be neither held nor broken by any motion: correct it or leave it out",
             )
         return Row(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
+
+    def _vanishes(self, A: tuple[Node, ...]) -> bool:
+        """Whether all coefficients are zero everywhere; what has cases may be zero in some of them only."""
+        if all(self.system.reducer.is_zero(node) for node in A):
+            return True
+        if any(node.op in _WITH_CASES for node in reachable(A)):
+            return False
+        return bool(np.abs(sample(self.system, A, SAMPLES)).max(initial=0.0) < NOTHING)
 
     def _gamma(self, A: tuple[Node, ...], b: Node, rate: Node) -> Node:
         """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: what takes fewer operations."""

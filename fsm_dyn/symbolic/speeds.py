@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, substitute, support, tangent
 from fsm_dyn.symbolic.complaints import complain_count, complain_singular
 from fsm_dyn.symbolic.inversion import Block, blocks_of, invert
 from fsm_dyn.symbolic.motion import Rates
+from fsm_dyn.symbolic.sampling import sample
 from fsm_dyn.symbolic.system import TIME, System, require_independent, speed_definitions
+
+ROUNDING = 1e-6  # of the solution times the matrix
 
 Triples = tuple[tuple[Node, ...], ...]
 
@@ -70,6 +75,8 @@ def solve_speeds(system: System) -> Speeds:
     kinematic = tuple(system.graph.symbol(f"speed({row.name})") for row in rows if row.kinematic)
     blocks = _solve_blocks(system, rows, unknowns, Y)
     columns, values = _back_substitute(system, blocks, Y, Z, declared, len(kinematic))
+    if not _inverts(system, Y, columns):
+        raise complain_singular(system, rows, unknowns, Y)
     rates, q_dot = _coordinate_rates(system, plain, columns, values, declared + kinematic)
     return Speeds(rates, q_dot, declared, kinematic)
 
@@ -198,6 +205,19 @@ def _back_substitute(
             solution.update(zip(block.unknowns, block.solve(rest), strict=True))
     columns = [[reduce(solution[i]) for solution in solutions[:-1]] for i in range(n)]
     return columns, [solutions[-1][i] for i in range(n)]
+
+
+def _inverts(system: System, Y: list[list[Node]], columns: list[list[Node]]) -> bool:
+    """Whether Y times the solution is the unit matrix at an arbitrary configuration.
+
+    A pivot that vanishes identically without being seen to do so would show here.
+    """
+    n = len(Y)
+    if all(node.constant_value is not None for row in Y for node in row):
+        return True
+    numbers = sample(system, [*(node for row in Y for node in row), *(node for row in columns for node in row[:n])])[0]
+    product = numbers[: n * n].reshape(n, n) @ numbers[n * n :].reshape(n, n)
+    return bool(np.all(np.abs(product - np.eye(n)) < ROUNDING) or np.isnan(numbers[: n * n]).any())
 
 
 def _coordinate_rates(

@@ -116,7 +116,7 @@ BASELINE = {
     ("shopping_cart", "Mf"): (35, 12, 2),
     ("shopping_cart", "rows"): (6, 2, 2),
     ("rolling_disk", "Mf"): (6, 2, 2),
-    ("seven_body_mechanism", "Mf"): (85, 49, 8),
+    ("seven_body_mechanism", "Mf"): (82, 50, 8),
     ("seven_body_mechanism", "rows"): (56, 28, 14),
 }
 
