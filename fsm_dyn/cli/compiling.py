@@ -145,7 +145,7 @@ def mode_table(graph: ModeGraph) -> str:
         )
         for mode in graph.modes.values()
     ]
-    return table(("mode", "freedom", "operations", "contacts"), rows)
+    return table(("mode", "freedom", "operations", "contacts"), rows) + "\n* where runs start"
 
 
 def _graph_data(graph: ModeGraph) -> dict[str, Any]:
