@@ -96,7 +96,9 @@ def compose(text: str, file: str) -> Tree:
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         problem = " ".join(part for part in (error.context, error.problem) if part)
         line = text.split("\n")[where.line - 1] if 0 < where.line <= text.count("\n") + 1 else ""
-        raise ModelError(f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem, line)) from None
+        raise ModelError(
+            f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem, line, where.column)
+        ) from None
     except (yaml.YAMLError, UnicodeError) as error:
         character = getattr(error, "character", None)
         raise ModelError(
@@ -106,7 +108,9 @@ def compose(text: str, file: str) -> Tree:
         ) from None
 
 
-def _yaml_remedy(problem: str, line: str) -> str:
+def _yaml_remedy(problem: str, line: str, column: int) -> str:
+    if line[column - 1 : column] == "[" and "expected" in problem:
+        return "inside { } and [ ], quote expressions that contain square brackets"
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "indent with spaces, not tabs"
     if "mapping values are not allowed" in problem:

@@ -108,9 +108,10 @@ def flat_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = No
 
 
 def units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the SI unit of each parameter, coordinate, input and speed; empty where units are not used.
+    """Return the SI unit of each parameter, coordinate, input, speed and output; empty where units are not used.
 
-    Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``).
+    Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``); elements of vector
+    parameters stand under ``lip[0]``.
     """
     if not mechanism.uses_units:
         return {}

@@ -23,7 +23,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     Returns
     -------
     dict
-        The dimension of each parameter, coordinate, input and speed (dimensionless where units are not used).
+        The dimension of each parameter (``lip[0]`` for elements), coordinate, input, speed and output;
+        dimensionless where units are not used.
 
     Raises
     ------
@@ -54,14 +55,17 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for name, text in mechanism.initial.values.items():
         wanted = {**coordinates, **speeds}[name]
         meaning(text, constant, f"the initial value of {name!r}", [wanted])
-    for name, text in mechanism.outputs.items():
-        meaning(text, scopes.logic, f"output {name!r}")
+    outputs = {
+        name: meaning(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
+        for name, text in mechanism.outputs.items()
+    }
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
             meaning(text, constant, f"a length in the view of {name!r}", [LENGTH, DIMENSIONLESS])
     parameters = {name: q.dimension or DIMENSIONLESS for name, q in constant.scalars.items()}
-    parameters |= {n: qs[0].dimension or DIMENSIONLESS for n, qs in constant.vectors.items()}
-    return {str(n): d for n, d in {**parameters, **coordinates, **inputs, **speeds}.items()}
+    for name, elements in constant.vectors.items():
+        parameters |= {f"{name}[{i}]": q.dimension or DIMENSIONLESS for i, q in enumerate(elements)}
+    return {str(n): d for n, d in {**parameters, **coordinates, **inputs, **speeds, **outputs}.items()}
 
 
 def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> Scope:

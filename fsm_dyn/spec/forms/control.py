@@ -122,6 +122,14 @@ def _modes(tree: Tree) -> Modes:
         if word == "only_listed":
             only_listed = flag(value)
             continue
+        if isinstance(value, Scalar) and value.value is not None:
+            raise ModelError(
+                f"mode {str(word)!r} is no mapping",
+                word.where,
+                found=describe(value),
+                allowed="{contact: state, ...}",
+                remedy=nearest(word, ["only_listed"]),
+            )
         states: dict[str, str] = {name(contact): name(state) for contact, state in as_section(value, "a mode").items()}
         found[key(word)] = Mode(word, states, word.where)
     return Modes(found, only_listed)

@@ -1,0 +1,122 @@
+"""Every key of every shipped model is misspelled, one at a time; the error must stand where the mistake is.
+
+A word of the language, or a name that refers to something, must be reported at its own line and column.  A key
+that declares a name must be missed at a line that uses the name, or, if nothing uses it, the model must load.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fsm_dyn import spec
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import free_names, parse
+from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.reader import compose
+from fsm_dyn.spec.tree import Items, Section, Tree, Word
+
+ROOT = Path(__file__).parents[2]
+MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/spec/models").glob("*.yaml"))]
+
+#: Sections whose keys declare names, unless the section is a list.
+DECLARING = {
+    *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
+    *("inputs", "modes", "memory", "ports", "outputs"),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    word: Word
+    path: tuple[str, ...]
+
+    @property
+    def declares(self) -> bool:
+        return len(self.path) == 2 and self.path[0] in DECLARING and self.word != "only_listed"
+
+
+def keys_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Key]:
+    if isinstance(tree, Section):
+        for word, value in tree.items():
+            yield Key(word, (*path, str(word)))
+            yield from keys_of(value, (*path, str(word)))
+    elif isinstance(tree, Items):
+        for number, item in enumerate(tree):
+            yield from keys_of(item, (*path, str(number)))
+
+
+def misspelled(text: str, word: Word) -> str:
+    lines = text.split("\n")
+    line, column = word.where.line - 1, word.where.column - 1
+    assert lines[line][column:].lstrip("\"'").startswith(word), "keys are written on one line"
+    end = lines[line].index(word, column) + len(word)
+    lines[line] = lines[line][:end] + "xq" + lines[line][end:]
+    return "\n".join(lines)
+
+
+def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
+    """Every name that something in the model refers to."""
+    used: set[str | None] = set()
+    for text in texts_of(mechanism):
+        used |= free_names(parse(text))
+    used |= {frame.parent for frame in mechanism.frames.values()}
+    used |= {point.origin for point in mechanism.points.values()}
+    for body in mechanism.bodies.values():
+        used |= {body.frame, body.center, body.about}
+    for load in mechanism.loads:
+        used |= {load.at, load.on, load.reaction, *(load.between or ())}
+    for mode in mechanism.modes.values():
+        used |= set(mode.states)
+    for transition in mechanism.transitions:
+        used |= {transition.source, transition.target, *transition.reset, *transition.set}
+        used |= {transition.on[0]} if transition.on else set()
+    for port in mechanism.ports.values():
+        used |= {port.point, port.body, port.coordinate}
+    used |= {mechanism.initial.mode, *mechanism.initial.values, *mechanism.view}
+    assert isinstance(tree, Section)
+    schedule = tree.get(Word("schedule"))
+    used |= set(schedule) if isinstance(schedule, Section) else set()
+    return {str(name) for name in used if name is not None}
+
+
+def derived(name: str, mechanism: Mechanism) -> set[str]:
+    """The names that exist because `name` does: limits of a joint stop, default speeds."""
+    names = {name, f"{name}_lower", f"{name}_upper"}
+    speed = mechanism.speeds.get(f"{name}_dot")
+    if speed is not None and speed.text == f"rate({name})":
+        names.add(f"{name}_dot")
+    return names
+
+
+@pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])
+def test_every_key(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = compose(text, path.name)
+    mechanism = spec.load(path)
+    used = used_names(mechanism, tree)
+    keys = list(keys_of(tree))
+    assert len(keys) > 20
+    for key in keys:
+        changed = misspelled(text, key.word)
+        if key.declares:
+            check_declaration(key, changed, derived(str(key.word), mechanism), used)
+        else:
+            with pytest.raises(ModelError) as caught:
+                spec.load(path.name, text=changed)
+            assert caught.value.where == key.word.where, f"{key.path}: {caught.value}"
+            assert f"{key.word}xq" in str(caught.value)
+
+
+def check_declaration(key: Key, changed: str, names: set[str], used: set[str]) -> None:
+    if not names & used:
+        spec.load(key.word.where.file, text=changed)
+        return
+    with pytest.raises(ModelError) as caught:
+        spec.load(key.word.where.file, text=changed)
+    line = changed.split("\n")[caught.value.where.line - 1]
+    assert any(re.search(rf"\b{name}\b", line) for name in names), f"{key.path}: {caught.value}"
+    assert any(repr(name) in str(caught.value) for name in names), f"{key.path}: {caught.value}"
