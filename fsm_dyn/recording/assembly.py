@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.arrays import Evaluates, FloatArray
 from fsm_dyn.recording.record import Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
@@ -17,13 +17,20 @@ from fsm_dyn.spec.values import ParameterValue, evaluate, units
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 
 
-def run_model(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> RunModel:
+def run_model(
+    automaton: Automaton,
+    names: Sequence[str],
+    programs: Sequence[Evaluates],
+    parameters: FloatArray,
+    values: Mapping[str, ParameterValue],
+) -> RunModel:
     """Return what reading a run of ``automaton`` needs.
 
     Parameters
     ----------
     automaton : Automaton
-        With all modes the run went through.
+    names, programs : sequences
+        The name of the mode and the full program behind every mode index of the run.
     parameters : ndarray, shape (n_p,)
         Values of the parameters, SI, in the order of the layout.
     values : mapping of str to float or tuple of float
@@ -33,10 +40,10 @@ def run_model(automaton: Automaton, parameters: FloatArray, values: Mapping[str,
     return RunModel(
         name=mechanism.name,
         layout=automaton.terms.layout,
-        modes=tuple(mode.name for mode in automaton.modes),
+        modes=tuple(names),
         terms=automaton.terms,
         report=automaton.report,
-        full=tuple(mode.programs.full for mode in automaton.modes),
+        full=tuple(programs),
         parameters=parameters,
         rows=tuple(Row(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
