@@ -1,0 +1,89 @@
+"""Contacts: which keys go together; a joint stop becomes one gap contact per limit."""
+
+from __future__ import annotations
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text, is_name
+from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.contacts import ContactForm, Friction, JointStopForm
+from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.tree import Word, where_of
+
+KINDS = ("gap", "joint_stop", "dry_friction", "lock")
+
+
+def contacts_of(name: str, form: ContactForm) -> list[Contact]:
+    """Return the contacts that the entry `name` stands for."""
+    kind = exactly_one(form, KINDS)
+    if kind == "gap":
+        return [_by_gap(name, form)]
+    if form.joint_stop is not None:
+        only_with(form, kind, ("restitution", "law", "closes_if"))
+        return _stops(name, form, form.joint_stop)
+    only_with(form, kind, ())
+    if form.dry_friction is not None:
+        dry = form.dry_friction
+        return [
+            Contact(
+                name, "dry_friction", slip=dry.speed, static=dry.static, kinetic=dry.kinetic, where=where_of(name)
+            )
+        ]
+    if form.lock is None:
+        raise ModelError(f"contact {name!r} says nothing", where_of(name), allowed=", ".join(KINDS))
+    exactly_one(form.lock, ("position", "velocity"))
+    return [Contact(name, "lock", gap=form.lock.position, slip=form.lock.velocity, where=where_of(name))]
+
+
+def _by_gap(name: str, form: ContactForm) -> Contact:
+    only_with(form, "gap", ("slip", "friction", "restitution", "law", "closes_if"))
+    if form.friction is not None and form.slip is None:
+        raise ModelError(
+            f"contact {name!r} has friction but no slip",
+            form.key("friction"),
+            remedy='add the sliding speed: `slip: "dot(vel(P), N.x)"`, or remove `friction`',
+        )
+    if form.slip is not None and form.friction is None:
+        raise ModelError(
+            f"contact {name!r} has a slip but no friction",
+            form.key("slip"),
+            remedy="add `friction: {static: ..., kinetic: ...}`, or remove `slip`",
+        )
+    friction = form.friction or Friction()
+    return Contact(
+        name,
+        "gap",
+        gap=form.gap,
+        slip=form.slip,
+        static=friction.static,
+        kinetic=friction.kinetic,
+        restitution=form.restitution,
+        infinite_friction=friction.infinite,
+        law=form.law,
+        closes_if=form.closes_if,
+        where=where_of(name),
+    )
+
+
+def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[Contact]:
+    limits = [(side, text) for side, text in (("lower", stop.lower), ("upper", stop.upper)) if text is not None]
+    if not limits:
+        raise ModelError(f"joint stop {name!r} has no limit", form.key("joint_stop"), allowed="lower, upper or both")
+    found: list[Contact] = []
+    for side, limit in limits:
+        q, bound = _bracketed(stop.coordinate), _bracketed(limit)
+        found.append(
+            Contact(
+                name if len(limits) == 1 else Word(f"{name}_{side}", where_of(name)),
+                "gap",
+                gap=Text(f"{q} - {bound}" if side == "lower" else f"{bound} - {q}", limit.where),
+                restitution=form.restitution,
+                law=form.law,
+                closes_if=form.closes_if,
+                where=where_of(name),
+            )
+        )
+    return found
+
+
+def _bracketed(text: Text) -> str:
+    return text.text if is_name(text.text) else f"({text})"

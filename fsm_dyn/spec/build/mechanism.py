@@ -1,0 +1,130 @@
+"""The whole mechanism from the whole form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.build.contacts import contacts_of
+from fsm_dyn.spec.build.frames import frame_of
+from fsm_dyn.spec.build.loads import loads_of
+from fsm_dyn.spec.build.transitions import port_of, transitions_of
+from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
+from fsm_dyn.spec.forms.mechanism import MechanismForm
+from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule
+from fsm_dyn.spec.tree import Word, where_of
+
+
+def build(form: MechanismForm, default_name: str) -> Mechanism:
+    """Return the mechanism that `form` describes, before any cross-reference is checked.
+
+    Raises
+    ------
+    ModelError
+        Where keys contradict each other or what must be there is missing.
+    """
+    frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
+    if not form.bodies:
+        raise ModelError("the model has no bodies", form.key("bodies"), remedy="`ball: {center: P, mass: 1 kg}`")
+    if not form.coordinates and not any(frame.euler for frame in frames.values()):
+        raise ModelError(
+            "the model has no coordinates",
+            form.key("coordinates"),
+            remedy="add a section such as `coordinates: {x: m, q: rad}`",
+        )
+    return Mechanism(
+        name=form.name or default_name,
+        summary=form.summary,
+        source=form.source,
+        parameters=form.parameters,
+        coordinates=form.coordinates,
+        frames=frames,
+        points={name: Point(name, p.origin, p.at, where_of(name)) for name, p in form.points.items()},
+        bodies={name: _body(name, body) for name, body in form.bodies.items()},
+        speeds=dict(form.speeds) or _default_speeds(form.coordinates, frames.values()),
+        constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
+        contacts=_contacts(form),
+        inputs=_scheduled(form.inputs, form.schedule),
+        loads=loads_of(form.loads),
+        modes=form.modes.modes,
+        only_listed=form.modes.only_listed,
+        memory=form.memory,
+        transitions=transitions_of(form.transitions),
+        impacts=form.impacts,
+        ports={name: port_of(name, port) for name, port in form.ports.items()},
+        initial=form.initial,
+        outputs=form.outputs,
+        view=form.view,
+        where=form.where,
+    )
+
+
+def _body(name: str, form: BodyForm) -> Body:
+    if form.inertia is not None and form.frame is None:
+        raise ModelError(
+            f"body {str(name)!r} has an inertia but no frame",
+            form.key("inertia"),
+            remedy="add `frame: ...`; without one it is a particle",
+        )
+    entries = form.inertia.entries() if form.inertia is not None else {}
+    about = form.inertia.about if form.inertia is not None else None
+    return Body(name, form.center, form.mass, form.frame, entries, about, where_of(name))
+
+
+def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Frame]) -> dict[str, Text]:
+    for frame in frames:
+        if frame.euler:
+            raise ModelError(
+                f"frame {str(frame.name)!r} has Euler parameters, so `speeds` must be given",
+                frame.where,
+                remedy='such as `w1: "dot(omega(B), B.x)"`',
+            )
+    return {Word(f"{name}_dot", c.where): Text(f"rate({name})", c.where) for name, c in coordinates.items()}
+
+
+def _constraint(name: str, form: ConstraintForm) -> Constraint:
+    exactly_one(form, ("velocity", "position"))
+    where = where_of(name)
+    if form.velocity is not None:
+        return Constraint(name, "velocity", form.velocity, form.kinematic, where)
+    if form.position is None:
+        raise ModelError(f"constraint {str(name)!r} says nothing", where, allowed="velocity or position")
+    if form.kinematic:
+        raise ModelError(
+            f"constraint {str(name)!r} is kinematic but on positions",
+            form.key("kinematic"),
+            remedy="only `velocity` rows can complete the speeds; remove `kinematic`",
+        )
+    return Constraint(name, "position", form.position, False, where)
+
+
+def _contacts(form: MechanismForm) -> dict[str, Contact]:
+    found: dict[str, Contact] = {}
+    for name, entry in form.contacts.items():
+        for contact in contacts_of(name, entry):
+            if contact.name in found:
+                raise ModelError(
+                    f"contact {str(contact.name)!r} exists twice", contact.where, remedy="rename one of them"
+                )
+            found[contact.name] = contact
+    return found
+
+
+def _scheduled(inputs: Mapping[str, Input], schedules: Mapping[str, Schedule]) -> dict[str, Input]:
+    found = dict(inputs)
+    for name, schedule in schedules.items():
+        if name not in found:
+            raise ModelError(
+                f"there is no input {str(name)!r} to schedule",
+                where_of(name),
+                found=name,
+                allowed=", ".join(inputs) or "declare it under `inputs`",
+                remedy=nearest(name, inputs),
+            )
+        if found[name].schedule is not None:
+            raise ModelError(f"input {str(name)!r} is scheduled twice", where_of(name), remedy="remove one of them")
+        found[name] = replace(found[name], schedule=schedule)
+    return found

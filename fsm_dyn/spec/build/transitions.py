@@ -1,0 +1,87 @@
+"""Transitions and ports: which keys go together, and a name for each transition."""
+
+from __future__ import annotations
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Compare, parse
+from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.control import PortForm, TransitionForm
+from fsm_dyn.spec.model import Port, Transition
+from fsm_dyn.spec.tree import where_of
+
+
+def transitions_of(forms: list[TransitionForm]) -> tuple[Transition, ...]:
+    """Return the transitions, each with a name of its own."""
+    taken: set[str] = set()
+    found: list[Transition] = []
+    for form in forms:
+        transition = _transition(form, taken)
+        if transition.name in taken:
+            raise ModelError(
+                f"two transitions are called {transition.name!r}", form.key("name"), remedy="rename one of them"
+            )
+        taken.add(transition.name)
+        found.append(transition)
+    return tuple(found)
+
+
+def _transition(form: TransitionForm, taken: set[str]) -> Transition:
+    exactly_one(form, ("when", "on"))
+    if form.on is not None and "crossing" in form.given():
+        raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
+    if form.when is not None and "crossing" in form.given() and isinstance(parse(form.when), Compare):
+        raise ModelError(
+            "a comparison already says which way it crosses",
+            form.key("crossing"),
+            found=f"when: {form.when}",
+            remedy="remove `crossing`, or write the difference: `when: a - b`",
+        )
+    if form.target is None and not (form.stop or form.reset or form.set):
+        raise ModelError(
+            "a transition without an effect",
+            form.where,
+            allowed="to, stop, reset, set",
+            remedy="say where it leads: `to: <mode>`, or `stop: true`",
+        )
+    return Transition(
+        form.name or _free_name(form, taken),
+        form.source,
+        form.target,
+        when=form.when,
+        crossing=form.crossing,
+        on=form.on,
+        reset=form.reset or {},
+        set=form.set or {},
+        stop=form.stop,
+        because=form.because,
+        where=form.where,
+    )
+
+
+def _free_name(form: TransitionForm, taken: set[str]) -> str:
+    stem = "_".join(
+        [
+            "any" if form.source == "*" else str(form.source),
+            *([] if form.on is None else [str(form.on[0]), form.on[1]]),
+            *([] if form.target is None else ["to", str(form.target)]),
+            *(["stops"] if form.stop else []),
+        ]
+    )
+    number = 1
+    while (name := stem if number == 1 else f"{stem}_{number}") in taken:
+        number += 1
+    return name
+
+
+def port_of(name: str, form: PortForm) -> Port:
+    """Return the port `name`."""
+    kind = exactly_one(form, ("point", "coordinate"))
+    only_with(form, kind, () if kind == "coordinate" else ("body", "axes", "twist"))
+    if kind == "point":
+        for key in ("body", "axes"):
+            if key not in form.given():
+                raise ModelError(f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, twist")
+    axes = form.axes or ()
+    if len(axes) > 3:
+        raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
+    return Port(name, form.point, form.body, axes, form.twist, form.coordinate, where_of(name))
