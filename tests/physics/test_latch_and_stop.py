@@ -32,8 +32,8 @@ def test_the_catch_is_a_plastic_impact(latch):
     np.testing.assert_allclose(latch.u[held, 0][1:], 0.0, atol=1e-12)
 
 
-def test_bolt_and_door_stay_within_their_stops(latch):
-    assert latch.q.min() >= -1e-9
+def test_bolt_stays_on_its_seat(latch):
+    assert latch.q[:, 1].min() >= -1e-9
 
 
 def test_pendulum_strikes_and_comes_to_lean(pendulum):
