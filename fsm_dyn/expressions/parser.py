@@ -243,7 +243,8 @@ class _Converter:
             frame = node.value.id.removeprefix("_k_")
             if node.attr in _AXES:
                 return Axis(frame, _AXES[node.attr])
-        raise self._refusal(node, "a dot stands only between a frame and its axis", "write B.x, B.y or B.z")
+        remedy = "write B.x, B.y or B.z; a component of a vector is dot(v, B.x)"
+        raise self._refusal(node, "a dot stands only between a frame and its axis", remedy)
 
     def _index(self, node: ast.Subscript) -> Node:
         if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name):

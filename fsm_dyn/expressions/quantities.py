@@ -48,11 +48,12 @@ def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[flo
     if after >= len(tokens) or tokens[after].kind != "name" or tokens[after].text in WORD_OPERATORS:
         return value, None, after
     if _text(tokens, after + 1) in ("(", ".", "["):
+        glued = "".join(_text(tokens, at) for at in range(after, after + 3))
         raise ExpressionError(
             f"a number is followed by {tokens[after].text!r}",
             where,
-            found=f"{tokens[start].text} {tokens[after].text}{_text(tokens, after + 1)}",
-            remedy=f"write {tokens[start].text}*{tokens[after].text}{_text(tokens, after + 1)}",
+            found=f"{tokens[start].text} {glued}",
+            remedy=f"write {tokens[start].text}*{glued}",
         )
     (factor, dimension), end = _Reader(tokens, where, anything=False).product(after)
     return _finite(value * factor, tokens[start].text, where), dimension, end
@@ -100,7 +101,7 @@ class _Reader:
     def product(self, start: int) -> tuple[_Measure, int]:
         (factor, dimension), at = self._power(*self._first(start))
         while (op := _text(self.tokens, at)) in ("*", "/"):
-            following = self._following(at + 1)
+            following = self._following(at + 1, op)
             if following is None:
                 break
             (f, d), at = self._power(*following)
@@ -127,15 +128,15 @@ class _Reader:
                 remedy=MISREAD.get(text) or nearest(text, TABLE) or "put an operator between a number and a name",
             ) from None
 
-    def _following(self, at: int) -> tuple[_Measure, int] | None:
+    def _following(self, at: int, op: str) -> tuple[_Measure, int] | None:
         """Return the unit or bracketed product of units at `at`, or None where something else begins."""
         if at >= len(self.tokens):
             return None
         token = self.tokens[at]
         if token.kind == "name" and _text(self.tokens, at + 1) not in ("(", ".", "["):
-            if self.anything or token.text in CONTINUING:
+            if self.anything or token.text in CONTINUING[op]:
                 return self._unit(token.text), at + 1
-        elif token.text == "(" and (inner := self._following(at + 1)) is not None:
+        elif token.text == "(" and (inner := self._following(at + 1, op)) is not None:
             # `/(m*K)` belongs to the unit only if the whole bracket is made of units.
             try:
                 measure, end = self.product(at + 1)

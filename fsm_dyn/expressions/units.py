@@ -97,6 +97,7 @@ _PLAIN: dict[str, tuple[float, Dimension]] = {
     "deg": (math.pi / 180.0, DIMENSIONLESS),
     "rpm": (2.0 * math.pi / 60.0, dimension(0, 0, -1)),
     "min": (60.0, dimension(0, 0, 1)),
+    "h": (3600.0, dimension(0, 0, 1)),
     "K": (1.0, dimension(0, 0, 0, 0, 1)),
     "inch": (0.0254, dimension(1)),
     "ft": (0.3048, dimension(1)),
@@ -112,9 +113,9 @@ TABLE = MappingProxyType(
     | _PLAIN
 )
 
-#: Units that may follow ``*`` or ``/`` inside a number's unit.  ``g`` may not: ``20 kg*g`` is a weight.
-CONTINUING = frozenset(TABLE) - {"g"}
-
+#: Units that may follow ``*`` or ``/`` inside a number's unit: not ``g`` (``20 kg*g`` is a weight), and ``h``
+#: only in ``km/h`` (``9 N*h`` has a height).
+CONTINUING = MappingProxyType({"*": frozenset(TABLE) - {"g", "h"}, "/": frozenset(TABLE) - {"g"}})
 
 #: Words pint reads as something else than their writer means (``Nm`` is a yarn count there).
 MISREAD = MappingProxyType({"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "Nms": "N*m*s", "kgm": "kg*m", "ms2": "m/s^2"})
@@ -147,7 +148,7 @@ def _from_pint(symbol: str) -> tuple[float, Dimension]:
     import pint  # rare units only: the import costs more than reading a model
 
     # Texts such as `t` (tonne) or `a` (are) are names, not units: a lone letter must be in the table.
-    if (len(symbol) < 2 and symbol not in "hlCFTH") or len(symbol) > 40 or symbol in MISREAD:
+    if (len(symbol) < 2 and symbol not in "lCFTH") or len(symbol) > 40 or symbol in MISREAD:
         raise UnknownUnitError(symbol)
     try:
         quantity = _registry().Quantity(1, symbol)
