@@ -12,7 +12,8 @@ from matplotlib.textpath import TextPath
 
 from fsm_dyn.recording import palette, style
 from fsm_dyn.recording.drawing.diagram import Box, Diagram, shortened
-from fsm_dyn.recording.drawing.layered import Curve, Placement, Size, place
+from fsm_dyn.recording.drawing.layered import Placement, place
+from fsm_dyn.recording.drawing.routing import Curve, Size
 
 _TITLE, _LINE, _LABEL = 10.5, 8.5, 8.0  # font sizes, points
 _LEADING = 1.35
