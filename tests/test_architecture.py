@@ -1,13 +1,15 @@
 """The parts stand in one order and import only what stands before them; no cycles, and no SymPy at run time."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import networkx as nx
 
-import fsm_dyn.errors
+import fsm_dyn
 
-PACKAGE = Path(fsm_dyn.errors.__file__).parent
+PACKAGE = Path(fsm_dyn.__file__).parent
 
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
@@ -98,3 +100,19 @@ def test_nothing_executes_text():
         bad |= {module.split(".")[0] for module in imports(path)} & {"pickle", "shelve", "marshal", "dill"}
         against += [f"{dotted(path)}: {name}" for name in bad]
     assert against == []
+
+
+def test_a_saved_automaton_runs_without_sympy(tmp_path):
+    fsm_dyn.compile("pendulum_with_stop").save(tmp_path / "pendulum.json")
+    code = f"""
+import sys
+import fsm_dyn
+graph = fsm_dyn.open_graph({str(tmp_path / "pendulum.json")!r})
+trajectory = fsm_dyn.simulate(graph, until=0.5)
+assert trajectory.transitions, "it should strike the stop"
+trajectory.energy, trajectory.multipliers
+print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"sympy", "mpmath", "matplotlib"}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from fsm_dyn.cli.console import say
+from fsm_dyn.cli.console import say, told
 from fsm_dyn.errors import FsmDynError
 
 _PAUSE = 0.2  # s between looks at the file
@@ -38,7 +38,7 @@ def _attempt(action: Callable[[], None]) -> None:
     try:
         action()
     except FsmDynError as error:
-        say(f"error: {error}")
+        say(f"error: {told(error)}")
     except Exception:
         say(traceback.format_exc())
 

@@ -87,6 +87,68 @@ def test_an_unknown_model_is_bad_input_on_stderr():
     assert "did you mean 'shopping_cart'" in result.stderr
 
 
+def test_check_counts_modes_and_prints_the_tolerances():
+    result = call("check", "latch")
+    assert result.exit_code == 0
+    for word in ("latched", "combinations that cannot be", "no way out", "pivot", "1e-06"):
+        assert word in result.stdout
+    found = json.loads(call("check", "latch", "--json").stdout)
+    assert found["counts"]["contacts"] == 4
+    assert found["counts"]["modes"] == len(found["modes"]) > 3
+    assert len(found["pruned"]) == found["counts"]["pruned"]
+    assert found["tolerances"]["gap"]["unit"] == "m"
+
+
+def test_compile_saves_an_automaton_that_graph_and_check_read(tmp_path):
+    path = tmp_path / "disk.json"
+    assert call("compile", "rolling_disk", "--save", path).exit_code == 0
+    listed = json.loads(call("compile", path, "--json").stdout)
+    assert {mode["name"] for mode in listed["modes"]} == {"rolling", "sliding", "flying"}
+    assert call("check", path).exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".dot", ".mmd"])
+def test_graph_writes_what_the_suffix_says(tmp_path, suffix):
+    path = tmp_path / f"graph{suffix}"
+    result = call("graph", "shopping_cart", "--out", path)
+    assert result.exit_code == 0
+    assert path.stat().st_size > 200
+    assert str(path) in result.stdout
+
+
+def test_graph_as_text_goes_to_the_terminal():
+    assert call("graph", "shopping_cart", "--format", "dot").stdout.startswith('digraph "shopping_cart"')
+    assert call("graph", "shopping_cart", "--format", "mermaid").stdout.startswith("flowchart")
+    edges = json.loads(call("graph", "shopping_cart", "--json").stdout)["edges"]
+    assert {(edge["source"], edge["target"]) for edge in edges} >= {("rolling", "sticking"), ("sticking", "rolling")}
+
+
+def test_a_wrong_format_is_bad_input_before_anything_is_compiled(tmp_path):
+    result = call("graph", "no_such_model", "--out", tmp_path / "graph.gif")
+    assert result.exit_code == 2
+    assert ".svg" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [("tau_stik=1 N*m", "did you mean 'tau_stick'"), ("mB=2 m", "wrong unit"), ("mB=__import__('os')", "mB")],
+)
+def test_a_wrong_parameter_is_bad_input(option, told):
+    result = call("compile", "shopping_cart", "--set", option)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "<mapping>" not in result.stderr
+
+
+def test_a_malformed_file_is_bad_input_with_its_place(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("fsm_dyn: 1\nbodys: {}\n")
+    result = call("check", path)
+    assert result.exit_code == 2
+    assert f"{path}:2:1" in result.stderr
+    assert "did you mean 'bodies'" in result.stderr
+
+
 def test_values_are_split_at_the_first_sign_and_lists_read():
     given = assignments("--set", ["mB=25 kg", "f = a==b", "lip=[809 mm, 12 mm]", "w=[[0 s, 1 N], [1 s, 2 N]]"])
     assert given == {
