@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call, misc, assignment, untyped-decorator"
 """The two decorators under which compiled functions stand.
 
 numba optimises and emits machine code for every function together with all it calls, again at every level of
@@ -11,6 +12,7 @@ user's cache directory, which also serves installations that may not be written 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -28,6 +30,7 @@ from numba.core.typed_passes import AnnotateTypes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_njit: Any = numba.njit
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -54,7 +57,7 @@ def cache_directory() -> Path:
     return base / "fsm_dyn" / "stepper"
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]
+class _Locator(caching._CacheLocator):
     """Says where compiled code lies and by what it is stamped."""
 
     def __init__(self, name: str) -> None:
@@ -77,12 +80,24 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
         return cls(py_func.__name__)
 
 
-class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _Implementation(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]
+class _Cache(caching.FunctionCache):
+    """A cache that never stands in the way: what cannot be read is compiled, what cannot be written is not kept."""
+
     _impl_class = _Implementation
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a truncated or foreign file can fail in any way
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 class _NoEnvironments:
@@ -92,7 +107,7 @@ class _NoEnvironments:
         """Do nothing: the global variable concerned does not exist yet."""
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _PartLibrary(JITCodeLibrary):
     """The code of one inner function: lowered, not linked, not optimised, not emitted."""
 
     @property
@@ -107,7 +122,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         return 0
 
 
-class _WholeLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _WholeLibrary(JITCodeLibrary):
     """The code of an entry function with the parts of all functions below it."""
 
     def add_linking_library(self, library: Any) -> None:
@@ -122,7 +137,7 @@ class _WholeLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class _MakePart(LoweringPass):  # type: ignore[misc]
+class _MakePart(LoweringPass):
     _name = "fsm_dyn_make_part"
 
     def __init__(self) -> None:
@@ -134,7 +149,7 @@ class _MakePart(LoweringPass):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class _MakeWhole(LoweringPass):  # type: ignore[misc]
+class _MakeWhole(LoweringPass):
     _name = "fsm_dyn_make_whole"
 
     def __init__(self) -> None:
@@ -146,12 +161,12 @@ class _MakeWhole(LoweringPass):  # type: ignore[misc]
         return True
 
 
-class _PartCompiler(CompilerBase):  # type: ignore[misc]
+class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         return [_with_pass(self.state, _MakePart)]
 
 
-class _WholeCompiler(CompilerBase):  # type: ignore[misc]
+class _WholeCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         return [_with_pass(self.state, _MakeWhole)]
 
@@ -177,13 +192,13 @@ def inner(function: F) -> F:
 
 
 def _part(function: F, **options: Any) -> F:
-    return numba.njit(  # type: ignore[no-any-return]
-        pipeline_class=_PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS, **options
-    )(function)
+    return _njit(pipeline_class=_PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS, **options)(
+        function
+    )
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls and that makes no array, and keep the result on disk."""
-    dispatcher = numba.njit(pipeline_class=_WholeCompiler, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS)(function)
+    dispatcher = _njit(pipeline_class=_WholeCompiler, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS)(function)
     dispatcher._cache = _Cache(function)
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher

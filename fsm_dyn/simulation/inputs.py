@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.simulation.bundles import Bundle
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.kernels import call_kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-N_INPUTS = 0
-N_PARAMETERS = 1
-CONSTANT = 2
+N_INPUTS: Final = 0
+N_PARAMETERS: Final = 1
+CONSTANT: Final = 2
 
 
 class DriveArrays(NamedTuple):
@@ -53,6 +54,9 @@ class DriveArrays(NamedTuple):
     kernel_start: Integers
     kernel_inputs: Integers
     out: Floats
+
+
+DRIVE: Final = Bundle(DriveArrays, {"pieces": 3})
 
 
 @lean
@@ -102,4 +106,4 @@ def next_breakpoint(drive: DriveArrays, segment: int) -> float:
     after = drive.next_hard[segment]
     if after >= drive.start.shape[0]:
         return np.inf
-    return drive.start[after]  # type: ignore[no-any-return]
+    return drive.start[after]

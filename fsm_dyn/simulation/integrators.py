@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.simulation.bundles import Bundle
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
 from fsm_dyn.simulation.kernels import call_kernel_at
@@ -44,6 +45,9 @@ class MethodArrays(NamedTuple):
     nodes: Floats
     weights: Floats
     counts: NDArray[np.int64]
+
+
+METHOD: Final = Bundle(MethodArrays)
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,7 @@ def error_norm(
         ratio = h * total / (atol[j] + rtol * max(abs(x[j]), abs(x_end[j])))
         square += ratio * ratio
         count += 1
-    return np.sqrt(square / max(count, 1))  # type: ignore[no-any-return]
+    return np.sqrt(square / max(count, 1))
 
 
 @lean

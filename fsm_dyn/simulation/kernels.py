@@ -6,11 +6,16 @@ address is an argument, the functions that call kernels are compiled once per in
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 
 def _call(context: Any, builder: Any, address: Any, t: Any, pointers: list[Any]) -> Any:
@@ -25,34 +30,17 @@ def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value).data
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def call_kernel(typingctx: Any, address: Any, t: Any, x: Any, c: Any, out: Any) -> Any:
-    """Call the kernel at an address with three contiguous float64 arrays.
-
-    Parameters
-    ----------
-    address : int64
-        Where the kernel's machine code begins.  It must stay loaded; nothing checks it.
-    t : float64
-        Time (s).
-    x, c, out : float64 arrays
-        State, context and result; only their data pointers are passed on.
-    """
-
+def _call_kernel(typingctx: Any, address: Any, t: Any, x: Any, c: Any, out: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointers = [
-            _data(context, builder, kind, value)
-            for kind, value in zip(signature.args[2:], arguments[2:], strict=True)
+            _data(context, builder, kind, value) for kind, value in zip(signature.args[2:], arguments[2:], strict=True)
         ]
         return _call(context, builder, arguments[0], arguments[1], pointers)
 
     return types.void(types.int64, types.float64, x, c, out), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def call_kernel_at(typingctx: Any, address: Any, t: Any, x: Any, c: Any, out: Any, at: Any) -> Any:
-    """Call a kernel that writes into ``out`` from index ``at`` on; spares the hot loop a slice."""
-
+def _call_kernel_at(typingctx: Any, address: Any, t: Any, x: Any, c: Any, out: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointers = [
             _data(context, builder, kind, value)
@@ -62,3 +50,11 @@ def call_kernel_at(typingctx: Any, address: Any, t: Any, x: Any, c: Any, out: An
         return _call(context, builder, arguments[0], arguments[1], pointers)
 
     return types.void(types.int64, types.float64, x, c, out, types.int64), generate
+
+
+#: ``call_kernel(address, t, x, c, out)`` calls the kernel whose machine code begins at ``address`` (int64; it must
+#: stay loaded, nothing checks it) at time ``t`` (s) with contiguous float64 arrays: state, context and result.
+call_kernel = cast(Callable[[int, float, Floats, Floats, Floats], None], intrinsic(_call_kernel))
+
+#: ``call_kernel_at(address, t, x, c, out, at)`` writes into ``out`` from index ``at`` on; spares the loop a slice.
+call_kernel_at = cast(Callable[[int, float, Floats, Floats, Floats, int], None], intrinsic(_call_kernel_at))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from fsm_dyn.simulation import roots
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -28,7 +26,7 @@ _REFINEMENTS: Final = 8
 @lean
 def clock_resolution(tables: Tables, t: float) -> float:
     """Return how finely an instant near ``t`` is located (s)."""
-    return max(tables.tolerances[tol.TIME], 4.0 * _EPS * abs(t))  # type: ignore[no-any-return]
+    return max(tables.tolerances[tol.TIME], 4.0 * _EPS * abs(t))
 
 
 @lean
@@ -156,7 +154,6 @@ def locate(
     guard : int
         The guard that leads, or ``MISPREDICTED``.
     """
-    n_g = guard_count(tables, state.counters[st.MODE])
     at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
     near = max(tables.tolerances[tol.COINCIDENCE], clock_resolution(tables, state.clock[st.TIME]))
     for _ in range(_REFINEMENTS):

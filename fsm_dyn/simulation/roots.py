@@ -235,4 +235,4 @@ def _all_positive(work: Floats, at: int) -> bool:
     for i in range(1, 6):
         if not work[at + i] > 0.0:
             return False
-    return work[at] >= 0.0 and work[at + 6] >= 0.0  # type: ignore[no-any-return]
+    return work[at] >= 0.0 and work[at + 6] >= 0.0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import resolution, roots
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.bundles import Bundle, Packed
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,8 @@ INSTANT: Final = 11  # transitions made in this instant
 HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
 COUNTER_COUNT: Final = 14
+
+DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
 # ``State.counters[PHASE]``
 STEPPING: Final = 0
@@ -147,6 +150,16 @@ class Buffers(NamedTuple):
     transitions: Floats
 
 
+TABLES: Final = Bundle(
+    Tables,
+    {"mode_states": 2, "contact_rows": 2, "transitions": 2, "transition_states": 2, "transition_leaves": 2},
+)
+OPTIONS: Final = Bundle(Options, {"mask": 2})
+STATE: Final = Bundle(State)
+WORK: Final = Bundle(Work)
+BUFFERS: Final = Bundle(Buffers, {"rows": 2, "transitions": 2})
+
+
 def full_length(tables: Tables) -> int:
     """Return the longest output of a ``full`` kernel."""
     s = tables.sizes
@@ -165,54 +178,61 @@ def record_width(tables: Tables) -> int:
     return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U])
 
 
-def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> State:
-    """Return the state of a run that is about to start at time ``t`` (s) in ``mode``."""
-    clock = np.zeros(CLOCK_COUNT)
-    clock[TIME] = clock[BEGIN] = t
-    clock[EVENT_TIME] = -np.inf
-    clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
-    counters = np.zeros(COUNTER_COUNT, dtype=np.int64)
-    counters[MODE] = mode
-    counters[PHASE] = RESOLVING
-    counters[REASON] = resolution.START
+def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[State, Packed]:
+    """Return the state of a run that is about to start at time ``t`` (s) in ``mode``, and its bundle."""
     most = int(tables.sizes[tb.MAX_GUARDS])
-    return State(
-        x=np.array(x, dtype=np.float64),
-        x_dot=np.zeros(len(x)),
-        c=np.array(c, dtype=np.float64),
-        clock=clock,
-        counters=counters,
-        guards=np.zeros(5 * most),
-        armed=np.zeros(most, dtype=np.int64),
-        fired=np.zeros(most, dtype=np.int64),
-        history=np.zeros(RING * RING_WIDTH),
-        drift=np.zeros(2),
+    n = len(x)
+    state, packed = STATE.allocate(
+        n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most, RING * RING_WIDTH, DRIFT_COUNT
     )
+    state.x[:] = x
+    state.c[:] = c
+    state.clock[TIME] = state.clock[BEGIN] = t
+    state.clock[EVENT_TIME] = -np.inf
+    state.clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    state.counters[MODE] = mode
+    state.counters[PHASE] = RESOLVING
+    state.counters[REASON] = resolution.START
+    return state, packed
 
 
-def new_work(tables: Tables, stages: int) -> Work:
-    """Return workspace for an automaton and a method of so many stages."""
+def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Packed]:
+    """Return the same state with room for the guards of tables that have grown."""
+    state, packed = new_state(tables, 0.0, old.x, old.c, 0)
+    n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])
+    for name in ("x_dot", "clock", "counters", "history", "drift"):
+        getattr(state, name)[:] = getattr(old, name)
+    for i in range(5):
+        state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]
+    state.armed[:n0] = old.armed
+    state.fired[:n0] = old.fired
+    return state, packed
+
+
+def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
+    """Return workspace for an automaton and a method of so many stages, and its bundle."""
     s = tables.sizes
     n_u = int(s[tb.N_U])
     n = int(s[tb.N_Q]) + n_u
     floats, integers = resolution.workspace(s)
     full = full_length(tables)
-    return Work(
-        k=np.zeros((stages + 1) * n),
-        y=np.zeros(n),
-        x_end=np.zeros(n),
-        x_mid=np.zeros(n),
-        full_end=np.zeros(full),
-        full_mid=np.zeros(full),
-        roots=np.zeros(roots.WORKSPACE),
-        floats=np.zeros(max(floats, 1)),
-        integers=np.zeros(max(integers, int(s[tb.MAX_GUARDS]), 1), dtype=np.int64),
-        wanted=np.zeros(int(s[tb.N_CONTACTS]), dtype=np.int8),
-        impulse=np.zeros(int(s[tb.N_ROWS])),
-        energy=np.zeros(resolution.ENERGY_COUNT),
-        notes=np.zeros(resolution.NOTE_COUNT, dtype=np.int64),
-        u_before=np.zeros(n_u),
+    work: tuple[Work, Packed] = WORK.allocate(
+        (stages + 1) * n,
+        n,
+        n,
+        n,
+        full,
+        full,
+        roots.WORKSPACE,
+        floats,
+        max(integers, int(s[tb.MAX_GUARDS])),
+        int(s[tb.N_CONTACTS]),
+        int(s[tb.N_ROWS]),
+        resolution.ENERGY_COUNT,
+        resolution.NOTE_COUNT,
+        n_u,
     )
+    return work
 
 
 def new_buffers(tables: Tables, rows: int, transitions: int) -> Buffers:

@@ -6,8 +6,6 @@ give: room to record, a mode or a chart not derived yet, a sign of life.  It may
 
 from __future__ import annotations
 
-import numpy as np
-
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -23,9 +21,10 @@ from fsm_dyn.simulation.evaluation import (
     project_end,
     take,
 )
-from fsm_dyn.simulation.inputs import DriveArrays, next_breakpoint, write_inputs
+from fsm_dyn.simulation.inputs import DRIVE, DriveArrays, next_breakpoint, write_inputs
 from fsm_dyn.simulation.integrators import (
     ADAPTIVE,
+    METHOD,
     ORDER,
     MethodArrays,
     error_norm,
@@ -48,7 +47,7 @@ _ROWS_PER_TURN = 5  # a turn of the loop records at most this many rows
 @lean
 def _grid_point(options: Options, state: State) -> float:
     """Return the next point of the grid of fixed steps (s)."""
-    return state.clock[st.BEGIN] + (state.counters[st.GRID] + 1) * options.numbers[st.FIXED_STEP]  # type: ignore[no-any-return]
+    return state.clock[st.BEGIN] + (state.counters[st.GRID] + 1) * options.numbers[st.FIXED_STEP]
 
 
 @lean
@@ -57,7 +56,7 @@ def _target(drive: DriveArrays, method: MethodArrays, options: Options, state: S
     target = min(options.numbers[st.UNTIL], next_breakpoint(drive, state.counters[st.SEGMENT]))
     if method.counts[ADAPTIVE] == 0:
         target = min(target, _grid_point(options, state))
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 @lean
@@ -96,7 +95,7 @@ def _first_length(
     """Return the length of step to try first (s)."""
     longest = min(room, options.numbers[st.MAX_STEP])
     if method.counts[ADAPTIVE] == 0:
-        return longest  # type: ignore[no-any-return]
+        return longest
     if state.clock[st.STEP] <= 0.0:
         state.clock[st.STEP] = first_step(
             tables.mode_rhs[state.counters[st.MODE]],
@@ -112,7 +111,7 @@ def _first_length(
             longest,
         )
         state.clock[st.ERROR] = 1e-4
-    return min(longest, state.clock[st.STEP])  # type: ignore[no-any-return]
+    return min(longest, state.clock[st.STEP])
 
 
 @lean
@@ -250,49 +249,49 @@ def _step(
         _begin_event(tables, state, work, lead)
         return outcomes.GOING
     mode = state.counters[st.MODE]
-    if tables.mode_flags[mode] & tb.WATCHES_GATES:
-        if gate_opened_late(tables, t_end, state.x, state.c, mode, work.floats):
-            return outcomes.PENETRATION
+    watched = tables.mode_flags[mode] & tb.WATCHES_GATES != 0
+    if watched and gate_opened_late(tables, t_end, state.x, state.c, mode, work.floats):
+        return outcomes.PENETRATION
     rearm(tables, state)
     if t_end >= target:
         return _reach(drive, method, options, state)
     return outcomes.GOING
 
 
+_open_tables = st.TABLES.opener()
+_open_drive = DRIVE.opener()
+_open_method = METHOD.opener()
+_open_options = st.OPTIONS.opener()
+_open_state = st.STATE.opener()
+_open_work = st.WORK.opener()
+_open_buffers = st.BUFFERS.opener()
+
+
 @entry
 def advance(
-    tables: Tables,
-    drive: DriveArrays,
-    method: MethodArrays,
-    options: Options,
-    state: State,
-    work: Work,
-    buffers: Buffers,
+    tables_at: int, drive_at: int, method_at: int, options_at: int, state_at: int, work_at: int, buffers_at: int
 ) -> int:
     """Run until the end, a failure, or until something is wanted from outside.
 
     Parameters
     ----------
-    tables : Tables
-        The automaton.
-    drive : DriveArrays
-        Its inputs over time.
-    method : MethodArrays
-        The integrator.
-    options : Options
-        What the caller asks.
-    state : State
-        Where the run stands; in and out.  Entering again continues bit for bit as if never left.
-    work : Work
-        Workspace.
-    buffers : Buffers
-        Room for what is recorded, counted by ``state.counters``.
+    tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at : int
+        Addresses of the bundles: the automaton, its inputs over time, the integrator, what the caller asks, where
+        the run stands (in and out: entering again continues bit for bit as if never left), workspace, and room
+        for what is recorded, counted by ``state.counters``.
 
     Returns
     -------
     int
         A status of :mod:`fsm_dyn.simulation.outcomes`.
     """
+    tables = _open_tables(tables_at)
+    drive = _open_drive(drive_at)
+    method = _open_method(method_at)
+    options = _open_options(options_at)
+    state = _open_state(state_at)
+    work = _open_work(work_at)
+    buffers = _open_buffers(buffers_at)
     for _ in range(options.counts[st.CHUNK]):
         if (
             state.counters[st.ROWS] + _ROWS_PER_TURN > buffers.rows.shape[0]

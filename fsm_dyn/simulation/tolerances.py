@@ -38,7 +38,7 @@ class Tolerances:
     The order of the fields is the order of :meth:`as_array`.
     """
 
-    gap: float = _entry(1e-9, "m", "a contact whose gap is within this is closed; a Zeno train whose apex is lower ends")
+    gap: float = _entry(1e-9, "m", "a contact whose gap is within this is closed; trains of lower impacts end")
     speed: float = _entry(1e-9, "m/s", "a normal or slip speed within this is zero")
     acceleration: float = _entry(1e-9, "m/s^2", "a contact acceleration within this (relative to its terms) is zero")
     multiplier: float = _entry(1e-9, "1", "a force within this fraction of the largest force at play is zero")

@@ -82,10 +82,9 @@ def _end_train(
 
 
 @lean
-def arrive(
-    tables: Tables, drive: DriveArrays, state: State, work: Work, buffers: Buffers, t_end: float
-) -> int:
+def arrive(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers: Buffers, t_end: float) -> int:
     """Make the end of the trial step the state at hand and record it; return a status."""
+    moved = t_end > state.clock[st.TIME]
     state.clock[st.TIME] = t_end
     n = state.x.shape[0]
     for j in range(n):
@@ -93,7 +92,8 @@ def arrive(
     write_inputs(drive, t_end, state.counters[st.SEGMENT], state.x, state.c)
     if not take_over(tables, state, work, n):
         return outcomes.NON_FINITE
-    write_row(tables, state, buffers, work.x_mid)
+    if moved:
+        write_row(tables, state, buffers, work.x_mid)
     return outcomes.GOING
 
 

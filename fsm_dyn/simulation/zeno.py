@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.compiled import lean
@@ -24,7 +22,7 @@ _STEADINESS: Final = 0.2  # how far two ratios in a row may differ, as a fractio
 
 @lean
 def _entry(state: State, back: int) -> int:
-    return ((state.counters[st.HISTORY] - 1 - back) % st.RING) * st.RING_WIDTH  # type: ignore[no-any-return]
+    return ((state.counters[st.HISTORY] - 1 - back) % st.RING) * st.RING_WIDTH
 
 
 @lean

@@ -6,6 +6,7 @@ from typing import Any
 
 import numba
 import numpy as np
+
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances

@@ -1,0 +1,155 @@
+# mypy: disable-error-code="no-untyped-call, misc, override, untyped-decorator"
+"""Named tuples of arrays, handed to compiled functions as one pointer.
+
+numba passes a named tuple by value: seven machine words for every array in it, at every call.  With dozens of
+arrays that costs more than a step of a small mechanism, and most of the time of compiling.  A *bundle* is a table
+of addresses and shapes; in compiled code ``bundle.field`` is an array as before, so the same functions accept the
+bundle or the tuple.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, register_model
+from numba.np import numpy_support
+from numba.np.arrayobj import populate_array
+from numpy.typing import NDArray
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+_WORDS = 4  # per array: its address and up to three lengths
+_MOST_DIMENSIONS = _WORDS - 1
+
+
+class BundleType(types.Type):
+    """The type, for numba, of the pointer to one kind of bundle."""
+
+    def __init__(self, name: str, fields: dict[str, types.Array]) -> None:
+        self.fields = fields
+        self.order = {field: i for i, field in enumerate(fields)}
+        shape = ", ".join(f"{field}: {kind.dtype}{kind.ndim}" for field, kind in fields.items())
+        super().__init__(name=f"Bundle({name}: {shape})")
+
+
+@register_model(BundleType)
+class _BundleModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: BundleType) -> None:
+        super().__init__(dmm, fe_type, ir.IntType(64).as_pointer())
+
+
+@infer_getattr
+class _BundleAttributes(AttributeTemplate):
+    key = BundleType
+
+    def generic_resolve(self, kind: BundleType, name: str) -> types.Array | None:
+        return kind.fields.get(name)
+
+
+@lower_getattr_generic(BundleType)
+def _get_field(context: Any, builder: Any, kind: BundleType, value: Any, name: str) -> Any:
+    array_type = kind.fields[name]
+    first = kind.order[name] * _WORDS
+
+    def word(offset: int) -> Any:
+        loaded = builder.load(builder.gep(value, [ir.Constant(ir.IntType(64), first + offset)]))
+        # the table of addresses does not change while compiled code runs
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
+
+    array = context.make_array(array_type)(context, builder)
+    data = builder.inttoptr(word(0), array.data.type)
+    shape = [word(1 + i) for i in range(array_type.ndim)]
+    size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+    itemsize = ir.Constant(ir.IntType(64), size)
+    strides = [itemsize]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+    return array._getvalue()
+
+
+class Packed(NamedTuple):
+    """A bundle on the Python side: the address of its table, the table, and the arrays, which must stay alive."""
+
+    address: int
+    table: NDArray[np.int64]
+    arrays: tuple[Any, ...]
+
+
+class Bundle:
+    """How a named tuple class becomes a bundle.
+
+    Parameters
+    ----------
+    cls : type
+        Named tuple class whose fields are all annotated ``NDArray[dtype]``.
+    dimensions : mapping
+        Number of dimensions of the fields that have more than one.
+    """
+
+    def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+        hints = get_type_hints(cls)
+        self.fields: dict[str, tuple[np.dtype[Any], int]] = {}
+        for field in cls._fields:  # type: ignore[attr-defined]
+            dtype = np.dtype(get_args(get_args(hints[field])[1])[0])
+            self.fields[field] = (dtype, (dimensions or {}).get(field, 1))
+        self.type = BundleType(
+            self.name,
+            {
+                field: types.Array(numpy_support.from_dtype(dtype), ndim, "C")
+                for field, (dtype, ndim) in self.fields.items()
+            },
+        )
+
+    def pack(self, arrays: T) -> Packed:
+        """Return the bundle of a named tuple; raises TypeError where an array is not as announced."""
+        table = np.zeros(_WORDS * len(self.fields), dtype=np.int64)
+        words: list[int] = []
+        for (field, (dtype, ndim)), array in zip(self.fields.items(), arrays, strict=True):
+            if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
+                raise TypeError(f"{self.name}.{field} must be a C-contiguous {dtype} array of {ndim} dimensions")
+            words += (array.ctypes.data, *array.shape, *(1,) * (_MOST_DIMENSIONS - ndim))
+        table[:] = words
+        return Packed(table.ctypes.data, table, arrays)
+
+    def allocate(self, *lengths: int) -> tuple[Any, Packed]:
+        """Return a named tuple of zeroed one-dimensional arrays of these lengths, in one block, and its bundle.
+
+        Much faster than :meth:`pack`, because a single address has to be looked up.
+        """
+        words = [1 + (n * dtype.itemsize - 1) // 8 for n, (dtype, _) in zip(lengths, self.fields.values(), strict=True)]
+        block = np.zeros(sum(words) + _WORDS * len(words), dtype=np.int64)
+        base: int = block.ctypes.data
+        views = {dtype: block.view(dtype) for dtype, _ in self.fields.values()}
+        arrays: list[Any] = []
+        at = 0
+        table: list[int] = []
+        for n, count, (dtype, _) in zip(lengths, words, self.fields.values(), strict=True):
+            first = at * 8 // dtype.itemsize
+            arrays.append(views[dtype][first : first + n])
+            table += (base + 8 * at, n, 1, 1)
+            at += count
+        block[at:] = table
+        return self.cls(*arrays), Packed(base + 8 * at, block, ())
+
+    def opener(self) -> Any:
+        """Return the compiled function that takes the address of a bundle and gives the bundle."""
+        kind = self.type
+
+        @intrinsic
+        def open_bundle(typingctx: Any, address: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+
+            return kind(types.int64), generate
+
+        return open_bundle
