@@ -79,18 +79,16 @@ class Kane:
             Acceleration of free fall (m/s²).
         """
         heavy = [body for body in self.bodies if not body.mass.is_zero]
-        best = min(self._ways(heavy, gravity), key=lambda share: cost(share.nodes))
-        for body in reversed(self.bodies):
-            best.add(self._rotation(body))
-        n, reduce = self.motion.n, self.system.reducer.reduce
-        for r in range(n):
-            for s in range(r, n):
-                best.M[r][s] = best.M[s][r] = reduce(best.M[r][s])
+        best = min(self.ways(heavy, gravity), key=lambda share: cost(share.nodes))
+        best.add(self._sum(self._rotation(body) for body in reversed(self.bodies)))
+        for r in range(self.motion.n):
+            for s in range(r):
+                best.M[r][s] = best.M[s][r]
         return best
 
     # -- translation: three ways ---------------------------------------------------------------------------
 
-    def _ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
+    def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
         """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in the ways that can be afforded."""
         parts = [len(self.motion.velocity(body.center)) for body in heavy]
         if sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS:

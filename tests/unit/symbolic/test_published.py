@@ -111,12 +111,12 @@ BASELINE = {
     ("spherical_wrist", "q_dot"): (6, 3, 4),
     ("spherical_wrist", "Mf"): (23, 16, 5),
     ("spherical_wrist_rates", "q_dot"): (0, 0, 0),
-    ("spherical_wrist_rates", "Mf"): (85, 41, 6),
+    ("spherical_wrist_rates", "Mf"): (86, 42, 6),
     ("shopping_cart", "q_dot"): (2, 1, 2),
-    ("shopping_cart", "Mf"): (35, 12, 2),
+    ("shopping_cart", "Mf"): (28, 10, 2),
     ("shopping_cart", "rows"): (6, 2, 2),
     ("rolling_disk", "Mf"): (6, 2, 2),
-    ("seven_body_mechanism", "Mf"): (82, 50, 8),
+    ("seven_body_mechanism", "Mf"): (76, 53, 8),
     ("seven_body_mechanism", "rows"): (56, 28, 14),
 }
 
