@@ -128,7 +128,8 @@ class Automaton:
         finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)
         finite[0] = True
         values = {name: value[finite] for name, value in values.items()}
-        values["sigma"] = np.ones((int(finite.sum()), len(self.contacts)))
+        sigma = np.where(c[self.terms.layout.sigma_slice] < 0.0, -1.0, 1.0)
+        values["sigma"] = np.tile(sigma, (int(finite.sum()), 1))
         return values
 
     def with_mode(self, mode: Mode) -> Automaton:

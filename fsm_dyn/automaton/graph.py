@@ -20,6 +20,8 @@ from fsm_dyn.programs import Counts
 if TYPE_CHECKING:
     from fsm_dyn.symbolic.reading import Equations
 
+SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
+
 
 class ModeView:
     """One mode: its contact states, its equations as numbers and as formulas.
@@ -157,7 +159,11 @@ class ModeView:
         c[layout.p_slice] = self._parameters
         c[layout.w_slice] = _inputs(w, layout.w)
         c[layout.sigma_slice] = self._directions(t, x, c, directions or {})
-        return self._mode.programs.full.evaluate(t, x, c)
+        values = self._mode.programs.full.evaluate(t, x, c)
+        if not values["pivot"][0] >= SINGULAR:
+            # the chart has gone bad here: one that is good here gives the same motion
+            values = self._automaton.derive(self._mode.states, t, x, c).programs.full.evaluate(t, x, c)
+        return values
 
     def _directions(self, t: float, x: Array, c: Array, given: Mapping[str, float]) -> Array:
         contacts = self._automaton.contacts

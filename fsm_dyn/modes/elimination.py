@@ -75,6 +75,7 @@ def eliminate(
     samples: Array,
     columns: Sequence[int],
     order: Sequence[tuple[int, int]] | None = None,
+    partner: Array | None = None,
 ) -> Factors:
     """Eliminate ``matrix`` (m, n) on nodes, pivoting in ``columns`` only.
 
@@ -82,12 +83,17 @@ def eliminate(
     ----------
     matrix : m rows of n nodes
     samples : ndarray, shape (n_samples, m, n)
-        The same matrix evaluated, columns scaled to like magnitude; it guides the order.
+        The same matrix evaluated, columns scaled to like magnitude; it guides the order.  The first one is the
+        present state.
     columns : indices of the columns that may be pivots
     order : pivots to use as they are (a saved chart); chosen from the samples if None
+    partner : ndarray, shape (n_samples, m, n), optional
+        Samples of another matrix that will be eliminated in the same order: it has a say in the choice of pivots,
+        but not in which rows depend on others.
     """
     rows = [list(row) for row in matrix]
-    numbers = np.array(samples, dtype=np.float64, copy=True)
+    own = len(samples)
+    numbers = np.concatenate([samples, samples[:0] if partner is None else partner]).astype(np.float64)
     scale = np.maximum(np.abs(numbers).max(axis=2), 1e-300) if numbers.size else numbers[:, :, 0]
     open_rows = list(range(len(rows)))
     open_columns = list(columns)
@@ -96,7 +102,7 @@ def eliminate(
     inverses: list[Node] = []
     while open_rows and (order is None or len(pivots) < len(order)):
         if order is None:
-            choice = _choose(rows, numbers / scale[:, :, None], open_rows, open_columns)
+            choice = _choose(rows, numbers / scale[:, :, None], own, open_rows, open_columns)
         else:
             choice = order[len(pivots)]
         if choice is None:
@@ -129,9 +135,12 @@ def _ratio(entry: Array, pivot: Array) -> Array:
 
 
 def _choose(
-    rows: Matrix, numbers: Array, open_rows: Sequence[int], open_columns: Sequence[int]
+    rows: Matrix, numbers: Array, own: int, open_rows: Sequence[int], open_columns: Sequence[int]
 ) -> tuple[int, int] | None:
-    """Pick the pivot of least fill among those large enough in every sample; None where no rank is left."""
+    """Pick the pivot of least fill among those large enough in every sample; None where no rank is left.
+
+    The first ``own`` samples are those of the matrix itself, the others its partner's.
+    """
     if not open_columns:
         return None
     block = np.abs(numbers[np.ix_(range(len(numbers)), list(open_rows), list(open_columns))])
@@ -141,7 +150,7 @@ def _choose(
     per_column = filled.sum(axis=0)
     best: tuple[float, float, int, int] | None = None
     for i, row in enumerate(open_rows):
-        if largest[:, i].max() < RANK:
+        if largest[:own, i].max() < RANK:
             continue
         for j, column in enumerate(open_columns):
             if not filled[i, j]:
@@ -156,11 +165,14 @@ def _choose(
                 best = key
     if best is not None:
         return best[2], best[3]
-    flat = block[0]  # no entry serves every sample: the first sample, the present state, decides
+    # no entry serves every sample: the present state decides, its partner with it where that leaves a choice
+    present = np.where(filled, block[0], 0.0)
+    shared = np.minimum(present, block[own]) if own < len(block) else present
+    flat = shared if shared.max() >= RANK else present
     if flat.max() < RANK:
         return None
-    i, j = np.unravel_index(int(np.argmax(np.where(filled, flat, 0.0))), flat.shape)
-    return (open_rows[i], open_columns[j]) if filled[i, j] else None
+    place = np.unravel_index(int(np.argmax(flat)), flat.shape)
+    return open_rows[int(place[0])], open_columns[int(place[1])]
 
 
 def solve_symmetric(matrix: Matrix, right: Sequence[Node]) -> tuple[list[Node], list[Node]]:

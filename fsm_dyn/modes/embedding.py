@@ -86,7 +86,8 @@ def embed(
     numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
     local = {row: k for k, row in enumerate(active.rows)}
     order = None if chart is None else [(local[row], column) for row, column in chart]
-    factors = eliminate(A, numbers, range(n_u), order)
+    H, partner = _force_rows(system, active, samples, scale)
+    factors = eliminate(A, numbers, range(n_u), order, partner if active.sliding else None)
 
     dependent = factors.columns
     independent = tuple(j for j in range(n_u) if j not in dependent)
@@ -98,7 +99,12 @@ def embed(
     for j in dependent:
         speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
 
-    transposed, S = _test_basis(system, active, factors, T, independent, zero, samples, scale)
+    # both A_D and G_D are divided by, so both have a say in the chart and in its pivots
+    transposed, S, pivots = factors, T, _scaled_pivots(system, A, M, factors)
+    if active.sliding:
+        transposed = eliminate(H, partner, factors.columns, factors.pivots)
+        S = _basis(transposed, n_u, independent, zero)
+        pivots += _scaled_pivots(system, H, M, transposed)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
     force = [f[i] - drift[i] for i in range(n_u)]
     MT = [[_sum([M[i][j] * T[j][k] for j in range(n_u)], zero) for k in range(len(independent))] for i in range(n_u)]
@@ -107,7 +113,13 @@ def embed(
         for a in range(len(independent))
     ]
     reduced_force = [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(len(independent))]
-    solution, mass_pivots = _solve_reduced(reduced_mass, reduced_force, S is T, zero)
+    if active.sliding:
+        weights = [_weight(M[i][i]) for i in independent]
+        guide = _reduced_numbers(numbers, partner, samples["M"], scale, factors, independent)
+        solution, mass_pivots = _solve_general(reduced_mass, reduced_force, guide, weights)
+    else:
+        solution, mass_pivots = solve_symmetric(reduced_mass, reduced_force)
+        mass_pivots = _mass_pivots(reduced_mass, mass_pivots)
 
     accelerations = [zero] * n_u
     for k, i in enumerate(independent):
@@ -123,7 +135,7 @@ def embed(
         speeds=speeds,
         accelerations=flat[:n_u],
         multipliers=flat[n_u : n_u + n_rows],
-        pivots=_scaled_pivots(system, A, M, factors) + _mass_pivots(reduced_mass, mass_pivots),
+        pivots=pivots + mass_pivots,
         chart=tuple((active.rows[row], column) for row, column in factors.pivots),
         independent=independent,
         redundant=tuple(active.rows[row] for row in factors.dropped),
@@ -170,48 +182,65 @@ def _applied(system: System, active: ActiveSet) -> list[Node]:
     return f
 
 
-def _test_basis(
-    system: System,
-    active: ActiveSet,
-    factors: Factors,
-    T: list[list[Node]],
-    independent: Sequence[int],
-    zero: Node,
-    samples: dict[str, Array],
-    scale: Array,
-) -> tuple[Factors, list[list[Node]]]:
-    """The factors of Gᵀ and S: those of A where no contact slides, else of the rows ``A_n - μ σ A_t``."""
-    if not active.sliding:
-        return factors, T
+def _force_rows(
+    system: System, active: ActiveSet, samples: dict[str, Array], scale: Array
+) -> tuple[list[list[Node]], Array]:
+    """Gᵀ, and its samples: the rows held, with ``A_n - μ σ A_t`` for the normal row of a sliding contact."""
     n_u = system.n_speeds
     slides = dict(active.sliding)
-    H, numbers = [], []
-    for r in active.rows:
+    H, numbers = [], samples["A"][:, list(active.rows), :n_u].copy()
+    for k, r in enumerate(active.rows):
         row = [system.nodes["A"][r, j] for j in range(n_u)]
-        number = samples["A"][:, r, :n_u]
         if r in slides:
             contact = slides[r]
             tangent = system.contacts[contact].tangent_row
             ratio = system.nodes["kinetic"][contact] * system.sigma(contact)
             row = [row[j] - ratio * system.nodes["A"][tangent, j] for j in range(n_u)]
-            number = number - (samples["kinetic"][:, contact] * samples["sigma"][:, contact])[:, None] * (
-                samples["A"][:, tangent, :n_u]
-            )
+            friction = samples["kinetic"][:, contact] * samples["sigma"][:, contact]
+            numbers[:, k] -= friction[:, None] * samples["A"][:, tangent, :n_u]
         H.append(row)
-        numbers.append(number * scale)
-    transposed = eliminate(H, np.stack(numbers, axis=1), factors.columns, factors.pivots)
-    return transposed, _basis(transposed, n_u, independent, zero)
+    return H, numbers * scale[:, None, :]
 
 
-def _solve_reduced(
-    mass: list[list[Node]], force: list[Node], symmetric: bool, zero: Node
+def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factors, independent: Sequence[int]) -> Array:
+    """Samples of ``SᵀMT`` in scaled speeds, from those of A, Gᵀ and M; least squares where a chart is singular."""
+    rows, dependent = [row for row, _ in factors.pivots], list(factors.columns)
+    n_u, size = A.shape[2], len(independent)
+    numbers = np.empty((len(A), size, size))
+    for k in range(len(A)):
+        bases = []
+        for matrix in (H[k], A[k]):
+            basis = np.zeros((n_u, size))
+            basis[list(independent), range(size)] = 1.0
+            if dependent:
+                block = matrix[rows]
+                basis[dependent] = -np.linalg.lstsq(block[:, dependent], block[:, list(independent)], rcond=None)[0]
+            bases.append(basis)
+        numbers[k] = bases[0].T @ (M[k, :n_u, :n_u] * np.outer(scale[k], scale[k])) @ bases[1]
+    return numbers
+
+
+def _solve_general(
+    mass: list[list[Node]], force: list[Node], guide: Array, weights: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
-    if symmetric:
-        return solve_symmetric(mass, force)
+    """Solve with a mass matrix that friction has made unsymmetric; returns x and the pivots scaled.
+
+    Neither its diagonal nor its pivots need be positive; that says nothing about the motion (docs/theory.md,
+    "Embedding").
+    """
     size = len(mass)
-    factors = eliminate(mass, np.zeros((1, size, size)), range(size), [(k, k) for k in range(size)])
+    factors = eliminate(mass, guide, range(size))
+    if len(factors.pivots) < size:  # singular at the samples: the pivots of any order will tell
+        factors = eliminate(mass, guide, range(size), [(k, k) for k in range(size)])
     solution = factors.solve(force)
-    return [solution[k] for k in range(size)], [factors.rows[k][k] for k in range(size)]
+    pivots = []
+    for row, column in factors.pivots:
+        pivot = factors.rows[row][column]
+        if pivot is not mass[row][column] or size > 1:
+            squares = [entry * entry / weights[k] for k, entry in enumerate(mass[row]) if not entry.is_zero]
+            norm = _sum(squares, weights[0].graph.constant(0.0)) * weights[column]
+            pivots.append(functions.absolute(pivot) / functions.sqrt(norm))
+    return [solution[k] for k in range(size)], pivots
 
 
 def _multipliers(
