@@ -81,7 +81,8 @@ def _text(value: str | bool | None) -> str:
 
 def _key(key: Any, path: tuple[str, ...]) -> Word:
     if not isinstance(key, str) or not _is_encodable(key):
-        raise ModelError("a key must be a text", _place(path), found=repr(key)[:60])
+        remedy = "YAML 1.1 readers make booleans of `on` and `off`: load the file by its path" if key is True else ""
+        raise ModelError("a key must be a text", _place(path), found=repr(key)[:60], remedy=remedy)
     return Word(key, _place((*path, key)))
 
 

@@ -28,6 +28,8 @@ def _simplified(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+    if "patternProperties" in kept:
+        kept["additionalProperties"] = False  # the pattern is that of names; nothing else may be a key
     if kept.get("default", ...) is None:
         del kept["default"]
         options = [option for option in kept.pop("anyOf", []) if option != {"type": "null"}]

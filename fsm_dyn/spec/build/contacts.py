@@ -24,9 +24,7 @@ def contacts_of(name: str, form: ContactForm) -> list[Contact]:
     if form.dry_friction is not None:
         dry = form.dry_friction
         return [
-            Contact(
-                name, "dry_friction", slip=dry.speed, static=dry.static, kinetic=dry.kinetic, where=where_of(name)
-            )
+            Contact(name, "dry_friction", slip=dry.speed, static=dry.static, kinetic=dry.kinetic, where=where_of(name))
         ]
     if form.lock is None:
         raise ModelError(f"contact {name!r} says nothing", where_of(name), allowed=", ".join(KINDS))

@@ -48,4 +48,3 @@ def _sequence(name: str, form: FrameForm, kind: str) -> Frame:
     if kind == "body":
         return Frame(name, form.parent, "body", rotations, where=where)
     return Frame(name, form.parent, "space", rotations, where=where)
-

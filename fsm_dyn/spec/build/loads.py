@@ -48,7 +48,9 @@ def _of_kind(form: LoadForm, kind: str) -> Load:
     if form.force is not None:
         return Load(name, "force", value=form.force, at=_needed(form, kind, "at"), where=where)
     if form.torque is not None:
-        return Load(name, "torque", value=form.torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where)
+        return Load(
+            name, "torque", value=form.torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where
+        )
     if form.gravity is not None:
         return Load(name, "gravity", value=form.gravity, where=where)
     if form.torsion_spring is not None:

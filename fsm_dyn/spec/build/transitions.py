@@ -80,7 +80,9 @@ def port_of(name: str, form: PortForm) -> Port:
     if kind == "point":
         for key in ("body", "axes"):
             if key not in form.given():
-                raise ModelError(f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, twist")
+                raise ModelError(
+                    f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, twist"
+                )
     axes = form.axes or ()
     if len(axes) > 3:
         raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")

@@ -192,17 +192,20 @@ def _event(tree: Tree) -> Event:
 
 _VALUE: dict[str, Any] = {"type": ["string", "number"]}
 _TABLE: dict[str, Any] = {"type": "array", "items": {"type": "array", "items": _VALUE, "minItems": 2, "maxItems": 2}}
-_SCHEDULE: dict[str, Any] = {
-    "anyOf": [
-        _VALUE,
-        *(
-            {"type": "object", "properties": {word: form}, "required": [word], "additionalProperties": False}
-            for word, form in (("linear", _TABLE), ("steps", _TABLE), ("expression", _VALUE), ("constant", _VALUE))
-        ),
-    ]
-}
 
-ScheduleField: TypeAlias = Annotated[Schedule, PlainValidator(schedule), WithJsonSchema(_SCHEDULE)]
+
+def _schedules(more: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the four kinds of schedule, with further keys beside each."""
+    kinds = {"linear": _TABLE, "steps": _TABLE, "expression": _VALUE, "constant": _VALUE}
+    return [
+        {"type": "object", "properties": {word: form, **more}, "required": [word], "additionalProperties": False}
+        for word, form in kinds.items()
+    ]
+
+
+ScheduleField: TypeAlias = Annotated[
+    Schedule, PlainValidator(schedule), WithJsonSchema({"anyOf": [_VALUE, *_schedules({})]})
+]
 Inputs: TypeAlias = Annotated[
     Mapping[str, Input],
     PlainValidator(_inputs),
@@ -210,7 +213,12 @@ Inputs: TypeAlias = Annotated[
         {
             "anyOf": [
                 {"type": "array", "items": {"type": "string"}},
-                {"type": "object", "additionalProperties": {"anyOf": [{"type": "null"}, *_SCHEDULE["anyOf"]]}},
+                {
+                    "type": "object",
+                    "additionalProperties": {
+                        "anyOf": [{"type": ["string", "number", "null"]}, *_schedules({"unit": {"type": "string"}})]
+                    },
+                },
             ]
         }
     ),

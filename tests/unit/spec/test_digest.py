@@ -1,0 +1,74 @@
+"""The digest: what a model says, not how it is written."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fsm_dyn import spec
+from fsm_dyn.spec import Mechanism
+
+Load = Callable[..., Mechanism]
+
+TEXT = """\
+fsm_dyn: 1
+name: ball
+parameters: {m: 2 kg, e: 0.5}
+coordinates: {x: m, y: m}
+points: {P: {from: O, at: x*N.x + y*N.y}}
+bodies:
+  ball: {center: P, mass: m}
+contacts:
+  ground: {gap: y, restitution: e}
+  wall: {gap: x}
+initial: {x: 1 m, y: 2 m}
+modes: {flight: {ground: open, wall: open}}
+"""
+
+
+def digest(text: str) -> str:
+    return spec.load("model.yaml", text=text).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: ball", "name: ball   # a comment"),
+        ("fsm_dyn: 1\n", "# first\n\nfsm_dyn: 1\n"),
+        ("name: ball", "name: 'ball'"),
+        ("x*N.x + y*N.y", '"x*N.x  +  y*N.y"'),
+        ("{center: P, mass: m}", "\n    mass: m\n    center: P"),
+        ("initial: {x: 1 m, y: 2 m}", "initial: {y: 2 m, x: 1 m}"),
+        ("{ground: open, wall: open}", "{wall: open, ground: open}"),
+        ("name: ball\nparameters: {m: 2 kg, e: 0.5}", "parameters: {m: 2 kg, e: 0.5}\nname: ball"),
+    ],
+)
+def test_does_not_change(old: str, new: str) -> None:
+    assert TEXT.count(old) == 1
+    assert digest(TEXT.replace(old, new)) == digest(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: ball", "name: ball2"),
+        ("e: 0.5", "e: 0.6"),
+        ("{m: 2 kg, e: 0.5}", "{e: 0.5, m: 2 kg}"),
+        ("{x: m, y: m}", "{y: m, x: m}"),
+        (
+            "  ground: {gap: y, restitution: e}\n  wall: {gap: x}",
+            "  wall: {gap: x}\n  ground: {gap: y, restitution: e}",
+        ),
+        ("restitution: e", "restitution: 0.5"),
+        ("y: 2 m", "y: 3 m"),
+        ("modes:", "impacts: sequential\nmodes:"),
+        ("{flight: {", "{only_listed: true, flight: {"),
+    ],
+)
+def test_changes(old: str, new: str) -> None:
+    assert TEXT.count(old) == 1
+    assert digest(TEXT.replace(old, new)) != digest(TEXT)
+
+
+def test_does_not_depend_on_the_file() -> None:
+    assert spec.load("a.yaml", text=TEXT).digest == spec.load("/b/c.yaml", text=TEXT).digest
+    assert len(digest(TEXT)) == 64
