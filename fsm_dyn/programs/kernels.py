@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.programs.angles import share_angles
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.llvm import CODE_VERSION, module_text
 from fsm_dyn.programs.program import Array, Program
@@ -137,7 +138,8 @@ def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = 
     library = None if code is None else _link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
-        text = module_text(list(distinct.values()), list(names.values()), _target().triple)
+        quicker = [share_angles(program) for program in distinct.values()]
+        text = module_text(quicker, list(names.values()), _target().triple)
         code = _object_code(text)
         library = _link(code, list(names.values()))
         if library is None:

@@ -22,7 +22,7 @@ LONGEST_FUNCTION = 4000
 PART_LENGTH = 600
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 1
+CODE_VERSION = 2
 
 _INTRINSICS = ("sqrt", "sin", "cos", "exp", "log", "fabs", "floor")
 _LIBRARY = ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
