@@ -159,7 +159,7 @@ def _derive(mechanism: Mechanism) -> Automaton:
     )  # fmt: skip
     vector = np.array([flat_values(mechanism)[name] for name in automaton.terms.layout.p])
     begin = initial_start(automaton, vector)
-    samples = automaton.samples(begin.states, 0.0, begin.x, begin.context)
+    samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
     enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
     automaton = automaton.with_enumeration(enumeration)
     for name in enumeration.modes:

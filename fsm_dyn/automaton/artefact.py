@@ -115,14 +115,21 @@ class Automaton:
         programs = derive_mode(self.system, tuple(states), self.leaving(name), self.samples(states, t, x, c))
         return Mode(name.name, name.pattern, programs)
 
-    def samples(self, states: Sequence[int], t: float, x: Array, c: Array) -> dict[str, Array]:
-        """The terms at a state and, beyond it, at configurations near it; the same ones every time."""
+    def samples(
+        self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
+    ) -> dict[str, Array]:
+        """The terms at a state and, beyond it, at configurations near it; the same ones every time.
+
+        Where loops are to stay closed, a model that has any is sampled at the state alone.
+        """
         random = np.random.default_rng(20030818)
         n_q = len(self.terms.layout.q)
         rows = np.tile(x, (SAMPLES + 1, 1))
         rows[1:, :n_q] += SPREAD * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
-        if any(row.positional and row.role == "position" for row in self.rows):
-            rows = rows[:1]  # a loop closes only at the state itself
+        for first in self.quaternions:
+            rows[1:, first : first + 4] /= np.linalg.norm(rows[1:, first : first + 4], axis=1, keepdims=True)
+        if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
+            rows = rows[:1]
         values = self.terms.evaluate(t, rows, np.tile(c, (len(rows), 1)))
         finite = np.all(np.isfinite(values["A"].reshape(len(rows), -1)), axis=1)
         finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)

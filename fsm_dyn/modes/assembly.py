@@ -52,18 +52,17 @@ def _coordinates(system: System, active: ActiveSet, given: Given) -> Array:
     layout = system.layout
     q = np.array([given.coordinates.get(name, 0.0) for name in layout.q])
     for first in system.quaternions:
-        if not any(name in given.coordinates for name in layout.q[first : first + 4]):
-            q[first] = 1.0
+        names = layout.q[first : first + 4]
+        if names[0] not in given.coordinates:  # the turn is no turn, or what the others leave of a unit norm
+            q[first] = np.sqrt(max(0.0, 1.0 - float(q[first + 1 : first + 4] @ q[first + 1 : first + 4])))
         norm = float(np.linalg.norm(q[first : first + 4]))
         if norm == 0.0:
-            raise ModelError("Euler parameters cannot all be zero", found=", ".join(layout.q[first : first + 4]))
+            raise ModelError("Euler parameters cannot all be zero", found=", ".join(names))
         q[first : first + 4] /= norm
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
         return q
-    program = configuration_program(system)
-    free = [i for i, name in enumerate(layout.q) if name not in given.coordinates]
-    return _newton(system, program, rows, free, q, given)
+    return _newton(system, configuration_program(system), rows, q, given)
 
 
 def configuration_program(system: System) -> Program:
@@ -78,9 +77,26 @@ def configuration_program(system: System) -> Program:
     return Program.from_nodes(system.layout, {"residual": np.array(residual, dtype=object), "jacobian": jacobian})
 
 
-def _newton(
-    system: System, program: Program, rows: Sequence[int], free: Sequence[int], q: Array, given: Given
-) -> Array:
+def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
+    """Ways in which the coordinates not given may change, shape (n_q, n_ways), in declared order.
+
+    A coordinate changes by itself; Euler parameters, none of which is given, by turns about the body's three axes.
+    """
+    quaternion = {first + k: first for first in system.quaternions for k in range(4)}
+    ways = []
+    for i, name in enumerate(system.layout.q):
+        if i not in quaternion and name not in given:
+            ways.append(np.eye(len(q))[i])
+        elif i in system.quaternions and not any(other in given for other in system.layout.q[i : i + 4]):
+            e0, e1, e2, e3 = q[i : i + 4]
+            for turn in ((-e1, e0, e3, -e2), (-e2, -e3, e0, e1), (-e3, e2, -e1, e0)):
+                way = np.zeros(len(q))
+                way[i : i + 4] = 0.5 * np.array(turn)
+                ways.append(way)
+    return np.array(ways).reshape(len(ways), len(q)).T
+
+
+def _newton(system: System, program: Program, rows: Sequence[int], q: Array, given: Given) -> Array:
     u = np.zeros(len(system.layout.u))
 
     def terms(at: Array) -> tuple[Array, Array]:
@@ -92,14 +108,17 @@ def _newton(
         size = float(np.abs(residual).max())
         if size <= SOLVED:
             break
-        dependent = dependent_columns(jacobian, free)
+        ways = free_directions(system, q, given.coordinates)
+        slopes = jacobian @ ways
+        dependent = dependent_columns(slopes, range(ways.shape[1]))
         if not dependent:
             break
-        step = np.linalg.lstsq(jacobian[:, dependent], -residual, rcond=DEPENDENT)[0]
+        step = ways[:, dependent] @ np.linalg.lstsq(slopes[:, dependent], -residual, rcond=DEPENDENT)[0]
         factor = 1.0
         while True:
-            trial = q.copy()
-            trial[dependent] += factor * step
+            trial = q + factor * step
+            for first in system.quaternions:
+                trial[first : first + 4] /= np.linalg.norm(trial[first : first + 4])
             new_residual, new_jacobian = terms(trial)
             if factor < 1e-4 or np.abs(new_residual).max() < size or np.abs(new_residual).max() <= SOLVED:
                 break
