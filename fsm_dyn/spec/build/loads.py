@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
@@ -53,49 +54,22 @@ def _of_kind(form: LoadForm, kind: str) -> Load:
         )
     if form.gravity is not None:
         return Load(name, "gravity", value=form.gravity, where=where)
-    if form.torsion_spring is not None:
-        twist = form.torsion_spring
-        return Load(
-            name,
-            "torsion_spring",
-            coordinate=twist.coordinate,
-            stiffness=twist.stiffness,
-            free=twist.free,
-            damping=twist.damping,
-            where=where,
-        )
     if form.law is not None:
         exactly_one(form, ("coordinate", "between"))
         return Load(name, "law", value=form.law, coordinate=form.coordinate, between=form.between, where=where)
+    if form.spring is not None:
+        exactly_one(form.spring, ("coordinate", "between"))
+        return Load(name, "spring", where=where, **_parts(form.spring))
     if form.damper is not None:
         exactly_one(form.damper, ("coordinate", "between"))
-        damper = form.damper
-        return Load(
-            name,
-            "damper",
-            coordinate=damper.coordinate,
-            between=damper.between,
-            damping=damper.damping,
-            where=where,
-        )
-    return _spring(form, name)
+        return Load(name, "damper", where=where, **_parts(form.damper))
+    if form.torsion_spring is not None:
+        return Load(name, "torsion_spring", where=where, **_parts(form.torsion_spring))
+    raise ModelError("a load says nothing", form.where, allowed=", ".join(_COMPANIONS))
 
 
-def _spring(form: LoadForm, name: str) -> Load:
-    if form.spring is None:
-        raise ModelError("a load says nothing", form.where, allowed=", ".join(_COMPANIONS))
-    exactly_one(form.spring, ("coordinate", "between"))
-    spring = form.spring
-    return Load(
-        name,
-        "spring",
-        coordinate=spring.coordinate,
-        between=spring.between,
-        stiffness=spring.stiffness,
-        free=spring.free,
-        damping=spring.damping,
-        where=form.key("spring"),
-    )
+def _parts(form: Form) -> dict[str, Any]:
+    return {key: getattr(form, key) for key in type(form).allowed_keys()}
 
 
 def _needed(form: Form, kind: str, key: str) -> str:

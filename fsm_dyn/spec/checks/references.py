@@ -69,8 +69,9 @@ class References:
             raise ModelError("a load between a point and itself", where_of(load.between[1]), found=load.between[1])
         for body in filter(None, (load.on, load.reaction)):
             self._rigid(body)
-        if load.on is not None and load.on == load.reaction:
-            raise ModelError("a torque whose reaction is on the same body", where_of(load.on), found=load.on)
+        if load.reaction is not None and load.on == load.reaction:
+            where = where_of(load.reaction)
+            raise ModelError("a torque whose reaction is on the same body", where, found=load.reaction)
 
     def _rigid(self, name: str) -> None:
         rigid = {key: body for key, body in self.mechanism.bodies.items() if body.frame is not None}
@@ -90,8 +91,6 @@ class References:
                 self._contact(name)
                 self._state(contacts[name], state)
         self._twins()
-        if self.mechanism.only_listed and not self.mechanism.modes:
-            raise ModelError("`only_listed` without a list of modes", self.mechanism.where, remedy="list the modes")
 
     def _twins(self) -> None:
         seen: dict[frozenset[tuple[str, str]], str] = {}

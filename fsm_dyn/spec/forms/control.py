@@ -132,6 +132,9 @@ def _modes(tree: Tree) -> Modes:
             )
         states: dict[str, str] = {name(contact): name(state) for contact, state in as_section(value, "a mode").items()}
         found[key(word)] = Mode(word, states, word.where)
+    if only_listed and not found:
+        word = next(word for word in as_section(tree, "modes") if word == "only_listed")
+        raise ModelError("`only_listed` without a list of modes", word.where, remedy="list the modes")
     return Modes(found, only_listed)
 
 
