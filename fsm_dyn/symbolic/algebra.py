@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from fsm_dyn import expressions
-from fsm_dyn.errors import NOWHERE, ExpressionError, ModelError, nearest
+from fsm_dyn.errors import NOWHERE, ExpressionError, InputError, nearest
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Graph, Node, functions
 from fsm_dyn.symbolic.frames import AXES
@@ -81,7 +81,7 @@ class NodeAlgebra:
         outer, self._where = self._where, text.where
         try:
             return expressions.fold(tree, self)
-        except ModelError as error:
+        except InputError as error:
             if error.where != NOWHERE:
                 raise
             raise ExpressionError(

@@ -56,8 +56,15 @@ def complain_singular(
     """Return the error for as many rows as rates, but not independent ones."""
     tied, free = _null_spaces(system, rows, unknowns, Y)
     place = next((row.text.where for row in rows if row.name in tied), _place(system, rows))
+    match tied:
+        case []:
+            message = "the definitions of the speeds are not independent"
+        case [name]:
+            message = f"the definition of {name} measures no motion"
+        case _:
+            message = f"the definitions of {', '.join(tied)} are not independent"
     return ModelError(
-        f"the definitions of {', '.join(tied)} are not independent" if tied else "the definitions are not independent",
+        message,
         place,
         found=f"nothing settles {', '.join(free)}" if free else "",
         remedy="define one of them so that it measures another motion",
@@ -71,7 +78,7 @@ def _null_spaces(
     if not rows:
         return [], [unknown.name for unknown in unknowns]
     values = sample(system, [node for row in Y for node in row])
-    numbers = np.nan_to_num(values.reshape(len(rows), len(unknowns)))
+    numbers = np.nan_to_num(values.reshape(len(rows), len(unknowns)), posinf=0.0, neginf=0.0)
     left, singular, right = np.linalg.svd(numbers)
     rank = int(np.sum(singular > 1e-9 * max(1.0, singular.max(initial=0.0))))
     tied = np.abs(left[:, rank:]).max(axis=1, initial=0.0)

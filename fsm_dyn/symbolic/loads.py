@@ -37,14 +37,11 @@ class Stretch:
         The length or coordinate (m or rad) and its rate.
     partials : list of Node, length n
         How much each speed adds to the rate: a force x along the stretch has the generalized forces x partials.
-    arm : Vector or None
-        Between points: the vector whose length it is.
     """
 
     value: Node
     rate: Node
     partials: list[Node]
-    arm: Vector | None = None
 
 
 class Loads:
@@ -192,7 +189,7 @@ class Loads:
         divisor = functions.where(functions.compare(">", length, 0.0), length, graph.one)
         along = [space.dot(p, arm) / divisor for p in moving]
         rate = space.dot(arm, self._relative_velocity(load)) / divisor
-        return Stretch(length, rate, along, arm)
+        return Stretch(length, rate, along)
 
     def _between(self, load: Load) -> tuple[Vector, list[Vector]]:
         """Return the vector from the second point to the first and its n partial rates."""

@@ -216,8 +216,12 @@ def _inverts(system: System, Y: list[list[Node]], columns: list[list[Node]]) -> 
     if all(node.constant_value is not None for row in Y for node in row):
         return True
     numbers = sample(system, [*(node for row in Y for node in row), *(node for row in columns for node in row[:n])])[0]
+    if np.isnan(numbers[: n * n]).any():
+        return True  # the definitions have no value there, which says nothing about other configurations
+    if not np.isfinite(numbers).all():
+        return False
     product = numbers[: n * n].reshape(n, n) @ numbers[n * n :].reshape(n, n)
-    return bool(np.all(np.abs(product - np.eye(n)) < ROUNDING) or np.isnan(numbers[: n * n]).any())
+    return bool(np.all(np.abs(product - np.eye(n)) < ROUNDING))
 
 
 def _coordinate_rates(
