@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from fsm_dyn import spec
+from fsm_dyn.cli import app
 from fsm_dyn.errors import ModelError
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.yaml"))
@@ -27,3 +29,11 @@ def test_message_and_place(path: Path) -> None:
         assert fragment in message
     assert message.startswith(f"{path}:{place[1]}:{place[2]}: "), message
     assert len(message) < 1000
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_exit_code(path: Path) -> None:
+    result = CliRunner().invoke(app, ["check", str(path)], catch_exceptions=False)
+    assert result.exit_code == 2
+    assert path.name in result.stderr
+    assert result.stdout == ""
