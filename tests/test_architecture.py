@@ -22,7 +22,7 @@ ORDER = [
     ["automaton"],
     ["simulation"],
     ["recording"],
-    ["compiling"],
+    ["compiling", "driving"],
     ["running"],
     ["__init__"],
     ["cli"],

@@ -8,9 +8,11 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.recording.arrays import Evaluates, FloatArray
-from fsm_dyn.recording.record import Row, RunModel
+from fsm_dyn.recording.arrays import Evaluates, FloatArray, InputFunction
+from fsm_dyn.recording.causes import cause
+from fsm_dyn.recording.record import Record, Row, RunModel, TransitionRecord
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
 
@@ -56,6 +58,41 @@ def run_model(
             frames=automaton.frame_names,
             geometry=automaton.geometry,
         ),
+    )
+
+
+def record_of(automaton: Automaton, raw: RawRun, inputs: InputFunction) -> Record:
+    """Return what the stepper left of a run, with its transitions in words.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        As it was at the end of the run.
+    raw : RawRun
+    inputs : InputFunction
+        The inputs between the rows.
+    """
+    found = raw.transitions
+    return Record(
+        t=raw.t,
+        x=raw.x,
+        x_dot=raw.x_dot,
+        x_mid=raw.x_mid,
+        mode=raw.mode,
+        held=raw.held,
+        transitions=tuple(
+            TransitionRecord(
+                row=int(found.row[i]) - 1,
+                cause=cause(automaton, raw, i),
+                impulse=found.impulse[i],
+                candidates=int(found.candidates[i]),
+                guard=float(found.value[i, 0]),
+                slope=float(found.slope[i, 0]),
+            )
+            for i in range(len(found))
+        ),
+        inputs=inputs,
+        outcome=raw.outcome,
     )
 
 

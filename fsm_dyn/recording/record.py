@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -77,14 +78,14 @@ class RunModel:
 class TransitionRecord:
     """One transition as the stepper saw it; ``row`` is the row before it, ``row + 1`` the row after.
 
-    ``impulse`` holds one value per constraint row (N·s or N·m·s), ``candidates`` the names of the modes that were
-    consistent, ``guard`` and ``slope`` the fired guard's value and rate just before.
+    ``impulse`` holds one value per constraint row (N·s or N·m·s), ``candidates`` how many combinations of
+    contact states were consistent, ``guard`` and ``slope`` the fired guard's value and rate just before.
     """
 
     row: int
     cause: str
     impulse: FloatArray | None = None
-    candidates: tuple[str, ...] = ()
+    candidates: int = 1
     guard: float = float("nan")
     slope: float = float("nan")
 
@@ -123,9 +124,13 @@ class Record:
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]
 
-    @property
+    @cached_property
     def starts(self) -> BoolArray:
-        """Which rows begin a stretch: the first, and the later of two rows at one time; shape (n,)."""
+        """Which rows begin a stretch: the first, the later of two rows at one time, the row after a transition.
+
+        Those differ where a train of impacts is summed: the row after it stands at its end.  Shape (n,).
+        """
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
+        begins[[item.row + 1 for item in self.transitions]] = True
         return begins

@@ -173,9 +173,13 @@ class Trajectory:
         return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
+        """Sample the steps that start at the rows ``first``; the very last row stands for itself.
+
+        Within a train of impacts that was summed, the state after it is given.
+        """
         record = self.record
         last = np.minimum(first + 1, len(record.t) - 1)
+        first = np.where(record.starts[last], last, first)
         h = record.t[last] - record.t[first]
         theta = np.divide(times - record.t[first], h, out=np.zeros_like(times), where=h > 0.0)
         # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.

@@ -27,8 +27,8 @@ class Transition:
     energy_before, energy_after : float
         Kinetic and potential energy together, J.
     u_before, u_after : ndarray, shape (n_u,)
-    candidates : tuple of str
-        The modes that were consistent; the first was taken.
+    candidates : int
+        How many combinations of contact states agreed with the forces; above 1 the documented preference chose.
     guard, slope : float
         Value and rate of the guard that fired, just before; nan where none did.
     """
@@ -42,7 +42,7 @@ class Transition:
     energy_after: float
     u_before: FloatArray
     u_after: FloatArray
-    candidates: tuple[str, ...] = ()
+    candidates: int = 1
     guard: float = float("nan")
     slope: float = float("nan")
 

@@ -84,11 +84,7 @@ def block_record():
     arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
     rows = np.cumsum(ends) - 1
     causes = ["push breaks it away", "", "floor sticks (slip speed fell to zero)"]
-    transitions = tuple(
-        TransitionRecord(int(row), cause, candidates=("sliding",))
-        for row, cause in zip(rows, causes, strict=False)
-        if cause
-    )
+    transitions = tuple(TransitionRecord(int(row), cause) for row, cause in zip(rows, causes, strict=False) if cause)
     starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
     held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1))])
     return Record(**arrays, held=held, transitions=transitions, inputs=push)

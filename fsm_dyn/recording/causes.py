@@ -1,0 +1,74 @@
+"""Why a run changed its mode, in words: the contacts that moved, and what set them off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.modes.guards import VERBS, Event
+from fsm_dyn.simulation import resolution
+from fsm_dyn.simulation.raw_run import RawRun
+
+FREE, HELD, SLIDING = 0, 1, 2
+
+
+def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
+    """Return the cause of a run's transition ``number``.
+
+    First what set it off: the guards that fired, the condition the model states, the start, a jump of an input.  Then,
+    after a semicolon, the contacts that changed along with it.
+    """
+    found = raw.transitions
+    before = [int(code) for code in raw.tables.mode_states[found.source[number]]]
+    after = [int(code) for code in raw.tables.mode_states[found.target[number]]]
+    reason = int(found.reason[number])
+    told: list[int] = []
+    parts: list[str] = []
+    for k in range(int(found.fired[number])):
+        event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
+        if event is Event.TRANSITION:
+            parts.append(_written(automaton, subject))
+        elif subject not in told:
+            told.append(subject)
+            parts.append(_moved(automaton, subject, event, before[subject], after[subject]))
+    written = int(found.written[number])
+    if written >= 0 and not any(_written(automaton, written) == part for part in parts):
+        parts.append(_written(automaton, written))
+    if reason == resolution.START:
+        parts.insert(0, "start")
+    elif reason == resolution.INPUT_JUMP:
+        parts.insert(0, "an input jumps")
+    elif reason == resolution.ZENO:
+        parts.insert(0, "a train of impacts comes to its end")
+    along = _changed(automaton, before, after, told)
+    return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
+
+
+def _written(automaton: Automaton, index: int) -> str:
+    """Return what the model says of its written transition, or the condition itself."""
+    return automaton.mechanism.transitions[index].because or automaton.whens[index].name
+
+
+def _moved(automaton: Automaton, contact: int, event: Event, before: int, after: int) -> str:
+    """Return what a contact whose guard fired did; a guard may be answered by more than one thing."""
+    name = automaton.contacts[contact].name
+    if event is Event.CLOSES and after == FREE:
+        return f"{name} strikes and rebounds"
+    if event is Event.STICKS and after == before == SLIDING:
+        return f"{name} reverses its slip"
+    return f"{name} {VERBS[event]}"
+
+
+def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
+    """Return what became of the contacts that changed their state without a guard of their own."""
+    return [
+        f"{contact.name} {_became(contact.kind, code, contact.states[code])}"
+        for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))
+        if code != old and i not in told
+    ]
+
+
+def _became(kind: str, code: int, state: str) -> str:
+    if kind == "lock":
+        return state
+    return {FREE: "opens", HELD: "closes" if state == "closed" else "sticks", SLIDING: "slides"}[code]
