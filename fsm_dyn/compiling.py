@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
-from fsm_dyn.spec.values import evaluate, flat_values, parameter_values
+from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
 COMPILER = "5"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
@@ -82,11 +82,18 @@ def compile(  # noqa: A001 - the verb of the domain; the public name is fsm_dyn.
 
 def graph_of(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
     """Return the graph of an automaton with parameter values and the mode it starts in."""
-    mechanism = automaton.mechanism
-    values = flat_values(mechanism, parameters)
-    vector = np.array([values[name] for name in automaton.terms.layout.p])
-    begin = initial_start(automaton, vector, parameters)
-    return ModeGraph(automaton, vector, automaton.name_of(begin.states).name)
+    values = parameter_values(automaton.mechanism, parameters)
+    vector = parameter_vector(values)
+    begin = initial_start(automaton, values, vector)
+    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name)
+
+
+def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
+    """Parameters in the order of the kernels' arguments."""
+    flat: list[float] = []
+    for value in values.values():
+        flat += value if isinstance(value, tuple) else [value]
+    return np.array(flat, dtype=np.float64)
 
 
 def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
@@ -102,33 +109,36 @@ def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = Non
 
 def initial_start(
     automaton: Automaton,
+    values: Mapping[str, ParameterValue],
     vector: Array,
-    parameters: Parameters | None = None,
     overrides: Mapping[str, float | str] | None = None,
-    inputs: Array | None = None,
+    inputs: Callable[[float, Array], Array] | None = None,
 ) -> Start:
-    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` among them)."""
+    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` among them).
+
+    Parameters
+    ----------
+    values, vector : the parameters by name, and in the order of the layout
+    inputs : callable, optional
+        Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
+    """
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
-    numbers = parameter_values(mechanism, parameters)
-    given: dict[str, float | str] = {name: evaluate(text, numbers) for name, text in mechanism.initial.values.items()}
+    given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
     mode: str | None = mechanism.initial.mode
     for name, value in (overrides or {}).items():
         if name == "mode":
             mode = str(value)
         else:
-            given[name] = evaluate(value, numbers) if isinstance(value, str) else float(value)
+            given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
     context = np.zeros(layout.n_c)
     context[layout.p_slice] = vector
     context[layout.memory_slice] = [mechanism.memory[name].initial for name in layout.memory]
     for name in [name for name in given if name in layout.memory]:
-        context[layout.memory_slice][layout.memory.index(name)] = given.pop(name)
+        context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
     if inputs is not None:
-        context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs
-    states = {name: float(value) for name, value in given.items()}
-    found = start(automaton, states, mode, 0.0, context)
-    context[layout.sigma_slice] = found.sigma
-    return Start(found.x, found.states, found.sigma, context)
+        context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
+    return start(automaton, given, mode, 0.0, context)
 
 
 def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:
@@ -157,8 +167,8 @@ def _derive(mechanism: Mechanism) -> Automaton:
         shared.report, shared.geometry, tuple(terms.load_powers), tuple(terms.points), tuple(terms.frames),
         shared.resets,
     )  # fmt: skip
-    vector = np.array([flat_values(mechanism)[name] for name in automaton.terms.layout.p])
-    begin = initial_start(automaton, vector)
+    values = parameter_values(mechanism)
+    begin = initial_start(automaton, values, parameter_vector(values))
     samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
     enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
     automaton = automaton.with_enumeration(enumeration)

@@ -78,7 +78,12 @@ class ExpressionError(ModelError):
 
 
 class RunError(FsmDynError):
-    """A run that cannot go on; the message holds the time, the mode and the numbers."""
+    """A run that cannot go on; the message holds the time, the mode and the numbers.
+
+    ``trajectory`` is what was recorded up to then, where there is something.
+    """
+
+    trajectory: object = None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from fsm_dyn.automaton.storage import save
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import Counts
+from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
     from fsm_dyn.symbolic.reading import Equations
@@ -195,12 +196,17 @@ class ModeGraph:
     ----------
     automaton : Automaton
         The data; it grows when a run reaches a mode that was not derived beforehand.
+    values : mapping
+        Values of the parameters by name, SI units.
     parameters : ndarray, shape (n_p,)
-        Values of the parameters in SI units, in the order of ``automaton.terms.layout.p``.
+        The same in the order of ``automaton.terms.layout.p``.
     """
 
-    def __init__(self, automaton: Automaton, parameters: Array, initial: str = "") -> None:
+    def __init__(
+        self, automaton: Automaton, values: Mapping[str, ParameterValue], parameters: Array, initial: str = ""
+    ) -> None:
         self.automaton = automaton
+        self.values = values
         self.parameters = parameters
         self.initial = initial
         self.machine: Any = None  # compiled kernels and tables, made by the first run and kept

@@ -17,11 +17,10 @@ TOUCHING = 1e-9  # a gap (m) or speed (m/s) below this is zero at the start
 
 @dataclass(frozen=True)
 class Start:
-    """A state ``x`` (n_q + n_u,) in the mode with these contact states, with slip directions and context."""
+    """A state ``x`` (n_q + n_u,) in the mode with these contact states, and its context, slip directions set."""
 
     x: Array
     states: tuple[int, ...]
-    sigma: Array
     context: Array
 
 
@@ -71,7 +70,8 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
             states[i] = _deduce(automaton, i, terms, speeds, slip)
         if states[i] == 2:
             sigma[i] = np.sign(slip)
-    return Start(x, tuple(states), sigma, context)
+    context[layout.sigma_slice] = sigma
+    return Start(x, tuple(states), context)
 
 
 def _fixed(automaton: Automaton, mode: str | None) -> dict[int, int]:

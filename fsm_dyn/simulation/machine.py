@@ -2,6 +2,8 @@
 
 A machine grows while it runs: a mode that is reached for the first time, or a chart that a singular
 configuration asks for, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
+So that a run does not depend on the runs before it, a mode is always derived for the model's own start, and charts
+are forgotten when the next run begins.
 """
 
 from __future__ import annotations
@@ -42,11 +44,17 @@ class Machine:
     Parameters
     ----------
     automaton : Automaton
+    home : (x, c)
+        State and context for which further modes are derived: the model's own start.
     tolerances : Tolerances
     """
 
-    def __init__(self, automaton: Automaton, tolerances: Tolerances | None = None) -> None:
+    def __init__(
+        self, automaton: Automaton, home: tuple[Array, Array] | None = None, tolerances: Tolerances | None = None
+    ) -> None:
         self.automaton = automaton
+        layout = automaton.terms.layout
+        self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.tolerances = tolerances or Tolerances()
         resets = [program for program in automaton.resets if program is not None]
         programs = [automaton.terms, *resets]
@@ -65,6 +73,21 @@ class Machine:
         ]
         self.tables = self._build()
 
+    def forget_charts(self) -> None:
+        """Keep one chart of every mode, the one it was derived in."""
+        known: set[int] = set()
+        first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
+        if len(first) < len(self.charts):
+            self.charts = first
+            self.tables = self._build()
+
+    def number_of(self, states: tuple[int, ...]) -> int:
+        """Number of the mode with these contact states; it is derived if need be."""
+        if self.automaton.find(states) < 0:
+            self.mode_needed(np.array(states, np.int8), 0.0, *self.home)
+        index = self.automaton.find(states)
+        return next(number for number, chart in enumerate(self.charts) if chart.mode == index)
+
     @property
     def chart_names(self) -> tuple[str, ...]:
         """The name of the mode behind every number of the tables."""
@@ -76,7 +99,7 @@ class Machine:
         return tuple(chart.programs.full for chart in self.charts)
 
     def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
-        """Derive and append the mode with these contact states, in a chart good at the state given.
+        """Derive and append the mode with these contact states.
 
         Raises
         ------
@@ -90,7 +113,7 @@ class Machine:
                 f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
                 "\n  remedy: name this combination under modes, or drop only_listed"
             )
-        mode = self.automaton.derive(codes, t, x, c)
+        mode = self.automaton.derive(codes, 0.0, *self.home)
         self.automaton = self.automaton.with_mode(mode)
         self._append(len(self.automaton.modes) - 1, mode.programs)
         return self.tables

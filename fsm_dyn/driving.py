@@ -1,0 +1,138 @@
+"""The inputs of a run: the model's schedule, what the user gives instead, and both as one drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.expressions import Text
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.programs import Graph, Layout, Node, Program, compile_programs, tangent
+from fsm_dyn.simulation import drive as drives
+from fsm_dyn.simulation.drive import Drive, KernelSource, Pieces
+from fsm_dyn.spec.model import Schedule
+from fsm_dyn.spec.values import ParameterValue, evaluate
+
+InputValue: TypeAlias = (
+    float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array
+)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What turning one input into a source needs."""
+
+    layout: Layout
+    parameters: Mapping[str, ParameterValue]
+    span: tuple[float, float]
+
+
+def make_drive(
+    automaton: Automaton,
+    parameters: Mapping[str, ParameterValue],
+    given: Mapping[str, InputValue],
+    span: tuple[float, float],
+) -> Drive:
+    """Return the inputs of a run.
+
+    Parameters
+    ----------
+    given : mapping
+        For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
+        with one key of ``linear steps expression`` as in a model file, or a Python callable of the time.
+    span : (float, float)
+        Times over which a callable may have to be tabulated, s.
+
+    Raises
+    ------
+    InputError
+        An input is unknown, or its value none of these.
+    """
+    names = automaton.terms.layout.w
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"no input '{name}' in '{automaton.mechanism.name}'",
+                allowed=", ".join(names) or "this model has none",
+                remedy=nearest(name, names),
+            )
+    context = _Context(automaton.terms.layout, parameters, span)
+    pieces: dict[str, Pieces] = {}
+    kernels: list[KernelSource] = []
+    for name in names:
+        if name in given:
+            source = _from_value(name, given[name], context)
+        else:
+            schedule = automaton.mechanism.inputs[name].schedule
+            source = drives.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
+        if isinstance(source, Pieces):
+            pieces[name] = source
+        else:
+            kernels.append(source)
+    return drives.make_drive(names, len(context.layout.p), pieces, kernels)
+
+
+def last_breakpoint(automaton: Automaton, parameters: Mapping[str, ParameterValue]) -> float:
+    """Return the time (s) of the last breakpoint of the model's schedule, 0 without one."""
+    times = [
+        evaluate(time, parameters)
+        for item in automaton.mechanism.inputs.values()
+        if item.schedule is not None
+        for time, _ in item.schedule.points
+    ]
+    return max(times, default=0.0)
+
+
+def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Pieces | KernelSource:
+    if schedule.value is not None:
+        return _from_text(name, schedule.value, context)
+    rows = [(evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points]
+    return drives.linear(rows) if schedule.kind == "linear" else drives.steps(rows)
+
+
+def _from_value(name: str, value: InputValue, context: _Context) -> Pieces | KernelSource:
+    if isinstance(value, str):
+        return _from_text(name, Text(value), context)
+    if callable(value):
+        return drives.from_callable(name, value, context.span)
+    if isinstance(value, Mapping):
+        return _from_mapping(name, value, context)
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0:
+        return drives.constant(float(array))
+    return drives.linear(array)
+
+
+def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pieces | KernelSource:
+    kinds = ("linear", "steps", "expression")
+    if len(value) != 1 or next(iter(value)) not in kinds:
+        raise InputError(f"input '{name}'", found=str(dict(value))[:80], allowed="one key of " + ", ".join(kinds))
+    kind, content = next(iter(value.items()))
+    if kind == "expression":
+        return _from_text(name, Text(str(content)), context)
+    rows = [tuple(evaluate(str(entry), context.parameters) for entry in row) for row in content]
+    return drives.linear(rows) if kind == "linear" else drives.steps(rows)
+
+
+def _from_text(name: str, text: Text, context: _Context) -> Pieces | KernelSource:
+    """An expression of ``t`` and parameters: a constant, or a kernel of value, rate and second rate."""
+    # the algebra of the derivation, without the sympy that other parts of it need
+    from fsm_dyn.symbolic.algebra import NodeAlgebra
+
+    graph = Graph()
+    symbols: dict[str, Node] = {n: graph.symbol(n) for n in ("t", *context.layout.p)}
+    symbols["pi"] = graph.constant(np.pi)
+    node = NodeAlgebra(graph, symbols).scalar(text)
+    if node.constant_value is not None:
+        return drives.constant(node.constant_value)
+    direction = {symbols["t"]: graph.one}
+    rate = tangent([node], direction)[0]
+    rate2 = tangent([rate], direction)[0]
+    program = Program.from_nodes(context.layout, {"input": np.array([node, rate, rate2], dtype=object)})
+    kernels = compile_programs([program])
+    return KernelSource(kernels[0].address, (name,), kernels)

@@ -1,0 +1,147 @@
+"""Runs: a graph, its inputs and a method become a trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
+from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.recording.assembly import record_of, run_model
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.run import run
+from fsm_dyn.spec.values import ParameterValue, parameter_values
+
+SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
+
+
+def simulate(
+    graph: ModeGraph,
+    until: float | None = None,
+    *,
+    inputs: Mapping[str, InputValue] | None = None,
+    parameters: Parameters | None = None,
+    initial: Mapping[str, float | str] | None = None,
+    method: str = "dopri5",
+    rtol: float = 1e-9,
+    atol: float | Sequence[float] = 1e-11,
+    step: float | None = None,
+    max_step: float = np.inf,
+    max_steps: int = 10_000_000,
+    on_failure: str = "raise",
+    progress: Callable[[float], None] | None = None,
+) -> Trajectory:
+    """Run a mode graph from its start.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    until : float, optional
+        End of the run, s; by default the end of the model's schedule, 5 s at least.
+    inputs : mapping, optional
+        Inputs that replace the schedule's: a number, an expression of ``t``, rows of (time, value), a mapping with
+        ``linear``, ``steps`` or ``expression``, or a Python callable of the time.
+    parameters : mapping, optional
+        Parameters for this run (SI numbers, or text with units); nothing is compiled again.
+    initial : mapping, optional
+        Values that replace those under ``initial``: coordinates, speeds, memory, ``mode``.
+    method : str
+        ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models).
+    rtol, atol : float
+        Relative and absolute tolerance of a step's error; ``atol`` may be one per coordinate and speed.
+    step : float, optional
+        Length of the fixed steps, s.
+    max_step : float
+        Longest step, s.
+    max_steps : int
+        Bound on the number of steps.
+    on_failure : "raise" or "return"
+        Whether a run that cannot go on raises, or returns what it recorded with its ``outcome``.
+    progress : callable, optional
+        Called a few times a second with the time reached, s.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        A name or value is impossible.
+    RunError
+        The run could not go on; its ``trajectory`` holds what was recorded.
+    """
+    if on_failure not in ("raise", "return"):
+        raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
+    automaton = graph.automaton
+    if parameters:
+        numbers: Mapping[str, ParameterValue] = parameter_values(automaton.mechanism, parameters)
+        vector = parameter_vector(numbers)
+    else:
+        numbers, vector = graph.values, graph.parameters
+    if until is None:
+        until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
+    drive = make_drive(automaton, numbers, inputs or {}, (0.0, until))
+    start = initial_start(automaton, numbers, vector, initial, drive)
+    machine = ready_machine(graph)
+    number = machine.number_of(start.states)
+    raw = run(
+        machine.tables,
+        start.x,
+        start.context,
+        number,
+        0.0,
+        until,
+        method="rk4" if step and method == "dopri5" else method,
+        rtol=rtol,
+        atol=atol if np.isscalar(atol) else np.asarray(atol),
+        step=step or 0.0,
+        max_step=max_step,
+        drive=drive,
+        mode_source=machine,
+        max_steps=max_steps,
+        progress=progress,
+    )
+    graph.automaton = machine.automaton
+    context = start.context
+
+    def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return drive(times, context)
+
+    model = run_model(machine.automaton, machine.chart_names, machine.chart_programs, vector, numbers)
+    trajectory = Trajectory(model, record_of(machine.automaton, machine.chart_names, raw, inputs_at))
+    if raw.outcome.failed and on_failure == "raise":
+        error = RunError(failure_text(trajectory, raw))
+        error.trajectory = trajectory
+        raise error
+    return trajectory
+
+
+def ready_machine(graph: ModeGraph) -> Machine:
+    """Return the graph's compiled form, made at the first run and kept, without the charts of the runs before."""
+    if graph.machine is None:
+        home = initial_start(graph.automaton, graph.values, graph.parameters)
+        graph.machine = Machine(graph.automaton, (home.x, home.context))
+    machine: Machine = graph.machine
+    machine.forget_charts()
+    return machine
+
+
+def failure_text(trajectory: Trajectory, raw: RawRun) -> str:
+    """Tell why a run could not go on, with time, mode, state and the remedy."""
+    layout = trajectory.model.layout
+    state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, raw.x[-1], strict=True))
+    lines = [
+        f"{trajectory.model.name}: {raw.outcome.name} at t = {raw.t[-1]:.9g} s in mode '{trajectory.modes[-1]}'",
+        f"  {raw.outcome.sentence}",
+        f"  state: {state}",
+    ]
+    if raw.outcome.remedy:
+        lines.append(f"  remedy: {raw.outcome.remedy}")
+    return "\n".join(lines)
