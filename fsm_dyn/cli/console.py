@@ -64,35 +64,48 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([padded[0], rule, *padded[1:]])
 
 
+class Progress:
+    """What the person at the terminal is told while something takes longer than a second."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.detail = ""
+        self.finished = threading.Event()
+
+    def reached(self, time_: float) -> None:
+        """Take note of the time that a run has reached, s."""
+        self.detail = f", at t = {time_:.3g} s"
+
+    def tell(self) -> None:
+        """Show a spinner on a terminal, else one line."""
+        started = time.monotonic()
+        if self.finished.wait(_PATIENCE):
+            return
+        if not sys.stderr.isatty():
+            say(f"{self.text} ...")
+            return
+        # Only what takes long enough to need a spinner pays for importing one.
+        from rich.console import Console
+
+        with Console(stderr=True).status(self.text) as status:
+            while not self.finished.wait(0.25):
+                status.update(f"{self.text}{self.detail}  ({time.monotonic() - started:.0f} s)")
+
+
 @contextmanager
-def working(text: str, quiet: bool = False) -> Iterator[None]:
-    """Show what is being done once it takes longer than a second: a spinner on a terminal, else one line."""
+def working(text: str, quiet: bool = False) -> Iterator[Progress]:
+    """Say what is being done once it takes longer than a second."""
+    progress = Progress(text)
     if quiet:
-        yield
+        yield progress
         return
-    finished = threading.Event()
-    teller = threading.Thread(target=_tell, args=(text, finished), daemon=True)
+    teller = threading.Thread(target=progress.tell, daemon=True)
     teller.start()
     try:
-        yield
+        yield progress
     finally:
-        finished.set()
+        progress.finished.set()
         teller.join()
-
-
-def _tell(text: str, finished: threading.Event) -> None:
-    started = time.monotonic()
-    if finished.wait(_PATIENCE):
-        return
-    if not sys.stderr.isatty():
-        say(f"{text} ...")
-        return
-    # Only what takes long enough to need a spinner pays for importing one.
-    from rich.console import Console
-
-    with Console(stderr=True).status(text) as status:
-        while not finished.wait(0.5):
-            status.update(f"{text}  {time.monotonic() - started:.0f} s")
 
 
 def _plain(data: Any) -> Any:

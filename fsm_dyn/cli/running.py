@@ -13,6 +13,7 @@ from fsm_dyn.cli.console import print_json, reporting, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Initial, Input, Set, assignments
 from fsm_dyn.cli.watching import watch
+from fsm_dyn.errors import RunError
 
 if TYPE_CHECKING:
     from fsm_dyn.recording import Trajectory
@@ -95,16 +96,24 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
     # The public interface brings numba along.
     import fsm_dyn
 
-    with working(f"running {graph.name} (the first run of an installation also builds the stepper)", as_json):
-        trajectory = fsm_dyn.simulate(graph, **options)
+    failure: RunError | None = None
+    with working(f"running {graph.name} (the first run of an installation also builds the stepper)", as_json) as told:
+        try:
+            trajectory = fsm_dyn.simulate(graph, progress=told.reached, **options)
+        except RunError as error:
+            if error.trajectory is None:
+                raise
+            failure, trajectory = error, error.trajectory
     with working("writing", as_json):
         files = write_files(trajectory, wanted)
     if as_json:
         print_json(_summary(trajectory, files))
-        return
-    typer.echo(describe(trajectory))
-    for path in files:
-        typer.echo(f"wrote {path}")
+    else:
+        typer.echo(describe(trajectory))
+        for path in files:
+            typer.echo(f"wrote {path}")
+    if failure is not None:
+        raise failure  # after what was recorded up to it
 
 
 def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:

@@ -5,7 +5,7 @@ Matplotlib takes longer to import than most runs take.
 """
 
 from fsm_dyn.recording.energy import EnergyAccount
-from fsm_dyn.recording.record import Record, Row, RunModel, TransitionRecord
+from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.samples import Samples, State
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
@@ -19,5 +19,4 @@ __all__ = [
     "State",
     "Trajectory",
     "Transition",
-    "TransitionRecord",
 ]

@@ -10,8 +10,9 @@ from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.recording.arrays import Evaluates, FloatArray, InputFunction
 from fsm_dyn.recording.causes import cause
-from fsm_dyn.recording.record import Record, Row, RunModel, TransitionRecord
+from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
@@ -61,18 +62,19 @@ def run_model(
     )
 
 
-def record_of(automaton: Automaton, raw: RawRun, inputs: InputFunction) -> Record:
+def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: InputFunction) -> Record:
     """Return what the stepper left of a run, with its transitions in words.
 
     Parameters
     ----------
     automaton : Automaton
         As it was at the end of the run.
+    names : sequence of str
+        The name of the mode behind every mode index of the run.
     raw : RawRun
     inputs : InputFunction
         The inputs between the rows.
     """
-    found = raw.transitions
     return Record(
         t=raw.t,
         x=raw.x,
@@ -80,19 +82,32 @@ def record_of(automaton: Automaton, raw: RawRun, inputs: InputFunction) -> Recor
         x_mid=raw.x_mid,
         mode=raw.mode,
         held=raw.held,
-        transitions=tuple(
-            TransitionRecord(
-                row=int(found.row[i]) - 1,
-                cause=cause(automaton, raw, i),
-                impulse=found.impulse[i],
-                candidates=int(found.candidates[i]),
-                guard=float(found.value[i, 0]),
-                slope=float(found.slope[i, 0]),
-            )
-            for i in range(len(found))
-        ),
+        transitions=tuple(_transition(automaton, names, raw, i) for i in range(len(raw.transitions))),
         inputs=inputs,
         outcome=raw.outcome,
+    )
+
+
+def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number: int) -> Transition:
+    found = raw.transitions
+    impulse: dict[str, FloatArray] = {}
+    for owner in dict.fromkeys(row.name for row in automaton.rows):
+        own = found.impulse[number, [row.name == owner for row in automaton.rows]]
+        if np.any(own != 0.0):
+            impulse[owner] = own
+    return Transition(
+        time=float(found.time[number]),
+        source=names[found.source[number]],
+        target=names[found.target[number]],
+        cause=cause(automaton, raw, number),
+        impulse=impulse,
+        energy_before=float(found.energy_before[number]),
+        energy_after=float(found.energy_after[number]),
+        u_before=found.u_before[number],
+        u_after=found.u_after[number],
+        candidates=int(found.candidates[number]),
+        guard=float(found.value[number, 0]),
+        slope=float(found.slope[number, 0]),
     )
 
 

@@ -16,6 +16,7 @@ from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
 
 _LISTED = 8
+_APART = 0.015  # of the run: transitions nearer than this share a mark
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
 _WIDTH = 8.0
@@ -64,7 +65,7 @@ def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
             _draw_panel(panel, trajectory, unit, names)
             _bands(panel, spans, colours, alpha=0.25)
             _marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
-        _draw_strip(strip, spans, colours, listed)
+        _draw_strip(strip, spans, colours, listed, trajectory.t[-1] - trajectory.t[0])
         _finish(picture, strip, panels, trajectory, spans, colours)
         if listed:
             _list_transitions(picture, trajectory, listed, below / height)
@@ -146,6 +147,7 @@ def _draw_strip(
     spans: dict[str, list[tuple[float, float]]],
     colours: dict[str, str],
     listed: list[tuple[int, Transition]],
+    span: float,
 ) -> None:
     _bands(axes, spans, colours, alpha=1.0)
     axes.set_ylim(0.0, 1.0)
@@ -153,11 +155,17 @@ def _draw_strip(
     axes.tick_params(bottom=False, labelbottom=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
+    groups: list[tuple[float, list[str]]] = []
     for number, item in listed:
         axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55)
+        if groups and item.time - groups[-1][0] < _APART * span:
+            groups[-1][1].append(str(number))
+        else:
+            groups.append((item.time, [str(number)]))
+    for time, numbers in groups:
         axes.annotate(
-            str(number),
-            (item.time, 1.0),
+            ",".join(numbers),
+            (time, 1.0),
             xycoords=axes.get_xaxis_transform(),
             xytext=(0, 3),
             textcoords="offset points",
@@ -195,11 +203,12 @@ def _finish(
 
 
 def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
-    """Number the transitions that are listed under the panels: the first few that stand apart in time."""
+    """Number the transitions listed under the panels: all of a few, of many the first that stand apart in time."""
     span = trajectory.t[-1] - trajectory.t[0]
+    few = len(trajectory.transitions) <= _LISTED
     chosen: list[tuple[int, Transition]] = []
     for number, item in enumerate(trajectory.transitions, start=1):
-        if not chosen or item.time - chosen[-1][1].time > 0.015 * span:
+        if few or not chosen or item.time - chosen[-1][1].time > _APART * span:
             chosen.append((number, item))
         if len(chosen) == _LISTED:
             break

@@ -11,6 +11,7 @@ import numpy as np
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.recording.arrays import BoolArray, Evaluates, FloatArray, InputFunction, IntArray
 from fsm_dyn.recording.scene import Scene
+from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
 
 
@@ -74,22 +75,6 @@ class RunModel:
         return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionRecord:
-    """One transition as the stepper saw it; ``row`` is the row before it, ``row + 1`` the row after.
-
-    ``impulse`` holds one value per constraint row (N·s or N·m·s), ``candidates`` how many combinations of
-    contact states were consistent, ``guard`` and ``slope`` the fired guard's value and rate just before.
-    """
-
-    row: int
-    cause: str
-    impulse: FloatArray | None = None
-    candidates: int = 1
-    guard: float = float("nan")
-    slope: float = float("nan")
-
-
 @dataclass(frozen=True)
 class Record:
     """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
@@ -107,7 +92,7 @@ class Record:
     held : ndarray, shape (n, 3 n_w + n_contacts + n_memory)
         The context without the parameters: inputs, their rates and second rates, slip directions, memory; from the
         right at a row that begins a stretch, else from the left.
-    transitions : tuple of TransitionRecord
+    transitions : tuple of Transition
     inputs : InputFunction
         For times between the rows.
     outcome : Outcome
@@ -120,17 +105,13 @@ class Record:
     x_mid: FloatArray
     mode: IntArray
     held: FloatArray
-    transitions: tuple[TransitionRecord, ...]
+    transitions: tuple[Transition, ...]
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]
 
     @cached_property
     def starts(self) -> BoolArray:
-        """Which rows begin a stretch: the first, the later of two rows at one time, the row after a transition.
-
-        Those differ where a train of impacts is summed: the row after it stands at its end.  Shape (n,).
-        """
+        """Which rows begin a stretch: the first, and the later of two rows at one time; shape (n,)."""
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
-        begins[[item.row + 1 for item in self.transitions]] = True
         return begins

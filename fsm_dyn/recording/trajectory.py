@@ -15,7 +15,7 @@ from fsm_dyn.recording import export
 from fsm_dyn.recording.arrays import FloatArray, IntArray
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.energy import EnergyAccount, account
-from fsm_dyn.recording.record import Record, RunModel, TransitionRecord
+from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.samples import Samples, State, full_context
 from fsm_dyn.recording.transitions import Transition
 
@@ -94,10 +94,10 @@ class Trajectory:
         """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``."""
         return self.rows[name]
 
-    @cached_property
+    @property
     def transitions(self) -> tuple[Transition, ...]:
         """Every change of mode in order of time, with its cause."""
-        return tuple(self._transition(item) for item in self.record.transitions)
+        return self.record.transitions
 
     @cached_property
     def energy(self) -> EnergyAccount:
@@ -173,13 +173,9 @@ class Trajectory:
         return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Sample the steps that start at the rows ``first``; the very last row stands for itself.
-
-        Within a train of impacts that was summed, the state after it is given.
-        """
+        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
         record = self.record
         last = np.minimum(first + 1, len(record.t) - 1)
-        first = np.where(record.starts[last], last, first)
         h = record.t[last] - record.t[first]
         theta = np.divide(times - record.t[first], h, out=np.zeros_like(times), where=h > 0.0)
         # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
@@ -189,27 +185,3 @@ class Trajectory:
         inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
         held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])
         return Samples(self.model, times, x, record.mode[first], full_context(self.model, held))
-
-    def _transition(self, item: TransitionRecord) -> Transition:
-        before, after = item.row, item.row + 1
-        impulse: dict[str, FloatArray] = {}
-        if item.impulse is not None:
-            for owner in dict.fromkeys(row.owner for row in self.model.rows):
-                own = item.impulse[[i for i, row in enumerate(self.model.rows) if row.owner == owner]]
-                if np.any(own != 0.0):
-                    impulse[owner] = own
-        total = self.rows.kinetic_energy + self.rows.potential_energy
-        return Transition(
-            time=float(self.t[before]),
-            source=self.modes[before],
-            target=self.modes[after],
-            cause=item.cause,
-            impulse=impulse,
-            energy_before=float(total[before]),
-            energy_after=float(total[after]),
-            u_before=self.u[before],
-            u_after=self.u[after],
-            candidates=item.candidates,
-            guard=item.guard,
-            slope=item.slope,
-        )

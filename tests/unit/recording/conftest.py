@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.recording import Record, Row, RunModel, Trajectory, TransitionRecord
+from fsm_dyn.recording import Record, Row, RunModel, Trajectory, Transition
 
 MASS, FRICTION, PUSH = 2.0, 4.0, 5.0  # kg, N (kinetic and static alike), N
 NORMAL = 19.62
@@ -61,6 +61,11 @@ def block_model():
     )
 
 
+def transition(time, target, cause):
+    still = np.zeros(1)
+    return Transition(time, "sliding", target, cause, {}, 0.0, 0.0, still, still)
+
+
 def block_record():
     """Slide from 2 m/s to rest at 1 s, be pushed from there to 1.5 s, slide to rest at 1.625 s, rest until 2 s."""
     pieces = [  # mode, from, to, x at from, v at from, acceleration, rows
@@ -70,7 +75,6 @@ def block_record():
         (0, 1.625, 2.0, 1.078125, 0.0, 0.0, 2),
     ]
     columns = {name: [] for name in ("t", "x", "x_dot", "x_mid", "mode")}
-    ends = []
     for mode, begin, end, x0, v0, a, count in pieces:
         t = np.linspace(begin, end, count)
         s = t - begin
@@ -80,11 +84,11 @@ def block_record():
         columns["x_dot"].append(np.stack([v0 + a * s, a + 0 * s], axis=-1))
         columns["x_mid"].append(np.stack([x0 + v0 * middle + a * middle**2 / 2, v0 + a * middle], axis=-1))
         columns["mode"].append(np.full(count, mode))
-        ends.append(count)
     arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
-    rows = np.cumsum(ends) - 1
-    causes = ["push breaks it away", "", "floor sticks (slip speed fell to zero)"]
-    transitions = tuple(TransitionRecord(int(row), cause) for row, cause in zip(rows, causes, strict=False) if cause)
+    transitions = (
+        transition(1.0, "sliding", "push breaks it away"),
+        transition(1.625, "sticking", "floor sticks (slip speed fell to zero)"),
+    )
     starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
     held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1))])
     return Record(**arrays, held=held, transitions=transitions, inputs=push)

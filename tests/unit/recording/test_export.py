@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording import Trajectory, TransitionRecord
+from fsm_dyn.recording import Trajectory
 
 
 def test_csv_reads_back_exactly(block, tmp_path):
@@ -53,7 +53,7 @@ def test_without_the_library_the_extra_is_named(block, monkeypatch):
 
 def test_html_escapes_what_the_user_wrote(block):
 
-    nasty = tuple(TransitionRecord(4, "<script>alert(1)</script>") for _ in range(25))
+    nasty = 25 * (dataclasses.replace(block.transitions[0], cause="<script>alert(1)</script>"),)
     text = Trajectory(block.model, dataclasses.replace(block.record, transitions=nasty))._repr_html_()
     assert "<script>" not in text
     assert "&lt;script&gt;" in text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording import Trajectory, TransitionRecord, figures, style
+from fsm_dyn.recording import Trajectory, figures, style
 
 
 def test_one_panel_per_unit_under_the_strip_of_modes(block):
@@ -37,7 +37,7 @@ def test_transitions_are_listed_with_their_causes(block):
 
 
 def test_of_many_transitions_the_first_are_listed_and_the_rest_counted(block):
-    many = tuple(TransitionRecord(row, "a" * 100) for row in list(range(13)) * 3)
+    many = tuple(dataclasses.replace(block.transitions[0], time=0.05 * i, cause="a" * 100) for i in range(39))
     texts = [
         text.get_text()
         for text in figures.figure(Trajectory(block.model, dataclasses.replace(block.record, transitions=many))).texts

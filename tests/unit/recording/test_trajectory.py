@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording import Record, Trajectory, TransitionRecord
 
 
 def test_rows_names_and_modes(block):
@@ -84,23 +83,3 @@ def test_transitions_say_what_happened(block):
 
 def test_repr_is_short(block):
     assert repr(block) == "<Trajectory of block: 0 to 2 s, 14 rows, 2 transitions, done>"
-
-
-def test_a_summed_train_of_impacts_is_a_jump_that_takes_time(block):
-    x = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    record = Record(
-        t=np.array([0.0, 1.0, 1.1, 2.0]),
-        x=x,
-        x_dot=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
-        x_mid=np.array([[0.0, 0.0], [0.5, 1.0], [9.0, 9.0], [1.0, 0.0]]),
-        mode=np.array([1, 1, 0, 0]),
-        held=np.tile([0.0, 0.0, 0.0, 0.0], (4, 1)),
-        transitions=(TransitionRecord(1, "a train of impacts comes to its end"),),
-        inputs=lambda t: np.zeros((len(t), 3)),
-    )
-    run = Trajectory(block.model, record)
-    assert run.at(1.05).mode == "sticking"
-    assert_allclose(run.at(1.05).u, 0.0)
-    assert_allclose(run.energy.transitions, [0.0, 0.0, -1.0, -1.0])
-    assert run.energy.closure < 1e-14
-    assert run.transitions[0].energy_lost == pytest.approx(1.0)
