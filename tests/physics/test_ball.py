@@ -21,8 +21,8 @@ def test_impacts_and_zeno_time(graph, e, method):
     zeno = zeno_time(e, H)
     run = fsm_dyn.simulate(graph, until=zeno + 1.0, parameters={"e": e}, **method)
     times = np.array([x.time for x in run.transitions])
-    assert len(times) >= 2 or e == 0.0
-    bounces = times[:-1]
+    bounces = times if e == 0.0 else times[:-1]  # the last transition ends the train
+    assert len(bounces) >= (1 if e == 0.0 else 5)
     np.testing.assert_allclose(bounces, impact_times(e, H, len(bounces)), rtol=1e-9)
     assert run.transitions[-1].target == "resting"
     assert run.t[-1] == zeno + 1.0
@@ -46,7 +46,7 @@ def test_impulses_and_energies(graph):
     run = fsm_dyn.simulate(graph, until=2.0)
     for k, x in enumerate(run.transitions):
         before = np.sqrt(2 * G * H) * 0.8**k
-        assert x.cause == "ground closes" or "ground" in x.cause
+        assert x.cause == "ground strikes and rebounds"
         np.testing.assert_allclose(x.impulse["ground"], [0.1 * 1.8 * before], rtol=1e-9)
         np.testing.assert_allclose(x.energy_after, 0.64 * x.energy_before, rtol=1e-9)
 
