@@ -128,13 +128,15 @@ class Automaton:
         rows[1:, :n_q] += SPREAD * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
         for first in self.quaternions:
             rows[1:, first : first + 4] /= np.linalg.norm(rows[1:, first : first + 4], axis=1, keepdims=True)
-        if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
-            rows = rows[:1]
         values = self.terms.evaluate(t, rows, np.tile(c, (len(rows), 1)))
         finite = np.all(np.isfinite(values["A"].reshape(len(rows), -1)), axis=1)
         finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)
         finite[0] = True
         values = {name: value[finite] for name, value in values.items()}
+        # how large the entries of a row are hereabouts: what is very much smaller is rounding
+        values["A_size"] = np.tile(np.abs(values["A"]).max(axis=0), (int(finite.sum()), 1, 1))
+        if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
+            finite, values = finite[:1], {name: value[:1] for name, value in values.items()}
         sigma = np.where(c[self.terms.layout.sigma_slice] < 0.0, -1.0, 1.0)
         values["sigma"] = np.tile(sigma, (int(finite.sum()), 1))
         return values

@@ -16,6 +16,9 @@ from fsm_dyn.modes.elimination import Array, Factors, eliminate, solve_symmetric
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node, functions, substitute
 
+ROUNDING = 1e-13  # an entry this much smaller than its row is at configurations nearby counts as zero
+REDUNDANT = 1e-6  # a row of which more than this part is left is not redundant (any more)
+
 
 @dataclass(frozen=True)
 class ActiveSet:
@@ -84,6 +87,8 @@ def embed(
     f = _applied(system, active)
     scale = _column_scale(samples["M"][:, :n_u, :n_u])
     numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
+    size = (samples["A_size"][:, list(active.rows), :n_u] * scale[:, None, :]).max(axis=2, initial=0.0)
+    numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
     local = {row: k for k, row in enumerate(active.rows)}
     order = None if chart is None else [(local[row], column) for row, column in chart]
     H, partner = _force_rows(system, active, samples, scale)
@@ -100,7 +105,7 @@ def embed(
         speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
 
     # both A_D and G_D are divided by, so both have a say in the chart and in its pivots
-    transposed, S, pivots = factors, T, _scaled_pivots(system, A, M, factors)
+    transposed, S, pivots = factors, T, _scaled_pivots(system, A, M, factors) + _still_redundant(M, factors, size[0])
     if active.sliding:
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
         S = _basis(transposed, n_u, independent, zero)
@@ -281,6 +286,18 @@ def _scaled_pivots(system: System, A: list[list[Node]], M: list[list[Node]], fac
         norm = _sum(squares, system.graph.constant(0.0)) * _weight(M[column][column])
         pivots.append(functions.absolute(pivot) / functions.sqrt(norm))
     return pivots
+
+
+def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list[Node]:
+    """For each row dropped, 1 while nothing is left of it, else 0: elsewhere it may hold something after all."""
+    signs = []
+    for row in factors.dropped:
+        zero = M[0][0].graph.constant(0.0)
+        left = [j for j, entry in enumerate(factors.rows[row]) if j not in factors.columns and not entry.is_zero]
+        rest = _sum([factors.rows[row][j] * factors.rows[row][j] / _weight(M[j][j]) for j in left], zero)
+        if not rest.is_zero:
+            signs.append(functions.where(functions.compare("<=", rest, (REDUNDANT * float(size[row])) ** 2), 1.0, 0.0))
+    return signs
 
 
 def _weight(node: Node) -> Node:
