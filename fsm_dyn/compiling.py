@@ -39,10 +39,10 @@ def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
     InputError
         There is no such model, or it cannot be used; the message names file, line and column.
     """
-    return load_mechanism(source if isinstance(source, Mapping) else models.resolve(source))
+    return load_mechanism(source if isinstance(source, Mapping) else models.resolve(os.fspath(source)))
 
 
-def compile(  # noqa: A001 - the verb of the domain; the public name is fsm_dyn.compile
+def compile(
     mechanism: Mechanism | str | os.PathLike[str] | Mapping[str, object],
     parameters: Parameters | None = None,
     *,

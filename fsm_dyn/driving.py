@@ -91,7 +91,9 @@ def last_breakpoint(automaton: Automaton, parameters: Mapping[str, ParameterValu
 def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Pieces | KernelSource:
     if schedule.value is not None:
         return _from_text(name, schedule.value, context)
-    rows = [(evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points]
+    rows = [
+        (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
+    ]
     return drives.linear(rows) if schedule.kind == "linear" else drives.steps(rows)
 
 

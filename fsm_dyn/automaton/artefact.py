@@ -31,10 +31,12 @@ class Mode:
 
     @property
     def states(self) -> tuple[int, ...]:
+        """Contact state codes."""
         return self.programs.states
 
     @property
     def guards(self) -> tuple[Guard, ...]:
+        """What can end the mode, in the order of the full program's output."""
         return self.programs.guards
 
 

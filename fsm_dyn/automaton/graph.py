@@ -40,6 +40,7 @@ class ModeView:
 
     @property
     def name(self) -> str:
+        """Name of the mode."""
         return self._mode.name
 
     @cached_property
@@ -54,6 +55,7 @@ class ModeView:
 
     @property
     def degrees_of_freedom(self) -> int:
+        """Number of independent speeds."""
         return len(self._mode.programs.independent)
 
     @property
@@ -227,6 +229,7 @@ class ModeGraph:
 
     @property
     def name(self) -> str:
+        """Name of the mechanism."""
         return self.automaton.mechanism.name
 
     @property
@@ -240,9 +243,9 @@ class ModeGraph:
         return self.automaton.pruned
 
     @property
-    def nx(self) -> nx.MultiDiGraph:
+    def nx(self) -> nx.MultiDiGraph[str]:
         """The automaton as a networkx graph; nodes carry ``mode``, edges ``guard cause reset priority`` and more."""
-        graph = nx.MultiDiGraph(name=self.name)
+        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
         for name, view in self.modes.items():
             graph.add_node(
                 name,

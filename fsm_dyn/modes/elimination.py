@@ -38,6 +38,7 @@ class Factors:
 
     @property
     def columns(self) -> tuple[int, ...]:
+        """The pivot columns in order."""
         return tuple(column for _, column in self.pivots)
 
     def solve(self, right: Sequence[Node]) -> dict[int, Node]:

@@ -29,6 +29,7 @@ class Pattern:
     states: Mapping[int, int]
 
     def fits(self, states: Sequence[int]) -> bool:
+        """Whether contact states fall under this pattern."""
         return all(states[contact] == code for contact, code in self.states.items())
 
 

@@ -95,7 +95,9 @@ def _terms_program(terms: Terms) -> Program:
             "restitution": _array([contact.restitution for contact in contacts], (count,)),
             "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
-            "when": _array([zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)),
+            "when": _array(
+                [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)
+            ),
         }
     )
 

@@ -95,6 +95,7 @@ class System:
 
     @property
     def n_speeds(self) -> int:
+        """Number of declared speeds."""
         return len(self.layout.u)
 
     def sigma(self, contact: int) -> Node:

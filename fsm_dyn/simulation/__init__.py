@@ -1,0 +1,1 @@
+"""The running half: integrators, events, transitions, all compiled, over kernels called by address."""

@@ -78,9 +78,7 @@ def solve_bilateral(
     for k in range(m):
         right[n_u + k] = target[k] * bilateral.row_scale[k]
         size = max(size, abs(right[n_u + k]))
-    remainder = solve(
-        bilateral.matrix, bilateral.rows, bilateral.columns, bilateral.rank, right, scratch, solution
-    )
+    remainder = solve(bilateral.matrix, bilateral.rows, bilateral.columns, bilateral.rank, right, scratch, solution)
     for i in range(n_u):
         motion[i] = solution[i] * bilateral.scale[i]
     for k in range(m):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
 import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.simulation.compiled import inner
 
 
 @inner
-def factor(
-    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], tolerance: float
-) -> int:
+def factor(matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], tolerance: float) -> int:
     """Factor a square matrix in place, ``matrix[rows][:, columns] = L U``, and return its rank.
 
     Parameters

@@ -84,9 +84,10 @@ def gate_opened_late(
     terms = split_terms(tables.sizes, work[:n_terms])
     call_kernel(tables.terms[0], t, x, c, work[:n_terms])
     for k in range(tables.sizes[tb.N_CONTACTS]):
-        if tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE and terms.closes_if[k] != 0.0:
-            if terms.residual[tables.contact_rows[k, 0]] < -tables.tolerances[tol.GAP]:
-                return True
+        row = tables.contact_rows[k, 0]
+        gated = tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE
+        if gated and terms.closes_if[k] != 0.0 and terms.residual[row] < -tables.tolerances[tol.GAP]:
+            return True
     return False
 
 

@@ -120,9 +120,9 @@ def resolve(
     for k in range(n_contacts):
         before[k] = tables.mode_states[mode, k]
         wanted[k] = before[k]
-        if written >= 0 and tables.transition_states[written, k] >= 0:
-            if tables.contact_kind[k] == tb.LOCK or tables.transition_states[written, k] == tb.FREE:
-                wanted[k] = tables.transition_states[written, k]
+        asked = tables.transition_states[written, k] if written >= 0 else -1
+        if asked == tb.FREE or (asked > tb.FREE and tables.contact_kind[k] == tb.LOCK):
+            wanted[k] = asked
     closed = np.zeros(n_contacts, np.int8)
     if not _find_closed(tables, terms, wanted, before, event, written, closed):
         return outcomes.PENETRATION, mode

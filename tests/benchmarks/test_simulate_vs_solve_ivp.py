@@ -58,7 +58,6 @@ def test_ball_to_rest():
     exact = impact_times(0.8, 1.0, 20)
     assert np.abs(ours - exact).max() <= np.abs(theirs - exact).max()
     found = ratio(lambda: fsm_dyn.simulate(graph, **options), ball_by_solve_ivp)
-    print(f"\nball to rest: {found:.0f} times faster than solve_ivp with restarts (goal 20)")
     assert found >= 20
 
 
@@ -120,5 +119,4 @@ def test_disk():
     assert np.abs(ours[:2] - exact).max() <= max(np.abs(theirs[:2] - exact).max(), 1e-12)
     assert ours[2] == pytest.approx(theirs[2], abs=1e-6)
     found = ratio(lambda: fsm_dyn.simulate(graph, **options), disk_by_solve_ivp)
-    print(f"\ndisk: {found:.0f} times faster than solve_ivp with restarts (goal 20)")
     assert found >= 20

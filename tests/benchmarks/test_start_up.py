@@ -39,14 +39,11 @@ def measure(cache):
 def test_cart_from_text_and_from_the_cache(tmp_path):
     cold = measure(tmp_path)
     warm = measure(tmp_path)
-    print(
-        f"\nfrom text {cold['ready']:.2f} s (goal 1), from the cache {warm['ready']:.3f} s (goal 0.2); "
-        f"first run with the build of the stepper {cold['first']:.1f} s (goal 30), later {warm['first']:.3f} s; "
-        f"peak memory {cold['peak']:.0f} MB building, {warm['peak']:.0f} MB after (goal 400)"
-    )
-    assert cold["ready"] <= 1.0 and warm["ready"] <= 0.2
+    assert cold["ready"] <= 1.0
+    assert warm["ready"] <= 0.2
     assert cold["first"] <= 30.0
-    assert cold["peak"] <= 400 and warm["peak"] <= 400
+    assert cold["peak"] <= 400
+    assert warm["peak"] <= 400
 
 
 def test_whole_process_of_a_cached_run(tmp_path):
@@ -58,5 +55,4 @@ def test_whole_process_of_a_cached_run(tmp_path):
         begin = time.perf_counter()
         subprocess.run(command, env=environment, check=True, capture_output=True)
         times.append(time.perf_counter() - begin)
-    print(f"\nfsm-dyn run of a cached model: {sorted(times)[2]:.2f} s (goal 2)")
     assert sorted(times)[2] <= 2.0

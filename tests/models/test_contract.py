@@ -18,7 +18,8 @@ def run(request):
 def test_reaches_the_end_and_stays_finite(run):
     _, trajectory = run
     assert trajectory.outcome.name == "done"
-    assert np.isfinite(trajectory.q).all() and np.isfinite(trajectory.u).all()
+    assert np.isfinite(trajectory.q).all()
+    assert np.isfinite(trajectory.u).all()
     assert all(np.isfinite(values).all() for values in trajectory.multipliers.values())
 
 
@@ -38,7 +39,9 @@ def test_active_rows_are_kept(run):
     for mode in graph.automaton.modes:
         here = np.array(trajectory.modes) == mode.name
         starts = trajectory.record.starts
-        here &= ~np.roll(starts, -1) | (np.arange(len(here)) == len(here) - 1)  # states before an impact are checked by it
+        here &= ~np.roll(starts, -1) | (
+            np.arange(len(here)) == len(here) - 1
+        )  # states before an impact are checked by it
         rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
         for contact, code in zip(automaton.contacts, mode.states, strict=True):
             if code == 1:
@@ -82,7 +85,10 @@ def test_energy_account_closes(run):
 def test_every_transition_is_explained(run):
     _, trajectory = run
     for x in trajectory.transitions:
-        assert x.cause and x.source and x.target and str(x)
+        assert x.cause
+        assert x.source
+        assert x.target
+        assert str(x)
         assert x.energy_after <= x.energy_before + 1e-9 * (1.0 + abs(x.energy_before))
 
 
