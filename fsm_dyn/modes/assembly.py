@@ -7,7 +7,7 @@ Values given are held.  What is not given is 0 as far as the rows leave it free 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,8 @@ from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Program, gradient
 
-NEWTON_STEPS = 60
+NEWTON_STEPS = 100
+NUDGES = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # rad, m: how far beside, where the start given leads nowhere
 SOLVED = 1e-13
 CONFLICT = 1e-9
 DEPENDENT = 1e-9
@@ -62,7 +63,7 @@ def _coordinates(system: System, active: ActiveSet, given: Given) -> Array:
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
         return q
-    return _newton(system, configuration_program(system), rows, q, given)
+    return _close(system, configuration_program(system), rows, q, given)
 
 
 def configuration_program(system: System) -> Program:
@@ -96,43 +97,78 @@ def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
     return np.array(ways).reshape(len(ways), len(q)).T
 
 
-def _newton(system: System, program: Program, rows: Sequence[int], q: Array, given: Given) -> Array:
+def _close(system: System, program: Program, rows: Sequence[int], q: Array, given: Given) -> Array:
+    """Solve the rows' residuals from ``q``; where nothing leads on (links in one line), from beside it."""
     u = np.zeros(len(system.layout.u))
 
     def terms(at: Array) -> tuple[Array, Array]:
         values = program.evaluate(given.t, np.concatenate([at, u]), given.context)
         return values["residual"][list(rows)], values["jacobian"][list(rows)]
 
+    found, residual = _newton(system, terms, q, given)
+    random = np.random.default_rng(20030818)
+    for size in NUDGES:
+        if np.abs(residual).max() <= CONFLICT:
+            return found
+        ways = free_directions(system, q, given.coordinates)
+        nudge = size * random.uniform(-1.0, 1.0, (ways.shape[1],))
+        # only what would be solved for is nudged: what is free stays where it is
+        dependent = dependent_columns(terms(_moved(system, q, ways @ nudge))[1] @ ways, range(ways.shape[1]))
+        start = _moved(system, q, ways[:, dependent] @ nudge[dependent])
+        other, other_residual = _newton(system, terms, start, given)
+        if np.abs(other_residual).max() < np.abs(residual).max() or not np.isfinite(residual).all():
+            found, residual = other, other_residual
+    if np.abs(residual).max() <= CONFLICT:
+        return found
+    worst = int(np.argmax(np.abs(residual)))
+    raise ModelError(
+        f"the start cannot be assembled: '{system.rows[rows[worst]].name}' is not satisfied",
+        found=f"a residual of {residual[worst]:.6g} at " + _listing(system.layout.q, found),
+        remedy="give fewer coordinates under initial, or values nearer to a configuration that closes",
+    )
+
+
+def _moved(system: System, q: Array, step: Array) -> Array:
+    moved = q + step
+    for first in system.quaternions:
+        moved[first : first + 4] /= np.linalg.norm(moved[first : first + 4])
+    return moved
+
+
+def _newton(
+    system: System, terms: Callable[[Array], tuple[Array, Array]], q: Array, given: Given
+) -> tuple[Array, Array]:
+    """Newton's method, damped after Levenberg and Marquardt; returns the coordinates and what residual is left.
+
+    Undamped it would leap by thousands of turns out of configurations that are nearly in one line; the damping
+    therefore only goes as the residual does.
+    """
     residual, jacobian = terms(q)
+    first, damping = max(float(residual @ residual), 1e-300), 1.0
     for _ in range(NEWTON_STEPS):
-        size = float(np.abs(residual).max())
-        if size <= SOLVED:
-            break
+        solved = bool(np.abs(residual).max() <= SOLVED)
         ways = free_directions(system, q, given.coordinates)
         slopes = jacobian @ ways
-        dependent = dependent_columns(slopes, range(ways.shape[1]))
-        if not dependent:
+        dependent = dependent_columns(slopes, range(ways.shape[1])) if np.isfinite(slopes).all() else []
+        if not dependent or not residual.any():
             break
-        step = ways[:, dependent] @ np.linalg.lstsq(slopes[:, dependent], -residual, rcond=DEPENDENT)[0]
-        factor = 1.0
-        while True:
-            trial = q + factor * step
-            for first in system.quaternions:
-                trial[first : first + 4] /= np.linalg.norm(trial[first : first + 4])
-            new_residual, new_jacobian = terms(trial)
-            if factor < 1e-4 or np.abs(new_residual).max() < size or np.abs(new_residual).max() <= SOLVED:
-                break
-            factor *= 0.5
-        q, residual, jacobian = trial, new_residual, new_jacobian
-    if not np.abs(residual).max() <= CONFLICT:
-        worst = int(np.argmax(np.abs(residual)))
-        name = system.rows[rows[worst]].name
-        raise ModelError(
-            f"the start cannot be assembled: '{name}' is not satisfied",
-            found=f"a residual of {residual[worst]:.6g} at " + _listing(system.layout.q, q),
-            remedy="give fewer coordinates under initial, or values nearer to a configuration that closes",
-        )
-    return q
+        slopes = slopes[:, dependent]
+        strength = 0.0 if solved else max(damping, 0.3 * min(1.0, float(residual @ residual) / first))
+        brake = np.sqrt(strength) * np.diag(np.linalg.norm(slopes, axis=0))
+        right = np.concatenate([-residual, np.zeros(len(dependent))])
+        step = np.linalg.lstsq(np.vstack([slopes, brake]), right, rcond=DEPENDENT)[0]
+        trial = _moved(system, q, ways[:, dependent] @ step)
+        new_residual, new_jacobian = terms(trial)
+        if solved:  # one step more, undamped, for the last digits
+            return (trial, new_residual) if np.abs(new_residual).max() <= np.abs(residual).max() else (q, residual)
+        before, expected = residual @ residual, np.sum((residual + slopes @ step) ** 2)
+        gain = (before - new_residual @ new_residual) / max(before - expected, 1e-300)
+        if np.isfinite(new_jacobian).all() and gain > 0.1:
+            q, residual, jacobian = trial, new_residual, new_jacobian
+            damping *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 4.0
+        else:
+            damping = 10.0 * max(damping, 1e-6)
+    return q, residual
 
 
 def dependent_columns(matrix: Array, free: Sequence[int]) -> list[int]:

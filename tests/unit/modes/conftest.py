@@ -33,7 +33,7 @@ def context():
 FOUR_BAR = {
     "fsm_dyn": 1,
     "name": "four_bar",
-    "parameters": {"l": [1.0, 2.0, 1.5], "m": [1.0, 1.5, 1.2], "gx": 1.0, "gy": 0.5, "g": 9.81},
+    "parameters": {"l": [1.0, 2.0, 1.5], "m": [1.0, 1.5, 1.2], "gx": 1.8, "gy": 0.4, "g": 9.81},
     "coordinates": ["a", "b", "c"],
     "frames": {
         "A": {"parent": "N", "rotate": {"z": "a"}},
