@@ -8,11 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.assembly import record_of, run_model
+from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
@@ -87,8 +91,8 @@ def simulate(
         numbers, vector = graph.values, graph.parameters
     if until is None:
         until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
-    drive = make_drive(automaton, numbers, inputs or {}, (0.0, until))
-    start = initial_start(automaton, numbers, vector, initial, drive)
+    drive = _drive(graph, numbers, vector, inputs or {}, until)
+    start = _start(graph, numbers, vector, initial or {}, drive)
     machine = ready_machine(graph)
     number = machine.number_of(start.states)
     raw = run(
@@ -100,7 +104,7 @@ def simulate(
         until,
         method="rk4" if step and method == "dopri5" else method,
         rtol=rtol,
-        atol=atol if np.isscalar(atol) else np.asarray(atol),
+        atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
         step=step or 0.0,
         max_step=max_step,
         drive=drive,
@@ -114,13 +118,55 @@ def simulate(
     def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return drive(times, context)
 
-    model = run_model(machine.automaton, machine.chart_names, machine.chart_programs, vector, numbers)
-    trajectory = Trajectory(model, record_of(machine.automaton, machine.chart_names, raw, inputs_at))
+    trajectory = Trajectory(
+        _model(graph, machine, numbers, vector),
+        record_of(machine.automaton, machine.chart_names, raw, inputs_at),
+    )
     if raw.outcome.failed and on_failure == "raise":
         error = RunError(failure_text(trajectory, raw))
         error.trajectory = trajectory
         raise error
     return trajectory
+
+
+# What several runs of a graph share is made once: the key says all it depends on.
+
+
+def _drive(
+    graph: ModeGraph,
+    numbers: Mapping[str, ParameterValue],
+    vector: Array,
+    inputs: Mapping[str, InputValue],
+    until: float,
+) -> Drive:
+    def make() -> Drive:
+        return make_drive(graph.automaton, numbers, inputs, (0.0, until))
+
+    if any(not isinstance(value, str | float | int) for value in inputs.values()):
+        return make()
+    return graph.remember(("drive", vector.tobytes(), tuple(sorted(inputs.items()))), make)
+
+
+def _start(
+    graph: ModeGraph,
+    numbers: Mapping[str, ParameterValue],
+    vector: Array,
+    initial: Mapping[str, float | str],
+    drive: Drive,
+) -> Start:
+    at_start = drive(0.0, vector)
+    return graph.remember(
+        ("start", vector.tobytes(), tuple(initial.items()), at_start.tobytes()),
+        lambda: initial_start(graph.automaton, numbers, vector, initial, lambda t, c: at_start),
+    )
+
+
+def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterValue], vector: Array) -> RunModel:
+    names = machine.chart_names
+    return graph.remember(
+        ("model", vector.tobytes(), names, tuple(map(id, machine.chart_programs))),
+        lambda: run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
+    )
 
 
 def ready_machine(graph: ModeGraph) -> Machine:

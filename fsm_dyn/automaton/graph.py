@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
 import numpy as np
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from fsm_dyn.symbolic.reading import Equations
 
 SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
+
+
+T = TypeVar("T")
+LONGEST_MEMORY = 64  # starts, drives and the like that a graph keeps for its next runs
 
 
 class ModeView:
@@ -212,6 +216,7 @@ class ModeGraph:
         self.parameters = parameters
         self.initial = initial
         self.machine: Any = None  # compiled kernels and tables, made by the first run and kept
+        self._remembered: dict[Hashable, Any] = {}
 
     def __repr__(self) -> str:
         return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.nx.number_of_edges()} edges>"
@@ -286,6 +291,15 @@ class ModeGraph:
         if len(graph) < 2:
             return ()
         return tuple(name for name in graph if all(target == name for target in graph.successors(name)))
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
+        found: T | None = self._remembered.get(key)
+        if found is None:
+            found = self._remembered[key] = make()
+            if len(self._remembered) > LONGEST_MEMORY:
+                del self._remembered[next(iter(self._remembered))]
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy."""

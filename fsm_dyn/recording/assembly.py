@@ -82,7 +82,7 @@ def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: I
         x_mid=raw.x_mid,
         mode=raw.mode,
         held=raw.held,
-        transitions=tuple(_transition(automaton, names, raw, i) for i in range(len(raw.transitions))),
+        tell=lambda: tuple(_transition(automaton, names, raw, i) for i in range(len(raw.transitions))),
         inputs=inputs,
         outcome=raw.outcome,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -92,7 +92,8 @@ class Record:
     held : ndarray, shape (n, 3 n_w + n_contacts + n_memory)
         The context without the parameters: inputs, their rates and second rates, slip directions, memory; from the
         right at a row that begins a stretch, else from the left.
-    transitions : tuple of Transition
+    tell : callable
+        Gives the transitions with their reasons, in order; asked when somebody wants to know.
     inputs : InputFunction
         For times between the rows.
     outcome : Outcome
@@ -105,9 +106,14 @@ class Record:
     x_mid: FloatArray
     mode: IntArray
     held: FloatArray
-    transitions: tuple[Transition, ...]
+    tell: Callable[[], tuple[Transition, ...]]
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every transition in order of time."""
+        return self.tell()
 
     @cached_property
     def starts(self) -> BoolArray:

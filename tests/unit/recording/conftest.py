@@ -91,7 +91,7 @@ def block_record():
     )
     starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
     held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1))])
-    return Record(**arrays, held=held, transitions=transitions, inputs=push)
+    return Record(**arrays, held=held, tell=lambda: transitions, inputs=push)
 
 
 @pytest.fixture

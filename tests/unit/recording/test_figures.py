@@ -40,7 +40,7 @@ def test_of_many_transitions_the_first_are_listed_and_the_rest_counted(block):
     many = tuple(dataclasses.replace(block.transitions[0], time=0.05 * i, cause="a" * 100) for i in range(39))
     texts = [
         text.get_text()
-        for text in figures.figure(Trajectory(block.model, dataclasses.replace(block.record, transitions=many))).texts
+        for text in figures.figure(Trajectory(block.model, dataclasses.replace(block.record, tell=lambda: many))).texts
     ]
     assert any(text.startswith("and ") and text.endswith(" more") for text in texts)
     assert max(len(text) for text in texts) <= 70
