@@ -197,8 +197,13 @@ def _part(function: F, **options: Any) -> F:
     )
 
 
+def whole(function: F) -> F:
+    """Compile a function that Python calls and that makes no array."""
+    return _njit(pipeline_class=_WholeCompiler, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS)(function)
+
+
 def entry(function: F) -> F:
-    """Compile a function that Python calls and that makes no array, and keep the result on disk."""
-    dispatcher = _njit(pipeline_class=_WholeCompiler, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS)(function)
+    """Compile a function like :func:`whole` and keep the result on disk."""
+    dispatcher: Any = whole(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

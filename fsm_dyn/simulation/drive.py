@@ -348,7 +348,7 @@ def tabulate(function: Callable[[float], float], span: tuple[float, float], tole
         cubic = np.linalg.solve(np.vander(nodes, 4, increasing=True), values)
         error = max(abs(float(function(a + h * s)) - float(np.polyval(cubic[::-1], s))) for s in checks)
         # a few halvings in any case: a periodic function can look smooth at seven points
-        if (error > tolerance * scale or depth < 4) and depth < _DEEPEST:
+        if (error > 0.7 * tolerance * scale or depth < 4) and depth < _DEEPEST:
             waiting += [(0.5 * (a + b), b, depth + 1), (a, 0.5 * (a + b), depth + 1)]
             continue
         steep = depth >= _DEEPEST

@@ -70,7 +70,8 @@ def quintic(
     fifth = (b5 - b0) + 5.0 * (b1 - b4) + 10.0 * (b3 - b2)
     fourth = 5.0 * ((b0 + b4) - 4.0 * (b1 + b3) + 6.0 * b2)
     size = max(max(abs(b0), abs(b1)), max(max(abs(b2), abs(b3)), max(abs(b4), abs(b5))))
-    return size, abs(fifth) + 0.25 * abs(fourth)
+    # about the middle, so that the two are the skew and the symmetric part
+    return size, abs(fifth) + 0.5 * abs(fourth + 2.5 * fifth)
 
 
 @lean

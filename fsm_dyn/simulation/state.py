@@ -49,6 +49,8 @@ COUNTER_COUNT: Final = 14
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
+ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
+
 # ``State.counters[PHASE]``
 STEPPING: Final = 0
 RESOLVING: Final = 1

@@ -6,6 +6,8 @@ give: room to record, a mode or a chart not derived yet, a sign of life.  It may
 
 from __future__ import annotations
 
+from typing import Final
+
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -40,8 +42,7 @@ from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.transition import arrive, make_transition
 from fsm_dyn.simulation.zeno import add_cycle_guards, remember_event, train_length
 
-_EPS = 2.220446049250313e-16
-_ROWS_PER_TURN = 5  # a turn of the loop records at most this many rows
+_EPS: Final = 2.220446049250313e-16
 
 
 @lean
@@ -77,7 +78,7 @@ def _reach(drive: DriveArrays, method: MethodArrays, options: Options, state: St
 
 
 @lean
-def _choose_chart(tables: Tables, state: State, work: Work) -> int:
+def choose_chart(tables: Tables, state: State, work: Work) -> int:
     """Change the chart where the pivot at the state at hand is too small; return a status."""
     other = better_chart(tables, state, work, state.clock[st.TIME], state.x, state.clock[st.PIVOT])
     if other < 0:
@@ -233,12 +234,29 @@ def _step(
             write_row(tables, state, buffers, state.x)
         return _reach(drive, method, options, state)
     if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM]:
-        status = _choose_chart(tables, state, work)
+        status = choose_chart(tables, state, work)
         if status != outcomes.GOING:
             return status
     status, t_end, lead = _trial(tables, drive, method, options, state, work, target)
     if status != outcomes.GOING:
         return status
+    return conclude(tables, drive, method, options, state, work, buffers, t_end, target, lead)
+
+
+@lean
+def conclude(
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    buffers: Buffers,
+    t_end: float,
+    target: float,
+    lead: int,
+) -> int:
+    """Make the end of the trial step the state at hand, with the event there if ``lead`` is a guard."""
     if lead >= 0:
         collect_fired(tables, state, work, lead)
     status = arrive(tables, drive, state, work, buffers, t_end)
@@ -294,7 +312,7 @@ def advance(
     buffers = _open_buffers(buffers_at)
     for _ in range(options.counts[st.CHUNK]):
         if (
-            state.counters[st.ROWS] + _ROWS_PER_TURN > buffers.rows.shape[0]
+            state.counters[st.ROWS] + st.ROWS_PER_TURN > buffers.rows.shape[0]
             or state.counters[st.TRANSITIONS] >= buffers.transitions.shape[0]
         ):
             return outcomes.BUFFER_FULL

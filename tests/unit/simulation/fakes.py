@@ -172,3 +172,51 @@ def ball(tolerances: Tolerances | None = None) -> Tables:
         ],
         tolerances=tolerances,
     )
+
+
+# --- a mechanism without contacts: x = [q, u], transitions fire on a written guard ---------------------------
+
+
+def written(
+    acceleration: Any,
+    guards: list[tuple[Any, Any]],
+    *,
+    stop: bool = False,
+    resets: list[Any] | None = None,
+    tolerances: Tolerances | None = None,
+) -> Tables:
+    """Return one mode with ``q'' = acceleration(t, q, u)`` and written transitions onto itself.
+
+    ``guards`` are (value(t, q, u), slope(t, q, u)); ``resets`` kernels that write the new [q, u].
+    """
+    force = numba.njit(acceleration)
+    values = tuple(numba.njit(value) for value, _ in guards)
+    slopes = tuple(numba.njit(slope) for _, slope in guards)
+    n_g = len(guards)
+    source = [
+        "def full(t, x, c, out):",
+        " a = force(t, x[0], x[1])",
+        " out[0] = x[1]; out[1] = a; out[2] = x[1]; out[3] = 1.0",
+    ]
+    for i in range(n_g):
+        source.append(f" out[{4 + i}] = value{i}(t, x[0], x[1]); out[{4 + n_g + i}] = slope{i}(t, x[0], x[1])")
+    scope: dict[str, Any] = {"force": force}
+    scope.update({f"value{i}": value for i, value in enumerate(values)})
+    scope.update({f"slope{i}": slope for i, slope in enumerate(slopes)})
+    exec("\n".join(source), scope)  # noqa: S102  (a text made above, so that numba sees plain calls)
+
+    def rhs(t, x, c, out):  # type: ignore[no-untyped-def]
+        out[0] = x[1]
+        out[1] = force(t, x[0], x[1])
+
+    full = kernel(scope["full"])
+    _KEEP.extend([full, resets])
+    first, second = kernel(rhs), full
+    _KEEP.append(first)
+    return make_tables(
+        1,
+        1,
+        modes=[(first, second, [], [(tb.WRITTEN, i, 0.0) for i in range(n_g)])],
+        transitions=[{"target": 0, "stop": int(stop), "reset": resets[i].address if resets else 0} for i in range(n_g)],
+        tolerances=tolerances,
+    )

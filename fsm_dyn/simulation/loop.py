@@ -1,0 +1,172 @@
+"""What one run holds between calls of the compiled loop, and what it is given when it asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import Packed
+from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.outcomes import OUTCOMES
+from fsm_dyn.simulation.raw_run import RawRun, read_transitions
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+
+_FIRST_ROWS: Final = 512
+_FIRST_TRANSITIONS: Final = 64
+_WORST_PIVOT: Final = 1e-13
+
+
+class ModeSource(Protocol):
+    """Gives modes and charts that were not derived in advance.
+
+    Both return tables in which what was there keeps its number.
+    """
+
+    def mode_needed(self, states: NDArray[np.int8], t: float, x: Floats, c: Floats) -> Tables:
+        """Append the mode with these contact states; raise RunError where it may not be."""
+
+    def chart_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
+        """Append another chart of mode ``number`` that is good at the state given, if there is one."""
+
+
+@dataclass
+class Loop:
+    """What one run holds between calls of the compiled loop."""
+
+    tables: Tables
+    tables_packed: Packed
+    state: st.State
+    state_packed: Packed
+    work: st.Work
+    work_packed: Packed
+    buffers: st.Buffers
+    buffers_packed: Packed
+    charted: int = -1  # number of steps made when a chart was asked for last
+
+
+_PACKED_TABLES: list[tuple[Tables, Packed]] = []
+
+
+def pack_tables(tables: Tables) -> Packed:
+    """Return the bundle of tables, remembering that of the tables used last."""
+    for known, packed in _PACKED_TABLES:
+        if known is tables:
+            return packed
+    packed = st.TABLES.pack(tables)
+    _PACKED_TABLES.insert(0, (tables, packed))
+    del _PACKED_TABLES[8:]
+    return packed
+
+
+def begin(tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: Drive, stages: int) -> Loop:
+    """Return the loop of a run that is about to start with a method of so many stages."""
+    state, state_packed = st.new_state(tables, t0, x, c, mode0)
+    state.counters[st.SEGMENT] = drive.segment_at(t0)
+    work, work_packed = st.new_work(tables, stages)
+    buffers = st.new_buffers(tables, _FIRST_ROWS, _FIRST_TRANSITIONS)
+    return Loop(
+        tables,
+        pack_tables(tables),
+        state,
+        state_packed,
+        work,
+        work_packed,
+        buffers,
+        st.BUFFERS.pack(buffers),
+    )
+
+
+def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | None:
+    """Give the compiled loop what it asks for; return how the run ends where that cannot be had."""
+    if status == outcomes.BUFFER_FULL:
+        _grow_buffers(loop)
+    elif status == outcomes.NEED_MODE:
+        if mode_source is None:
+            return outcomes.NO_MODE
+        t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        before = int(loop.tables.sizes[tb.N_MODES])
+        _take_tables(loop, mode_source.mode_needed(loop.work.wanted.copy(), t, x, c))
+        if int(loop.tables.sizes[tb.N_MODES]) == before:
+            return outcomes.NO_MODE
+    elif status == outcomes.NEED_CHART and not _other_chart(loop, mode_source):
+        return outcomes.SINGULAR
+    return None
+
+
+def _other_chart(loop: Loop, mode_source: ModeSource | None) -> bool:
+    """Ask for another chart; where there is none, go on in the present one as long as its pivot allows."""
+    state = loop.state
+    steps = int(state.counters[st.STEPS])
+    if mode_source is not None and loop.charted != steps:
+        loop.charted = steps
+        t, x, c = float(state.clock[st.TIME]), state.x.copy(), state.c.copy()
+        before = int(loop.tables.sizes[tb.N_MODES])
+        _take_tables(loop, mode_source.chart_needed(int(state.counters[st.MODE]), t, x, c))
+        if int(loop.tables.sizes[tb.N_MODES]) > before:
+            return True
+    pivot = float(state.clock[st.PIVOT])
+    state.clock[st.PIVOT_ALARM] = 0.1 * pivot
+    return pivot > _WORST_PIVOT
+
+
+def _take_tables(loop: Loop, tables: Tables) -> None:
+    """Go on with tables that have grown."""
+    if tables is loop.tables:
+        return
+    before = loop.tables
+    wanted = loop.work.wanted.copy()
+    stages = len(loop.work.k) // max(len(loop.state.x), 1) - 1
+    loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
+    loop.work, loop.work_packed = st.new_work(tables, stages)
+    loop.work.wanted[:] = wanted
+    loop.tables, loop.tables_packed = tables, pack_tables(tables)
+
+
+def _grow_buffers(loop: Loop) -> None:
+    """Double the room for what is nearly full."""
+    old = loop.buffers
+    rows, records = int(loop.state.counters[st.ROWS]), int(loop.state.counters[st.TRANSITIONS])
+    more_rows = len(old.modes) * (2 if rows + st.ROWS_PER_TURN > len(old.modes) else 1)
+    more_records = len(old.transitions) * (2 if records >= len(old.transitions) else 1)
+    new = st.new_buffers(loop.tables, more_rows, more_records)
+    new.rows[:rows] = old.rows[:rows]
+    new.modes[:rows] = old.modes[:rows]
+    new.transitions[:records] = old.transitions[:records]
+    loop.buffers, loop.buffers_packed = new, st.BUFFERS.pack(new)
+
+
+def finish(loop: Loop, status: int) -> RawRun:
+    """Cut what was recorded out of the buffers."""
+    state, s = loop.state, loop.tables.sizes
+    n = int(state.counters[st.ROWS])
+    n_x = len(state.x)
+    rows = loop.buffers.rows[:n]
+    return RawRun(
+        t=rows[:, 0].copy(),
+        x=rows[:, 1 : 1 + n_x].copy(),
+        x_dot=rows[:, 1 + n_x : 1 + 2 * n_x].copy(),
+        x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x].copy(),
+        mode=loop.buffers.modes[:n].copy(),
+        held=rows[:, 1 + 3 * n_x :].copy(),
+        transitions=read_transitions(
+            loop.buffers.transitions[: int(state.counters[st.TRANSITIONS])], int(s[tb.N_ROWS]), int(s[tb.N_U])
+        ),
+        outcome=OUTCOMES[status],
+        tables=loop.tables,
+        wanted=loop.work.wanted.copy(),
+        steps=int(state.counters[st.STEPS]),
+        rejected=int(state.counters[st.REJECTED]),
+        retakes=int(state.counters[st.RETAKES]),
+        drift_energy=float(state.drift[0]),
+        drift_residual=float(state.drift[1]),
+        mode_end=int(state.counters[st.MODE]),
+        c_end=state.c.copy(),
+    )

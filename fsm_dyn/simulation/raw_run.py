@@ -1,0 +1,134 @@
+"""A run as plain arrays, as the compiled loop leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.outcomes import Outcome
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """The transitions of a run, one entry (or row) each.
+
+    ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
+    ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.resolution`.  Of the guards that fired together,
+    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a written transition
+    ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
+    """
+
+    time: Floats
+    source: Integers
+    target: Integers
+    row: Integers
+    reason: Integers
+    fired: Integers
+    candidates: Integers
+    written: Integers
+    energy_before: Floats
+    energy_after: Floats
+    beta: Floats
+    event: Integers
+    contact: Integers
+    direction: Floats
+    value: Floats
+    slope: Floats
+    impulse: Floats
+    u_before: Floats
+    u_after: Floats
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """A run as arrays.
+
+    Attributes
+    ----------
+    t : float64 array, shape (n,)
+        Times (s); equal neighbours are the two sides of a transition or of a jump of an input.
+    x, x_dot : float64 arrays, shape (n, n_q + n_u)
+        States and derivatives.
+    x_mid : float64 array, shape (n, n_q + n_u)
+        State at the middle of the step that ends at the row.
+    mode : int64 array, shape (n,)
+        Mode number; a row that ends a step carries the mode of the step.
+    held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
+        Context after the parameters: inputs, their rates and second rates, slip directions, memory.
+    transitions : Transitions
+    outcome : Outcome
+        Why the run ended.
+    tables : Tables
+        The automaton as it is at the end, with the modes added on the way.
+    wanted : int8 array, shape (n_contacts,)
+        Contact states asked for last.
+    steps, rejected, retakes : int
+        Steps accepted, rejected, and retaken to locate events.
+    drift_energy, drift_residual : float
+        Energy put in by projections (J), largest residual met.
+    mode_end, c_end
+        Mode and context at the end.
+    """
+
+    t: Floats
+    x: Floats
+    x_dot: Floats
+    x_mid: Floats
+    mode: Integers
+    held: Floats
+    transitions: Transitions
+    outcome: Outcome
+    tables: Tables
+    wanted: NDArray[np.int8]
+    steps: int
+    rejected: int
+    retakes: int
+    drift_energy: float
+    drift_residual: float
+    mode_end: int
+    c_end: Floats = field(repr=False)
+
+
+def read_transitions(records: Floats, n_rows: int, n_u: int) -> Transitions:
+    """Take records of transitions apart."""
+    whole = records[:, : st.RECORD_GUARDS]
+    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
+    guards = records[:, st.RECORD_GUARDS : at].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
+    present = np.arange(st.MAX_FIRED) < whole[:, st.RECORD_FIRED, None]
+    numbers = whole.astype(np.int64)
+
+    def guard(column: int) -> Any:
+        return np.where(present, guards[:, :, column], -1.0 if column < 2 else np.nan)
+
+    return Transitions(
+        time=whole[:, st.RECORD_TIME].copy(),
+        source=numbers[:, st.RECORD_SOURCE],
+        target=numbers[:, st.RECORD_TARGET],
+        row=numbers[:, st.RECORD_ROW],
+        reason=numbers[:, st.RECORD_REASON],
+        fired=numbers[:, st.RECORD_FIRED],
+        candidates=numbers[:, st.RECORD_CANDIDATES],
+        written=numbers[:, st.RECORD_WRITTEN],
+        energy_before=whole[:, st.RECORD_ENERGY_BEFORE].copy(),
+        energy_after=whole[:, st.RECORD_ENERGY_AFTER].copy(),
+        beta=whole[:, st.RECORD_BETA].copy(),
+        event=guard(0).astype(np.int64),
+        contact=guard(1).astype(np.int64),
+        direction=guard(2),
+        value=guard(3),
+        slope=guard(4),
+        impulse=records[:, at : at + n_rows].copy(),
+        u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
+        u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
+    )
