@@ -95,7 +95,7 @@ def eliminate(
     rows = [list(row) for row in matrix]
     own = len(samples)
     numbers = np.concatenate([samples, samples[:0] if partner is None else partner]).astype(np.float64)
-    scale = np.maximum(np.abs(numbers).max(axis=2), 1e-300) if numbers.size else numbers[:, :, 0]
+    scale = np.abs(numbers).max(axis=2, initial=1e-300)
     open_rows = list(range(len(rows)))
     open_columns = list(columns)
     steps: list[tuple[int, int, Node]] = []

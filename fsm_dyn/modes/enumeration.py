@@ -134,6 +134,6 @@ def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, 
         sums = residual @ combination
         if np.ptp(sums) <= ALWAYS_TRUE * (1.0 + np.abs(sums).max()) and abs(sums[0]) > ALWAYS_TRUE:
             involved = [name for name, weight in zip(names, combination, strict=True) if abs(weight) > ALWAYS_TRUE]
-            scale = np.abs(combination).max()
+            scale = combination[np.argmax(np.abs(combination))]  # the null vector's own sign means nothing
             return f"{' and '.join(involved)} exclude each other: their gaps always add up to {sums[0] / scale:.6g}"
     return ""

@@ -1,0 +1,183 @@
+"""Which modes there are, what they are called, and which cannot be."""
+
+import pytest
+
+from fsm_dyn.modes.enumeration import LARGEST_ENUMERATION, Pattern, name_mode
+from fsm_dyn.modes.system import ContactInfo
+
+
+def mass(**sections):
+    """A particle in the plane with contacts of the test's choosing."""
+    return {
+        "fsm_dyn": 1,
+        "name": "mass",
+        "coordinates": ["x", "y"],
+        "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"ball": {"center": "P", "mass": 1}},
+        **sections,
+    }
+
+
+GROUND = {"gap": "y"}
+ROUGH = {"gap": "y", "slip": "dot(vel(P), N.x)", "friction": {"static": 0.5, "kinetic": 0.4}}
+WALLS = {"joint_stop": {"coordinate": "x", "lower": 0, "upper": 1}}
+LATCH = {"lock": {"velocity": "x_dot"}}
+RUB = {"dry_friction": {"speed": "x_dot", "static": 1, "kinetic": 0.5}}
+
+
+# -- names -----------------------------------------------------------------------------------------------------
+
+CONTACTS = (
+    ContactInfo("tip", "gap", 0, 1, ("open", "stick", "slide")),
+    ContactInfo("stop", "gap", 2, -1, ("open", "closed")),
+    ContactInfo("axis", "dry_friction", -1, 3, ("", "stick", "slip")),
+)
+
+
+def test_codes_of_a_contact():
+    assert CONTACTS[0].codes == (0, 1, 2)
+    assert CONTACTS[1].codes == (0, 1)
+    assert CONTACTS[2].codes == (1, 2)  # dry friction has no open state
+
+
+@pytest.mark.parametrize(
+    ("states", "name", "pattern"),
+    [
+        ((1, 0, 1), "standing", "standing"),
+        ((1, 1, 2), "standing+stop_closed+axis_slip", "standing"),
+        ((2, 0, 1), "tip_slide", ""),
+        ((0, 1, 1), "leaning", "leaning"),  # the pattern that says more
+        ((0, 1, 2), "resting+axis_slip", "resting"),
+        ((0, 0, 1), "all_free", ""),
+    ],
+)
+def test_names(states, name, pattern):
+    """The most specific pattern names a mode; what it leaves open and is not in its first state is added."""
+    patterns = [Pattern("standing", {0: 1}), Pattern("resting", {1: 1, 0: 0}), Pattern("leaning", {0: 0, 1: 1, 2: 1})]
+    found = name_mode(CONTACTS, patterns, states)
+    assert (found.name, found.pattern, found.states) == (name, pattern, states)
+
+
+def test_of_patterns_that_say_as_much_the_first_names():
+    patterns = [Pattern("first", {0: 0}), Pattern("second", {1: 0})]
+    assert name_mode(CONTACTS, patterns, (0, 0, 1)).name == "first"
+
+
+def test_without_contacts_there_is_one_mode(mode_graph):
+    assert list(mode_graph(mass()).modes) == ["motion"]
+    assert name_mode((), (), ()).name == "motion"
+
+
+# -- shipped models --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "modes"),
+    [
+        ("shopping_cart", ["rolling", "sticking"]),
+        ("rolling_disk", ["rolling", "sliding", "flying"]),
+        ("bouncing_ball", ["flight", "resting"]),
+        ("pendulum_with_stop", ["swinging", "leaning"]),
+        ("spherical_wrist", ["motion"]),
+    ],
+)
+def test_modes_of_shipped_models(mode_graph, model, modes):
+    graph = mode_graph(model)
+    assert list(graph.modes) == modes  # in the order of the file
+    assert not graph.pruned
+    assert graph.automaton.complete
+
+
+# -- pruning ---------------------------------------------------------------------------------------------------
+
+
+def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
+    graph = mode_graph(mass(contacts={"walls": WALLS, "ground": GROUND}))
+    assert set(graph.modes) == {
+        "all_free",
+        "walls_lower_closed",
+        "walls_upper_closed",
+        "ground_closed",
+        "walls_lower_closed+ground_closed",
+        "walls_upper_closed+ground_closed",
+    }
+    reason = "walls_lower and walls_upper exclude each other: their gaps always add up to 1"
+    both = "walls_lower_closed+walls_upper_closed"
+    assert dict(graph.pruned) == {both: reason, f"{both}+ground_closed": reason}
+
+
+def test_travel_of_no_length_is_possible(mode_graph):
+    """Both ends at once, if they are in one place: the rows depend on each other, but do not contradict."""
+    stop = {"joint_stop": {"coordinate": "x", "lower": 1, "upper": 1}}
+    graph = mode_graph(mass(contacts={"walls": stop}, initial={"x": 1}))
+    both = graph.modes["walls_lower_closed+walls_upper_closed"]
+    assert len(both.redundant_rows) == 1
+    assert both.degrees_of_freedom == 1
+
+
+def test_contacts_parallel_in_one_state_only_are_not_pruned(mode_graph):
+    """At the start the two gaps add up to a constant to first order; elsewhere they do not.
+
+    A model with a loop is no exception, though its loops are closed only at the start.
+    """
+    tilted = {
+        "fsm_dyn": 1,
+        "name": "tilted",
+        "coordinates": ["x", "y", "a", "b"],
+        "frames": {"A": {"parent": "N", "rotate": {"z": "a"}}, "B": {"parent": "N", "rotate": {"z": "b"}}},
+        "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}, "R": {"from": "P", "at": "A.y"}},
+        "bodies": {
+            "rod": {"center": "P", "frame": "A", "mass": 1, "inertia": {"zz": 1}},
+            "disk": {"center": "P", "frame": "B", "mass": 1, "inertia": {"zz": 1}},
+        },
+        "contacts": {"low": {"gap": "dot(pos(R), N.y)"}, "high": {"gap": "1.1 - dot(pos(P), N.y)"}},
+    }
+    loop = {"constraints": {"loop": {"position": "a - b"}}}
+    for model in (tilted, {**tilted, **loop}):
+        graph = mode_graph(model)
+        assert not graph.pruned
+        assert "low_closed+high_closed" in graph.modes
+
+
+def test_velocity_level_contacts_are_never_pruned(mode_graph):
+    """A lock on a velocity and a stop: redundant together, possible all the same."""
+    graph = mode_graph(mass(contacts={"walls": WALLS, "catch": LATCH}))
+    held = graph.modes["walls_lower_closed+catch_engaged"]
+    assert len(held.redundant_rows) == 1
+    assert len(graph.pruned) == 2
+
+
+# -- lists -----------------------------------------------------------------------------------------------------
+
+
+def test_only_listed(mode_graph):
+    sections = {"contacts": {"ground": ROUGH, "walls": WALLS}, "initial": {"x": 0.5, "y": 1}}
+    modes = {"gliding": {"ground": "slide", "walls_lower": "open"}, "flying": {"ground": "open"}}
+    graph = mode_graph(mass(**sections, modes={**modes, "only_listed": True}))
+    names = set(graph.modes)
+    assert {"gliding", "flying", "gliding+walls_upper_closed", "flying+walls_lower_closed"} <= names
+    assert not any(graph.modes[name].states["ground"] == "stick" for name in names)
+    assert graph.pruned["ground_stick"] == "not listed, and the model says only_listed"
+    everything = mode_graph(mass(**sections, modes=modes))
+    assert "ground_stick" in everything.modes
+
+
+def test_many_contacts_are_derived_when_reached(mode_graph):
+    """Seven contacts of two states: more than are worth deriving beforehand; patterns and the start are."""
+    contacts = {f"stop{i}": {"joint_stop": {"coordinate": "x", "lower": -1 - i}} for i in range(7)}
+    assert LARGEST_ENUMERATION < 2**7
+    modes = {"first": {"stop0": "closed"}, "last": {"stop6": "closed"}}
+    graph = mode_graph(mass(contacts=contacts, modes=modes))
+    assert list(graph.modes) == ["first", "last", "all_free"]
+    assert not graph.automaton.complete
+    assert mode_graph(mass(contacts=dict(list(contacts.items())[:6]))).automaton.complete
+
+
+def test_a_mode_not_enumerated_is_derived_from_the_saved_terms(mode_graph, context):
+    """What is found at run time: the same programs as if it had been enumerated."""
+    graph = mode_graph(mass(contacts={"ground": ROUGH, "rub": RUB}))
+    automaton = graph.automaton
+    for mode in automaton.modes:
+        again = automaton.derive(mode.states, 0.0, [0.0] * 4, context(graph))
+        assert again.name == mode.name
+        assert again.programs.rhs.digest == mode.programs.rhs.digest
