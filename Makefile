@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help demo test lint format docs bench wheel clean
+.PHONY: help demo test lint format docs pictures bench wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -32,6 +32,10 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 
 docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation again
+	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
+	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 
 bench: $(VENV)/.installed-test  ## run the benchmarks
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks

@@ -101,7 +101,7 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
         try:
             trajectory = fsm_dyn.simulate(graph, progress=told.reached, **options)
         except RunError as error:
-            if error.trajectory is None:
+            if not isinstance(error.trajectory, fsm_dyn.Trajectory):
                 raise
             failure, trajectory = error, error.trajectory
     with working("writing", as_json):
@@ -148,10 +148,13 @@ def describe(trajectory: Trajectory) -> str:
     ]
     shown = trajectory.transitions[:_SHOWN]
     if shown:
-        rows = [
-            (f"{x.time:.6f}", x.source, x.target, f"{-x.energy_lost:+.2e}" if x.impulse else "", x.cause) for x in shown
-        ]
-        lines += ["", table(("time, s", "from", "to", "impact, J", "cause"), rows)]
+        headings = ["time, s", "from", "to", "cause"]
+        rows = [[f"{x.time:.6f}", x.source, x.target, x.cause] for x in shown]
+        if any(x.impulse for x in shown):
+            headings.insert(3, "impact, J")
+            for x, row in zip(shown, rows, strict=True):
+                row.insert(3, f"{-x.energy_lost:+.2e}" if x.impulse else "")
+        lines += ["", table(headings, rows)]
     more = len(trajectory.transitions) - len(shown)
     if more:
         lines.append(f"and {more} more")

@@ -11,6 +11,13 @@ from fsm_dyn.simulation.raw_run import RawRun
 
 FREE, HELD, SLIDING = 0, 1, 2
 
+_SIGNS = {
+    Event.CLOSES: "gap fell to zero",
+    Event.OPENS: "force fell to zero",
+    Event.SLIDES: "friction reached its limit",
+    Event.STICKS: "slip came to rest",
+}
+
 
 def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
     """Return the cause of a run's transition ``number``.
@@ -56,7 +63,7 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
         return f"{name} strikes and rebounds"
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
-    return f"{name} {VERBS[event]}"
+    return f"{name} {VERBS[event]} ({_SIGNS[event]})"
 
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:

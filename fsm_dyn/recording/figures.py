@@ -20,6 +20,7 @@ _APART = 0.015  # of the run: transitions nearer than this share a mark
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
 _WIDTH = 8.0
+_LEFT = 0.11  # of the width
 
 
 def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
@@ -51,7 +52,7 @@ def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
             len(groups) + 1,
             1,
             height_ratios=[_STRIP, *[_PANEL] * len(groups)],
-            left=0.09,
+            left=_LEFT,
             right=0.83,
             top=1.0 - _EDGE / height,
             bottom=(_FOOT + below) / height,
@@ -111,6 +112,7 @@ def _draw_panel(axes: Axes, trajectory: Trajectory, unit: str, names: list[str])
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
         axes.plot(t, values, dashes, color=colour, label=name, zorder=3)
     axes.set_ylabel(unit or "–")
+    axes.yaxis.set_label_coords(-0.105, 0.5)  # aligned, and clear of the longest numbers
     axes.margins(x=0.0, y=0.12)
     axes.grid(axis="y", color="white", lw=0.8, zorder=1)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
@@ -186,9 +188,8 @@ def _finish(
     panels[-1].tick_params(labelbottom=True)
     panels[-1].set_xlabel("time, s")
     strip.set_xlim(trajectory.t[0], trajectory.t[-1])
-    picture.align_ylabels(panels)
     height = picture.get_figheight()
-    picture.text(0.09, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
+    picture.text(_LEFT, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
     handles = [Patch(facecolor=colours[name], label=name) for name in colours if name in spans]
     picture.legend(
         handles=handles,
@@ -203,16 +204,17 @@ def _finish(
 
 
 def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
-    """Number the transitions listed under the panels: all of a few, of many the first that stand apart in time."""
+    """Number the transitions listed under the panels: changes of mode first, then those that stand apart in time."""
     span = trajectory.t[-1] - trajectory.t[0]
-    few = len(trajectory.transitions) <= _LISTED
-    chosen: list[tuple[int, Transition]] = []
-    for number, item in enumerate(trajectory.transitions, start=1):
-        if few or not chosen or item.time - chosen[-1][1].time > _APART * span:
-            chosen.append((number, item))
+    numbered = list(enumerate(trajectory.transitions, start=1))
+    chosen = [(number, item) for number, item in numbered if item.source != item.target][:_LISTED]
+    for number, item in numbered:
         if len(chosen) == _LISTED:
             break
-    return chosen
+        few = len(numbered) <= _LISTED
+        if item.source == item.target and (few or all(abs(item.time - x.time) > _APART * span for _, x in chosen)):
+            chosen.append((number, item))
+    return sorted(chosen, key=lambda entry: entry[0])
 
 
 def _list_transitions(
@@ -221,13 +223,15 @@ def _list_transitions(
     line = _LINE / picture.get_figheight()
     for i, (number, item) in enumerate(listed):
         y = top - line * i
-        picture.text(0.09, y, f"{number}", fontsize=8, va="center", ha="right", color=palette.INK, fontweight="bold")
-        picture.text(0.10, y, f"{item.time:.4f} s", fontsize=8, va="center")
-        picture.text(0.20, y, f"{item.source} → {item.target}", fontsize=8, va="center")
-        picture.text(0.46, y, _shortened(item.cause), fontsize=8, va="center", color=palette.SOFT)
+        picture.text(_LEFT, y, f"{number}", fontsize=8, va="center", ha="right", color=palette.INK, fontweight="bold")
+        picture.text(_LEFT + 0.01, y, f"{item.time:.4f} s", fontsize=8, va="center")
+        picture.text(_LEFT + 0.11, y, f"{item.source} → {item.target}", fontsize=8, va="center")
+        picture.text(_LEFT + 0.37, y, _shortened(item.cause), fontsize=8, va="center", color=palette.SOFT)
     more = len(trajectory.transitions) - len(listed)
     if more:
-        picture.text(0.10, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=palette.FAINT)
+        picture.text(
+            _LEFT + 0.01, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=palette.FAINT
+        )
 
 
 def _shortened(text: str, length: int = 70) -> str:

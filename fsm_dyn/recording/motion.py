@@ -65,12 +65,12 @@ def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> F
         pitch = 1.25 * max(extent[axis], 0.12 * extent.max(), 1e-12)
         offsets[:, axis] = pitch * np.arange(instants) * (1.0 if axis == 0 else -1.0)
     with style.settings():
-        low = (boxes[:, 0] + offsets).min(axis=0)
-        high = (boxes[:, 1] + offsets).max(axis=0)
-        picture, axes = _canvas(low, high)
         drift = np.linspace(offsets[0], offsets[-1], _PATH_POINTS)
-        for path in view.paths.values():
-            axes.plot(*(path + drift).T, color=palette.FAINT, lw=0.8, zorder=1)
+        paths = [path + drift for path in view.paths.values()]
+        everything = np.concatenate([boxes[:, 0] + offsets, boxes[:, 1] + offsets, *paths])
+        picture, axes = _canvas(everything.min(axis=0), everything.max(axis=0))
+        for path in paths:
+            axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
         for i in range(instants):
             share = 1.0 if axis is not None else 0.3 + 0.7 * i / max(instants - 1, 1)
             _draw_instant(axes, view, scene.shapes, i, offsets[i], colours[view.modes[i]], share)
@@ -166,14 +166,32 @@ def _label_times(axes: Axes, view: _View, boxes: FloatArray, offsets: FloatArray
     else:
         axes.set_xlabel("m")
         axes.set_ylabel("m")
-        last = np.full(2, np.inf)
-        apart = 0.07 * max(axes.get_xlim()[1] - axes.get_xlim()[0], axes.get_ylim()[1] - axes.get_ylim()[0])
-        for i in [0, len(names) - 1, *range(1, len(names) - 1)]:
-            top = np.array([boxes[i].mean(axis=0)[0], boxes[i, 1, 1]])
-            if np.linalg.norm(top - last) < apart:
-                continue
-            axes.annotate(names[i], tuple(top), (0, 3), textcoords="offset points", ha="center", fontsize=8, zorder=50)
-            last = top
+        _label_instants(axes, names, boxes)
+
+
+def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
+    """Write the time beside every instant, across the direction of travel, where there is room for it."""
+    span = max(axes.get_xlim()[1] - axes.get_xlim()[0], axes.get_ylim()[1] - axes.get_ylim()[0])
+    middles = boxes.mean(axis=1)
+    travel = np.gradient(middles, axis=0)
+    taken: list[FloatArray] = []
+    for i in [0, len(names) - 1, *range(1, len(names) - 1)]:
+        upwards = abs(travel[i, 1]) > abs(travel[i, 0])
+        place = np.array([boxes[i, 0, 0], middles[i, 1]]) if upwards else np.array([middles[i, 0], boxes[i, 1, 1]])
+        if any(np.linalg.norm(place - other) < 0.07 * span for other in taken):
+            continue
+        taken.append(place)
+        shift, horizontal, vertical = ((-4, 0), "right", "center") if upwards else ((0, 3), "center", "bottom")
+        axes.annotate(
+            names[i],
+            tuple(place),
+            shift,
+            textcoords="offset points",
+            ha=horizontal,
+            va=vertical,
+            fontsize=8,
+            zorder=50,
+        )
 
 
 def _finish(picture: Figure, axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str]) -> None:

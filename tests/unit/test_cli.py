@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -148,6 +149,106 @@ def test_a_malformed_file_is_bad_input_with_its_place(tmp_path):
     assert result.exit_code == 2
     assert f"{path}:2:1" in result.stderr
     assert "did you mean 'bodies'" in result.stderr
+
+
+def test_run_tells_when_and_why(tmp_path):
+    result = call("run", "pendulum_with_stop", "--until", "0.5")
+    assert result.exit_code == 0
+    assert "block strikes and rebounds" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_as_json_matches_the_interface():
+    found = json.loads(call("run", "bouncing_ball", "--until", "1", "--json").stdout)
+    trajectory = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), until=1.0)
+    assert found["end"] == 1.0
+    assert found["final"]["q"]["y"] == trajectory["y"][-1]
+    assert [x["time"] for x in found["transitions"]] == [x.time for x in trajectory.transitions]
+    assert found["transitions"][0]["impulse"]["ground"] == [trajectory.transitions[0].impulse["ground"][0]]
+
+
+def test_run_writes_what_is_asked(tmp_path, picture_size):
+    def written(*options):
+        folder = tmp_path / "_".join(("run", *options))
+        assert call("run", "rolling_disk", "--until", "0.3", "--out", folder, *options).exit_code == 0
+        return sorted(path.name for path in folder.iterdir())
+
+    assert written("--csv") == ["rolling_disk.csv"]
+    assert written("--netcdf") == ["rolling_disk.nc"]
+    assert written("--figure", "--motion") == ["rolling_disk.png", "rolling_disk_motion.png"]
+    assert written() == ["rolling_disk.csv", "rolling_disk.png", "rolling_disk_motion.png"]
+    assert min(picture_size(tmp_path / "run_--figure_--motion" / "rolling_disk.png")) > 500
+
+
+def test_options_reach_the_run():
+    options = ["--until", "1", "--set", "h=2 m", "--initial", "v=-1 m/s", "--method", "rk4", "--step", "0.01"]
+    found = json.loads(call("run", "bouncing_ball", *options, "--json").stdout)
+    fall = (-1.0 + (1.0 + 4.0 * 9.81) ** 0.5) / 9.81
+    assert found["transitions"][0]["time"] == pytest.approx(fall, abs=1e-9)
+    pushed = json.loads(
+        call("run", "shopping_cart", "--until", "0.1", "--input", "push=[[0, 0], [1, 30]]", "--json").stdout
+    )
+    assert pushed["outcome"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--method", "dopri6"], "did you mean 'dopri5'"),
+        (["--input", "pull=3"], "no input 'pull'"),
+        (["--initial", "z=1"], "z"),
+        (["--until", "-1"], "--until"),
+        (["--set", "e=0.5 m"], "wrong unit"),
+    ],
+)
+def test_a_wrong_option_of_a_run_is_bad_input(options, told):
+    result = call("run", "bouncing_ball", "--until", "1", *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_run_that_cannot_go_on_fails_after_what_it_recorded(tmp_path):
+    path = tmp_path / "burst.yaml"
+    path.write_text(
+        "fsm_dyn: 1\nname: burst\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\n"
+        "bodies: {b: {center: P, mass: 1}}\nloads: [{law: 1/(1 - t)**2, coordinate: x}]\n"
+    )
+    result = call("run", path, "--until", "2", "--out", tmp_path / "out", "--csv")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("failed: burst")
+    assert "burst: 0 s to" in result.stdout
+    assert (tmp_path / "out" / "burst.csv").stat().st_size > 100
+
+
+def test_demo_shows_the_cart_and_writes_its_pictures(tmp_path, picture_size):
+    result = call("demo", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert result.stdout.count("sticking  ") >= 2
+    for name in ("shopping_cart.png", "shopping_cart_motion.png", "shopping_cart_modes.png"):
+        assert picture_size(tmp_path / name)[0] > 300
+
+
+def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
+    path = tmp_path / "ball.yaml"
+    text = models.find("bouncing_ball").read_text()
+    path.write_text(text)
+    command = [sys.executable, "-m", "fsm_dyn.cli", "run", str(path), "--until", "0.5", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        lines = []
+
+        def until(word):
+            while word not in (line := process.stdout.readline()):
+                assert line, "".join(lines)
+                lines.append(line)
+
+        until("strikes")
+        path.write_text(text.replace("coordinates", "cordinates"))
+        until("did you mean 'coordinates'")
+        path.write_text(text.replace("0.8", "0.7"))
+        until("strikes")
+        process.send_signal(signal.SIGINT)
+        until("stopped watching")
+        assert process.wait(10) == 0
 
 
 def test_values_are_split_at_the_first_sign_and_lists_read():
