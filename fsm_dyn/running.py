@@ -154,10 +154,9 @@ def _start(
     initial: Mapping[str, float | str],
     drive: Drive,
 ) -> Start:
-    at_start = drive(0.0, vector)
     return graph.remember(
-        ("start", vector.tobytes(), tuple(initial.items()), at_start.tobytes()),
-        lambda: initial_start(graph.automaton, numbers, vector, initial, lambda t, c: at_start),
+        ("start", vector.tobytes(), tuple(initial.items()), drive),
+        lambda: initial_start(graph.automaton, numbers, vector, initial, drive),
     )
 
 

@@ -125,7 +125,7 @@ class KernelSource:
     keep: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drive:
     """All inputs of a run.
 

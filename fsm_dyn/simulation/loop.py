@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.outcomes import OUTCOMES
-from fsm_dyn.simulation.raw_run import RawRun, read_transitions
+from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,14 @@ class Loop:
     buffers: st.Buffers
     buffers_packed: Packed
     charted: int = -1  # number of steps made when a chart was asked for last
+    stages: int = 0
 
+
+Room: TypeAlias = tuple[st.Work, Packed, st.Buffers, Packed]
+
+_SPARE: list[tuple[Tables, int, Room]] = []
+_MOST_SPARE: Final = 4
+_MOST_SPARE_ROWS: Final = 4096
 
 _PACKED_TABLES: list[tuple[Tables, Packed]] = []
 
@@ -70,18 +77,27 @@ def begin(tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: Dr
     """Return the loop of a run that is about to start with a method of so many stages."""
     state, state_packed = st.new_state(tables, t0, x, c, mode0)
     state.counters[st.SEGMENT] = drive.segment_at(t0)
+    room = _spare_room(tables, stages) or _new_room(tables, stages)
+    return Loop(tables, pack_tables(tables), state, state_packed, *room, stages=stages)
+
+
+def _new_room(tables: Tables, stages: int) -> Room:
     work, work_packed = st.new_work(tables, stages)
     buffers = st.new_buffers(tables, _FIRST_ROWS, _FIRST_TRANSITIONS)
-    return Loop(
-        tables,
-        pack_tables(tables),
-        state,
-        state_packed,
-        work,
-        work_packed,
-        buffers,
-        st.BUFFERS.pack(buffers),
-    )
+    return work, work_packed, buffers, st.BUFFERS.pack(buffers)
+
+
+def _spare_room(tables: Tables, stages: int) -> Room | None:
+    """Return workspace and buffers of an earlier run of the same automaton, if some lie idle."""
+    for _ in range(len(_SPARE)):
+        try:
+            idle = _SPARE.pop(0)  # whoever takes it out has it, in whatever thread
+        except IndexError:
+            break
+        if idle[0] is tables and idle[1] == stages:
+            return idle[2]
+        _SPARE.append(idle)
+    return None
 
 
 def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | None:
@@ -123,9 +139,8 @@ def _take_tables(loop: Loop, tables: Tables) -> None:
         return
     before = loop.tables
     wanted = loop.work.wanted.copy()
-    stages = len(loop.work.k) // max(len(loop.state.x), 1) - 1
     loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
-    loop.work, loop.work_packed = st.new_work(tables, stages)
+    loop.work, loop.work_packed = st.new_work(tables, loop.stages)
     loop.work.wanted[:] = wanted
     loop.tables, loop.tables_packed = tables, pack_tables(tables)
 
@@ -145,20 +160,18 @@ def _grow_buffers(loop: Loop) -> None:
 
 def finish(loop: Loop, status: int) -> RawRun:
     """Cut what was recorded out of the buffers."""
-    state, s = loop.state, loop.tables.sizes
+    state = loop.state
     n = int(state.counters[st.ROWS])
     n_x = len(state.x)
     rows = loop.buffers.rows[:n]
-    return RawRun(
+    raw = RawRun(
         t=rows[:, 0].copy(),
         x=rows[:, 1 : 1 + n_x].copy(),
         x_dot=rows[:, 1 + n_x : 1 + 2 * n_x].copy(),
         x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x].copy(),
         mode=loop.buffers.modes[:n].copy(),
         held=rows[:, 1 + 3 * n_x :].copy(),
-        transitions=read_transitions(
-            loop.buffers.transitions[: int(state.counters[st.TRANSITIONS])], int(s[tb.N_ROWS]), int(s[tb.N_U])
-        ),
+        records=loop.buffers.transitions[: int(state.counters[st.TRANSITIONS])].copy(),
         outcome=OUTCOMES[status],
         tables=loop.tables,
         wanted=loop.work.wanted.copy(),
@@ -170,3 +183,7 @@ def finish(loop: Loop, status: int) -> RawRun:
         mode_end=int(state.counters[st.MODE]),
         c_end=state.c.copy(),
     )
+    if n < _MOST_SPARE_ROWS:
+        del _SPARE[: 1 - _MOST_SPARE]
+        _SPARE.append((loop.tables, loop.stages, (loop.work, loop.work_packed, loop.buffers, loop.buffers_packed)))
+    return raw

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.outcomes import Outcome
 from fsm_dyn.simulation.tables import Tables
 
@@ -66,7 +68,8 @@ class RawRun:
         Mode number; a row that ends a step carries the mode of the step.
     held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
         Context after the parameters: inputs, their rates and second rates, slip directions, memory.
-    transitions : Transitions
+    records : float64 array
+        The transitions as the loop wrote them; read them as ``transitions``.
     outcome : Outcome
         Why the run ended.
     tables : Tables
@@ -87,7 +90,7 @@ class RawRun:
     x_mid: Floats
     mode: Integers
     held: Floats
-    transitions: Transitions
+    records: Floats = field(repr=False)
     outcome: Outcome
     tables: Tables
     wanted: NDArray[np.int8]
@@ -98,6 +101,11 @@ class RawRun:
     drift_residual: float
     mode_end: int
     c_end: Floats = field(repr=False)
+
+    @cached_property
+    def transitions(self) -> Transitions:
+        """The transitions, taken out of their records when first asked for."""
+        return read_transitions(self.records, int(self.tables.sizes[tb.N_ROWS]), int(self.tables.sizes[tb.N_U]))
 
 
 def read_transitions(records: Floats, n_rows: int, n_u: int) -> Transitions:
