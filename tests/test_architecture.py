@@ -24,6 +24,7 @@ ORDER = [
     ["recording"],
     ["compiling", "driving"],
     ["running"],
+    ["analysis"],
     ["__init__"],
     ["cli"],
 ]
