@@ -36,7 +36,7 @@ def test_building_nodes(capsys):
             node = node * y + p.sin(node) - x
         best = min(best, time.perf_counter() - start)
     with capsys.disabled():
-        print(f"\n100,000 nodes in {best:.2f} s")  # noqa: T201
+        print(f"\n100,000 nodes in {best:.2f} s")
     assert best <= 0.8
 
 
@@ -49,7 +49,7 @@ def test_compiling_a_mode(capsys):
         p.compile_programs([program], p.ObjectCache(None))
         times.append(time.perf_counter() - start)
     with capsys.disabled():
-        print(f"\n{program.counts().total} operations compiled in {sorted(times)[TRIES // 2] * 1e3:.0f} ms")  # noqa: T201
+        print(f"\n{program.counts().total} operations compiled in {sorted(times)[TRIES // 2] * 1e3:.0f} ms")
     assert sorted(times)[TRIES // 2] <= 0.08
 
 
@@ -75,5 +75,5 @@ def test_loading_from_disk(tmp_path, capsys):
         assert found == str(i > 0)
         times.append(float(seconds))
     with capsys.disabled():
-        print(f"\nfirst process {times[0] * 1e3:.0f} ms, later ones {sorted(times[1:])[TRIES // 2] * 1e3:.1f} ms")  # noqa: T201
+        print(f"\nfirst process {times[0] * 1e3:.0f} ms, later ones {sorted(times[1:])[TRIES // 2] * 1e3:.1f} ms")
     assert sorted(times[1:])[TRIES // 2] <= 0.01

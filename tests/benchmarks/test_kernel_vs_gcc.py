@@ -149,7 +149,7 @@ def test_kernel_vs_gcc(source, request, build, nanoseconds, shipped, capsys):
     # both of a round are measured side by side, so that a busy neighbour slows both
     ratio = statistics.median(a / b for a, b in zip(times["llvm"], times["gcc"], strict=True))
     with capsys.disabled():
-        print(  # noqa: T201
+        print(
             f"\n{label}, {program.counts().total} operations: kernel {median['llvm']:.0f} ns,"
             f" gcc {median['gcc']:.0f} ns, ratio {ratio:.2f};"
             f" compiled in {seconds * 1e3:.0f} ms, by gcc in {gcc_seconds * 1e3:.0f} ms"
