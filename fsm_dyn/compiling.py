@@ -175,5 +175,12 @@ def _derive(mechanism: Mechanism) -> Automaton:
     for name in enumeration.modes:
         automaton = automaton.with_mode(automaton.derive(name.states, 0.0, begin.x, begin.context))
     if automaton.find(begin.states) < 0:
+        first = automaton.name_of(begin.states).name
+        if first in enumeration.pruned:
+            raise ModelError(
+                f"the motion would begin in '{first}', which cannot be: {enumeration.pruned[first]}",
+                mechanism.initial.where,
+                remedy="give another mode or other values under initial",
+            )
         automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
     return automaton

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.enumeration import LARGEST_ENUMERATION, Pattern, name_mode
 from fsm_dyn.modes.system import ContactInfo
 
@@ -158,6 +159,8 @@ def test_only_listed(mode_graph):
     assert {"gliding", "flying", "gliding+walls_upper_closed", "flying+walls_lower_closed"} <= names
     assert not any(graph.modes[name].states["ground"] == "stick" for name in names)
     assert graph.pruned["ground_stick"] == "not listed, and the model says only_listed"
+    with pytest.raises(ModelError, match="would begin in 'ground_stick', which cannot be: not listed"):
+        mode_graph(mass(contacts=sections["contacts"], modes={**modes, "only_listed": True}, initial={"x": 0.5}))
     everything = mode_graph(mass(**sections, modes=modes))
     assert "ground_stick" in everything.modes
 
