@@ -85,7 +85,7 @@ def embed(
     A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
     f = _applied(system, active)
-    scale = _column_scale(samples["M"][:, :n_u, :n_u])
+    scale = column_scale(samples["M"][:, :n_u, :n_u])
     numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
     size = (samples["A_size"][:, list(active.rows), :n_u] * scale[:, None, :]).max(axis=2, initial=0.0)
     numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
@@ -159,7 +159,7 @@ def _sum(terms: Sequence[Node], last: Node) -> Node:
     return total if last.is_zero else total + last
 
 
-def _column_scale(M: Array) -> Array:
+def column_scale(M: Array) -> Array:
     """``diag(M)^-1/2`` per sample, 1 where a speed has no inertia: rows scaled so do not depend on units."""
     diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2))
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.elimination import RANK, Array
+from fsm_dyn.modes.embedding import ActiveSet, column_scale
 from fsm_dyn.modes.system import ContactInfo, System
 
 LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
 ALWAYS_TRUE = 1e-9
+NO_INERTIA = 1e-12
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def enumerate_modes(
     pruned: dict[str, str] = {}
     for states in _combinations(contacts, patterns, complete):
         mode = name_mode(contacts, patterns, states)
-        reason = why_impossible(system, states, samples)
+        reason = why_impossible(system, states, samples) or without_inertia(system, states, samples)
         if not reason and only_listed and not mode.pattern:
             reason = "not listed, and the model says only_listed"
         if reason:
@@ -137,3 +139,25 @@ def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, 
             scale = combination[np.argmax(np.abs(combination))]  # the null vector's own sign means nothing
             return f"{' and '.join(involved)} exclude each other: their gaps always add up to {sums[0] / scale:.6g}"
     return ""
+
+
+def without_inertia(system: System, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+    """Return which speeds nothing resists in a combination of states, or an empty text.
+
+    Bodies without mass are welcome where the rows held leave no motion of theirs alone; where they do, ``SᵀMT`` is
+    singular in every sampled state.
+    """
+    n_u, rows = system.n_speeds, list(ActiveSet.of(system, states).rows)
+    M, A = samples["M"][:, :n_u, :n_u], samples["A"][:, rows, :n_u]
+    direction = np.zeros(n_u)
+    for mass, matrix, scale in zip(M, A, column_scale(M), strict=True):
+        _, sizes, right = np.linalg.svd(matrix * scale)
+        free = right[int(np.sum(sizes > RANK * sizes.max(initial=0.0))) :]
+        if not len(free):
+            return ""
+        values, vectors = np.linalg.eigh(free @ (mass * np.outer(scale, scale)) @ free.T)
+        if not values[0] < NO_INERTIA:
+            return ""
+        direction = np.abs(scale * (vectors[:, 0] @ free))
+    names = [name for name, part in zip(system.layout.u, direction, strict=True) if part > 1e-6 * direction.max()]
+    return f"nothing has inertia along {' and '.join(names)}"

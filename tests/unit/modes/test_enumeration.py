@@ -184,3 +184,47 @@ def test_a_mode_not_enumerated_is_derived_from_the_saved_terms(mode_graph, conte
         again = automaton.derive(mode.states, 0.0, [0.0] * 4, context(graph))
         assert again.name == mode.name
         assert again.programs.rhs.digest == mode.programs.rhs.digest
+
+
+# -- inertia ---------------------------------------------------------------------------------------------------
+
+PAD = {
+    "fsm_dyn": 1,
+    "name": "pad",
+    "coordinates": ["x", "y"],
+    "points": {"P": {"from": "O", "at": "x*N.x"}, "Q": {"from": "P", "at": "y*N.x"}},
+    "bodies": {"ball": {"center": "P", "mass": 1}, "pad": {"center": "Q", "mass": 0}},
+}
+
+
+def test_speeds_without_inertia_are_named(mode_graph):
+    with pytest.raises(ModelError, match="would begin in 'motion', which cannot be: nothing has inertia along y_dot"):
+        mode_graph(PAD)
+    two_ways = mass(points={"P": {"from": "O", "at": "(x + y)*N.x"}})
+    with pytest.raises(ModelError, match="nothing has inertia along x_dot and y_dot"):
+        mode_graph(two_ways)
+
+
+def test_a_body_without_mass_may_be_carried(mode_graph):
+    """Glued on, or held while a contact is: only the modes in which it is on its own are out."""
+    assert list(mode_graph({**PAD, "constraints": {"glue": {"velocity": "y_dot"}}}).modes) == ["motion"]
+    held = {"contacts": {"hold": {"lock": {"velocity": "y_dot"}}}, "modes": {"held": {"hold": "engaged"}}}
+    graph = mode_graph({**PAD, **held, "initial": {"mode": "held"}})
+    assert list(graph.modes) == ["held"]
+    assert dict(graph.pruned) == {"all_free": "nothing has inertia along y_dot"}
+    assert graph.modes["held"].derivatives(0.0, [0, 0.1], [1, 0])[1].tolist() == [0, 0]
+
+
+def test_singular_in_one_configuration_only_is_no_lack_of_inertia(mode_graph):
+    """The wrist at q2 = 0 with the rates of its angles as speeds: a bad place, not a bad model."""
+    model = mode_graph("spherical_wrist_rates").automaton.mechanism
+    assert not mode_graph(model).pruned
+    pendulum = {
+        "fsm_dyn": 1,
+        "name": "pendulum",
+        "coordinates": ["a", "b"],
+        "frames": {"A": {"parent": "N", "rotate": {"z": "a"}}, "B": {"parent": "A", "rotate": {"x": "b"}}},
+        "points": {"P": {"from": "O", "at": "B.z"}},
+        "bodies": {"bob": {"center": "P", "mass": 1}},
+    }
+    assert list(mode_graph(pendulum).modes) == ["motion"]  # at b = 0, a turn about z moves nothing
