@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-
 from mechanisms.bouncing_ball import impact_times, zeno_time
 
 G, H = 9.81, 1.0
@@ -59,11 +58,14 @@ def test_rest_carries_the_weight(graph):
 def test_start_on_the_floor(graph):
     """Begun exactly on the guard's surface: at rest it rests, moving down it strikes, moving up it flies."""
     rest = fsm_dyn.simulate(graph, until=1.0, initial={"mode": "resting", "y": 0.0})
-    assert rest.transitions == () and set(rest.modes) == {"resting"}
+    assert rest.transitions == ()
+    assert set(rest.modes) == {"resting"}
     lying = fsm_dyn.simulate(graph, until=1.0, initial={"y": 0.0})
-    assert lying.modes[-1] == "resting" and lying.q.min() >= -1e-12
+    assert lying.modes[-1] == "resting"
+    assert lying.q.min() >= -1e-12
     down = fsm_dyn.simulate(graph, until=0.1, initial={"y": 0.0, "v": -1.0})
-    assert down.transitions[0].time == 0.0 and "start" in down.transitions[0].cause
+    assert down.transitions[0].time == 0.0
+    assert "start" in down.transitions[0].cause
     np.testing.assert_allclose(down.transitions[0].u_after, [0.8])
     assert down.q.min() >= -1e-12
     up = fsm_dyn.simulate(graph, until=0.1, initial={"y": 0.0, "v": 1.0})

@@ -25,7 +25,8 @@ def test_latch_rides_catches_and_lets_go(latch):
 
 def test_the_catch_is_a_plastic_impact(latch):
     catch = next(x for x in latch.transitions if x.target.startswith("latched"))
-    assert catch.u_before[0] > 0.01 and catch.u_after[0] == pytest.approx(0.0, abs=1e-12)
+    assert catch.u_before[0] > 0.01
+    assert catch.u_after[0] == pytest.approx(0.0, abs=1e-12)
     assert catch.impulse["catch"][0] == pytest.approx(-1.5 * catch.u_before[0], rel=0.2)
     assert catch.energy_after < catch.energy_before
     held = np.array([mode.startswith("latched") for mode in latch.modes])
@@ -38,7 +39,8 @@ def test_bolt_stays_on_its_seat(latch):
 
 def test_pendulum_strikes_and_comes_to_lean(pendulum):
     run = fsm_dyn.simulate(pendulum, until=10.0, rtol=1e-10, atol=1e-12)
-    assert run.transitions[-1].target == "leaning" and run.modes[-1] == "leaning"
+    assert run.transitions[-1].target == "leaning"
+    assert run.modes[-1] == "leaning"
     assert run.q.min() >= np.deg2rad(10.0) - 1e-12
     first = run.transitions[0]
     # from 70° to 10°: l ω² / 2 = g (cos 10° - cos 70°); rebound with e = 0.6
@@ -49,7 +51,7 @@ def test_pendulum_strikes_and_comes_to_lean(pendulum):
     np.testing.assert_allclose(run.multipliers["block"][-1], [torque], rtol=1e-9)
 
 
-@pytest.mark.parametrize("speed, first_mode", [(0.0, "leaning"), (-1.0, "swinging"), (1.0, "swinging")])
+@pytest.mark.parametrize(("speed", "first_mode"), [(0.0, "leaning"), (-1.0, "swinging"), (1.0, "swinging")])
 def test_start_exactly_on_the_stop(pendulum, speed, first_mode):
     """On the surface of the guard it neither fires twice nor falls through."""
     start = {"mode": "swinging", "theta": np.deg2rad(10.0), "omega_b": speed}
