@@ -45,7 +45,8 @@ RETAKES: Final = 10  # steps retaken to locate events
 INSTANT: Final = 11  # transitions made in this instant
 HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
-COUNTER_COUNT: Final = 14
+CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being ended
+COUNTER_COUNT: Final = 15
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 

@@ -202,17 +202,22 @@ def _next_length(state: State, h: float, error: float, order: int, shortened: bo
 
 
 @lean
-def _begin_event(tables: Tables, state: State, work: Work, lead: int) -> None:
+def _begin_event(tables: Tables, options: Options, state: State) -> None:
     """Make the resolution of the event that was located the next thing to do."""
     state.counters[st.PHASE] = st.RESOLVING
     state.counters[st.REASON] = resolution.EVENT
     state.clock[st.JUMP] = 0.0
-    if remember_event(tables, state):
-        jump, cycle = train_length(state, tables.tolerances[tol.GAP])
-        if jump >= 0.0:
-            state.counters[st.REASON] = resolution.ZENO
-            state.clock[st.JUMP] = jump
-            add_cycle_guards(tables, state, cycle)
+    if not remember_event(tables, state):
+        return
+    jump, cycle = train_length(state, tables.tolerances[tol.GAP])
+    if jump >= 0.0:
+        state.counters[st.REASON] = resolution.ZENO
+        state.clock[st.JUMP] = jump
+        state.counters[st.CYCLE] = cycle
+        add_cycle_guards(tables, state, cycle)
+    elif 2 * state.counters[st.INSTANT] > options.counts[st.MAX_INSTANT]:
+        # strokes too close for the clock, in no regular cycle: what is left of the train is nothing
+        state.counters[st.REASON] = resolution.ZENO
 
 
 @lean
@@ -264,7 +269,7 @@ def conclude(
         return status
     state.counters[st.STEPS] += 1
     if lead >= 0:
-        _begin_event(tables, state, work, lead)
+        _begin_event(tables, options, state)
         return outcomes.GOING
     mode = state.counters[st.MODE]
     watched = tables.mode_flags[mode] & tb.WATCHES_GATES != 0

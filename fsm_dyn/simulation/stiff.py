@@ -19,7 +19,7 @@ from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.compiled import entry
 from fsm_dyn.simulation.drive import Drive
-from fsm_dyn.simulation.evaluation import evaluate_end, project_end
+from fsm_dyn.simulation.evaluation import evaluate_end, normalise_quaternions, project_end
 from fsm_dyn.simulation.inputs import DRIVE, update_inputs
 from fsm_dyn.simulation.integrators import METHOD
 from fsm_dyn.simulation.kernels import call_kernel
@@ -78,9 +78,11 @@ def serve(
         call_kernel(tables.mode_rhs[mode], t, work.y, state.c, work.k)
         return 0, 0.0
     if what == _END:
+        normalise_quaternions(tables, work.x_end)
         evaluate_end(tables, drive, method, state, work, t)
         return 0, 0.0
     if what == _MIDDLE:
+        normalise_quaternions(tables, work.x_mid)
         update_inputs(drive, t, segment, work.x_mid, state.c)
         call_kernel(tables.mode_full[mode], t, work.x_mid, state.c, work.full_mid)
         return 0, 0.0
@@ -218,6 +220,7 @@ class _Stiff:
             t_end = t_event if lead >= 0 else t_end
         work.x_end[:] = self.solver.y if t_end == self.solver.t else dense(t_end)
         work.x_mid[:] = dense(0.5 * (t + t_end))
+        self.serve(_MIDDLE, 0.5 * (t + t_end))
         if not np.all(np.isfinite(work.x_end)):
             return outcomes.NON_FINITE
         self.serve(_END, t_end)

@@ -15,6 +15,7 @@ from fsm_dyn.simulation.location import clock_resolution
 from fsm_dyn.simulation.records import write_row, write_transition
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.zeno import cycle_is_closed
 
 
 @lean
@@ -128,7 +129,7 @@ def make_transition(
     changed = work.notes[resolution.CHANGED] != 0
     state.counters[st.MODE] = target
     state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
-    if reason == resolution.ZENO and target != source and state.clock[st.JUMP] > 0.0:
+    if reason == resolution.ZENO and state.clock[st.JUMP] > 0.0 and cycle_is_closed(tables, state, target):
         problem = _end_train(tables, drive, method, state, work, buffers)
         if problem != outcomes.GOING:
             return problem

@@ -102,3 +102,16 @@ def add_cycle_guards(tables: Tables, state: State, cycle: int) -> None:
                 state.guards[3 * most + k] = state.guards[j]
                 state.guards[4 * most + k] = state.guards[most + j]
                 state.counters[st.FIRED] = k + 1
+
+
+@lean
+def cycle_is_closed(tables: Tables, state: State, mode: int) -> bool:
+    """Tell whether all contacts that strike in the cycle are closed in a mode.
+
+    If not, those still open have strokes of their own to make, and time must not be advanced over them.
+    """
+    for i in range(state.counters[st.CYCLE]):
+        contact = int(state.history[_entry(state, i) + st.RING_CONTACT])
+        if contact >= 0 and tables.mode_states[mode, contact] == tb.FREE:
+            return False
+    return True

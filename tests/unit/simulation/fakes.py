@@ -220,3 +220,64 @@ def written(
         transitions=[{"target": 0, "stop": int(stop), "reset": resets[i].address if resets else 0} for i in range(n_g)],
         tolerances=tolerances,
     )
+
+
+# --- a particle in a corner: gaps x[0] and x[1]; p = [pull towards 0, pull towards 1, restitution] -----------
+
+
+def _corner_kernels(held0: bool, held1: bool) -> tuple[Any, Any, list[tuple[int, int, float]]]:
+    a, b = (0.0 if held0 else 1.0), (0.0 if held1 else 1.0)
+
+    @kernel
+    def rhs(t, x, c, out):  # type: ignore[no-untyped-def]
+        out[0] = a * x[2]
+        out[1] = b * x[3]
+        out[2] = -a * c[0]
+        out[3] = -b * c[1]
+
+    @kernel
+    def full(t, x, c, out):  # type: ignore[no-untyped-def]
+        out[0] = a * x[2]
+        out[1] = b * x[3]
+        out[2] = -a * c[0]
+        out[3] = -b * c[1]
+        out[4] = a * x[2]
+        out[5] = b * x[3]
+        out[6] = 1.0
+        out[7] = a * x[0] + (1.0 - a) * c[0]
+        out[8] = b * x[1] + (1.0 - b) * c[1]
+        out[9] = a * x[2]
+        out[10] = b * x[3]
+        out[11] = (1.0 - a) * c[0]
+        out[12] = (1.0 - b) * c[1]
+
+    _KEEP.extend([rhs, full])
+    guards = [(tb.OPENS if held else tb.CLOSES, k, 0.0) for k, held in enumerate((held0, held1))]
+    return rhs, full, guards
+
+
+@kernel
+def corner_terms(t, x, c, out):  # type: ignore[no-untyped-def]
+    for i in range(32):
+        out[i] = 0.0
+    for k in range(2):
+        out[k] = x[2 + k]  # q_dot
+        out[2 + 3 * k] = 1.0  # W
+        out[6 + 3 * k] = 1.0  # M
+        out[10 + k] = -c[k]  # f
+        out[12 + 3 * k] = 1.0  # A
+        out[20 + k] = x[k]  # residual
+        out[26 + k] = c[2]  # restitution
+        out[28 + k] = 1.0  # closes_if
+    out[30] = 0.5 * (x[2] ** 2 + x[3] ** 2)
+    out[31] = c[0] * x[0] + c[1] * x[1]
+
+
+def corner(held: list[tuple[bool, bool]] | None = None) -> Tables:
+    """Return a particle in a corner with the given combinations of contacts as modes (default: all four)."""
+    held = held or [(False, False), (True, False), (False, True), (True, True)]
+    modes = []
+    for first, second in held:
+        rhs, full, guards = _corner_kernels(first, second)
+        modes.append((rhs, full, [int(first), int(second)], guards))
+    return make_tables(2, 2, n_p=3, contacts=2, terms=corner_terms, modes=modes)
