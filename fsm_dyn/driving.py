@@ -18,6 +18,8 @@ from fsm_dyn.simulation.drive import Drive, KernelSource, Pieces
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
+JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
+
 InputValue: TypeAlias = (
     float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array
 )
@@ -71,10 +73,26 @@ def make_drive(
             schedule = automaton.mechanism.inputs[name].schedule
             source = drives.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
         if isinstance(source, Pieces):
+            _check_continuity(automaton, name, source)
             pieces[name] = source
         else:
             kernels.append(source)
     return drives.make_drive(names, len(context.layout.p), pieces, kernels)
+
+
+def _check_continuity(automaton: Automaton, name: str, source: Pieces) -> None:
+    """Refuse a jump of an input that moves a constraint: it would take an infinite force."""
+    if len(source.start) < 2 or name not in automaton.moving_inputs:
+        return
+    for piece in range(1, len(source.start)):
+        left = source.shifted(piece - 1, float(source.start[piece]))[0]
+        right = source.coefficients[piece, 0]
+        if abs(right - left) > JUMP:
+            raise InputError(
+                f"input '{name}' moves a constraint, so it must not jump",
+                found=f"from {left:g} to {right:g} at {source.start[piece]:g} s",
+                allowed="linear tables and expressions; where the slope jumps, the speeds jump with an impulse",
+            )
 
 
 def last_breakpoint(automaton: Automaton, parameters: Mapping[str, ParameterValue]) -> float:

@@ -14,7 +14,7 @@ from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.system import ContactInfo, RowInfo, System, WhenInfo
-from fsm_dyn.programs import Program
+from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
 
 SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
@@ -81,6 +81,13 @@ class Automaton:
     def system(self) -> System:
         """The unconstrained terms as nodes; built when a mode or chart is to be derived."""
         return System.build(self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic)
+
+    @cached_property
+    def moving_inputs(self) -> tuple[str, ...]:
+        """Inputs that move a constraint or a contact on the level of coordinates: they must not jump."""
+        residuals = [node for node, row in zip(self.system.nodes["residual"], self.rows, strict=True) if row.positional]
+        names = {symbol.name for symbol in support(residuals)}
+        return tuple(name for name in self.terms.layout.w if name in names)
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
