@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -84,15 +85,43 @@ class _Implementation(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
+class _SealedFile(caching.IndexDataCacheFile):
+    """Files of compiled code under a seal: a digest of the stamp and the content."""
+
+    def _seal(self, data: bytes) -> bytes:
+        return hashlib.sha256(str(self._source_stamp).encode() + data).digest()
+
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(self._seal(content) + content)
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        if content[:32] != self._seal(content[32:]):
+            raise OSError("truncated, foreign, or of other sources")
+        return pickle.loads(content[32:])  # noqa: S301  (sealed, and from the user's own directory, as numba does)
+
+
 class _Cache(caching.FunctionCache):
     """A cache that never stands in the way: what cannot be read is compiled, what cannot be written is not kept."""
 
     _impl_class = _Implementation
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _SealedFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # a truncated or foreign file can fail in any way
+        except Exception:  # a bad index can fail in any way
+            with contextlib.suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

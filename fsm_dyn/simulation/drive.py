@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 _MOST_PIECES: Final = 100_000
 _DEEPEST: Final = 40
-_KERNEL: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+KERNEL: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Drive:
             numbers = arrays.kernel_inputs[arrays.kernel_start[k] : arrays.kernel_start[k + 1]]
             columns = np.concatenate([numbers, numbers + n_w, numbers + 2 * n_w])
             out = np.empty(3 * len(numbers))
-            call = _KERNEL(int(address))
+            call = KERNEL(int(address))
             for i, time in enumerate(times):
                 call(time, context.ctypes.data, context.ctypes.data, out.ctypes.data)
                 result[i, columns] = out

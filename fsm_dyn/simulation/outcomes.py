@@ -30,6 +30,7 @@ SINGULAR: Final = 15
 PENETRATION: Final = 16
 PROJECTION_FAILED: Final = 17
 NO_MODE: Final = 18
+ENDLESS_IMPACTS: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,12 @@ _ALL: Final = (
         "mode not allowed",
         "The motion leads into a combination of contact states that the model does not list.",
         "name this combination under modes, or drop only_listed",
+    ),
+    Outcome(
+        ENDLESS_IMPACTS,
+        "endless impacts",
+        "Impacts taken one after the other go on striking without end.",
+        "give the contacts restitutions below 1, or use impacts: simultaneous",
     ),
 )
 

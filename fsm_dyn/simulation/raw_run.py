@@ -26,6 +26,7 @@ class Transitions:
     ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.resolution`.  Of the guards that fired together,
     ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a written transition
     ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
+    ``candidates consistent chosen_by log`` tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
     """
 
     time: Floats
@@ -47,6 +48,9 @@ class Transitions:
     impulse: Floats
     u_before: Floats
     u_after: Floats
+    consistent: Integers
+    chosen_by: Integers
+    log: Floats
 
     def __len__(self) -> int:
         return len(self.time)
@@ -139,4 +143,7 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> Transitions:
         impulse=records[:, at : at + n_rows].copy(),
         u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
         u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
+        consistent=numbers[:, st.RECORD_CONSISTENT],
+        chosen_by=numbers[:, st.RECORD_CHOSEN_BY],
+        log=records[:, at + n_rows + 2 * n_u :].copy(),
     )

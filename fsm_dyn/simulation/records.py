@@ -47,6 +47,8 @@ def write_transition(tables: Tables, state: State, work: Work, buffers: Buffers,
     record[i, st.RECORD_REASON] = state.counters[st.REASON]
     record[i, st.RECORD_FIRED] = n_fired
     record[i, st.RECORD_CANDIDATES] = work.notes[resolution.CANDIDATES]
+    record[i, st.RECORD_CONSISTENT] = work.notes[resolution.CONSISTENT]
+    record[i, st.RECORD_CHOSEN_BY] = work.notes[resolution.CHOSEN_BY]
     record[i, st.RECORD_WRITTEN] = work.notes[resolution.WRITTEN_TRANSITION]
     record[i, st.RECORD_ENERGY_BEFORE] = work.energy[resolution.ENERGY_BEFORE]
     record[i, st.RECORD_ENERGY_AFTER] = work.energy[resolution.ENERGY_AFTER]
@@ -68,4 +70,7 @@ def write_transition(tables: Tables, state: State, work: Work, buffers: Buffers,
     for j in range(n_u):
         record[i, at + j] = work.u_before[j]
         record[i, at + n_u + j] = state.x[tables.sizes[tb.N_Q] + j]
+    at += 2 * n_u
+    for j in range(resolution.LOG_LENGTH):
+        record[i, at + j] = work.log[j]
     state.counters[st.TRANSITIONS] = i + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -56,6 +56,7 @@ def run(
     max_steps: int = 10_000_000,
     max_instant: int = 100,
     mask: NDArray[np.int8] | None = None,
+    jacobians: Sequence[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> RawRun:
     """Run an automaton from ``t0`` to ``until``.
@@ -85,9 +86,12 @@ def run(
     mode_source : ModeSource, optional
         Asked for modes and charts that the tables lack.
     max_steps, max_instant : int
-        Bounds on the steps of the run and on the transitions in one instant.
+        Bounds on the steps of the run and on the transitions in one instant (ten times as many in a microsecond).
     mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
         Zero for states that the error estimate leaves out.
+    jacobians : sequence of int, optional
+        For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
+        respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
     progress : callable, optional
         Called about ten times a second with the time reached (s).
 
@@ -122,7 +126,8 @@ def run(
         # scipy takes a fifth of a second to import, and few runs need it
         from fsm_dyn.simulation.stiff import run_stiff
 
-        return run_stiff(tables, x, c, mode0, t0, options, method, method_packed, stages, drive, mode_source, progress)
+        loop = begin(tables, t0, x, c, mode0, drive, stages)
+        return run_stiff(loop, options, method, method_packed, drive, mode_source, jacobians, progress)
     loop = begin(tables, t0, x, c, mode0, drive, stages)
     return finish(loop, _drive_loop(loop, options, drive, method_packed, mode_source, progress))
 

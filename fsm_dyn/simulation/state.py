@@ -28,7 +28,8 @@ EVENT_TIME: Final = 4  # when the last transition happened
 PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
 JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
 PIVOT: Final = 7  # smallest scaled pivot at the state at hand
-CLOCK_COUNT: Final = 8
+WINDOW: Final = 8  # when the present window of transitions began
+CLOCK_COUNT: Final = 9
 
 # ``State.counters``
 MODE: Final = 0
@@ -46,7 +47,8 @@ INSTANT: Final = 11  # transitions made in this instant
 HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
 CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being ended
-COUNTER_COUNT: Final = 15
+WINDOW_COUNT: Final = 15  # transitions in the present window
+COUNTER_COUNT: Final = 16
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
@@ -81,7 +83,8 @@ MAX_STEPS: Final = 1
 MAX_INSTANT: Final = 2  # transitions allowed in one instant
 COUNT_COUNT: Final = 3
 
-# columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after
+# columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
+# candidates
 RECORD_TIME: Final = 0
 RECORD_SOURCE: Final = 1
 RECORD_TARGET: Final = 2
@@ -93,7 +96,9 @@ RECORD_WRITTEN: Final = 7
 RECORD_ENERGY_BEFORE: Final = 8
 RECORD_ENERGY_AFTER: Final = 9
 RECORD_BETA: Final = 10
-RECORD_GUARDS: Final = 11
+RECORD_CONSISTENT: Final = 11
+RECORD_CHOSEN_BY: Final = 12
+RECORD_GUARDS: Final = 13
 MAX_FIRED: Final = 8
 GUARD_WIDTH: Final = 5  # event, contact, direction, value, slope
 
@@ -139,6 +144,7 @@ class Work(NamedTuple):
     energy: Floats
     notes: Integers
     u_before: Floats
+    log: Floats  # candidates of the decision at hand
 
 
 class Buffers(NamedTuple):
@@ -178,7 +184,7 @@ def row_width(tables: Tables) -> int:
 def record_width(tables: Tables) -> int:
     """Return the number of columns of ``Buffers.transitions``."""
     s = tables.sizes
-    return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U])
+    return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U] + resolution.LOG_LENGTH)
 
 
 def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[State, Packed]:
@@ -191,7 +197,7 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     state.x[:] = x
     state.c[:] = c
     state.clock[TIME] = state.clock[BEGIN] = t
-    state.clock[EVENT_TIME] = -np.inf
+    state.clock[EVENT_TIME] = state.clock[WINDOW] = -np.inf
     state.clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
     state.counters[MODE] = mode
     state.counters[PHASE] = RESOLVING
@@ -234,6 +240,7 @@ def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
         resolution.ENERGY_COUNT,
         resolution.NOTE_COUNT,
         n_u,
+        resolution.LOG_LENGTH,
     )
     return work
 

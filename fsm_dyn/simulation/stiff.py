@@ -6,7 +6,7 @@ all that happens at a transition is done by the compiled loop of :mod:`fsm_dyn.s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,16 +18,15 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.compiled import entry
-from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.drive import KERNEL, Drive
 from fsm_dyn.simulation.evaluation import evaluate_end, normalise_quaternions, project_end
 from fsm_dyn.simulation.inputs import DRIVE, update_inputs
 from fsm_dyn.simulation.integrators import METHOD
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.location import MISPREDICTED, first_event
-from fsm_dyn.simulation.loop import Loop, ModeSource, begin, finish, supply
+from fsm_dyn.simulation.loop import Loop, ModeSource, finish, supply
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.stepper import advance, choose_chart, conclude
-from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +101,13 @@ class _Stiff:
     """One run by an implicit method."""
 
     def __init__(
-        self, loop: Loop, options: st.Options, drive: Drive, method_packed: Packed, method: str, max_step: float
+        self,
+        loop: Loop,
+        options: st.Options,
+        drive: Drive,
+        method_packed: Packed,
+        method: str,
+        jacobians: Sequence[int],
     ) -> None:
         from scipy.integrate import BDF, Radau
 
@@ -112,7 +117,8 @@ class _Stiff:
         self.drive = drive
         self.method_packed = method_packed
         self.solver_class: Any = {"radau": Radau, "bdf": BDF}[method]
-        self.max_step = max_step
+        self.max_step = float(options.numbers[st.MAX_STEP])
+        self.jacobians = tuple(jacobians)
         self.solver: Any = None
         self.first_step: float | None = None
 
@@ -142,13 +148,19 @@ class _Stiff:
         return work.k[: len(x)].copy()
 
     def jacobian(self, t: float, x: Floats) -> Floats:
-        """Return the derivative of x_dot with respect to x, shape (n, n), by central differences.
+        """Return the derivative of x_dot with respect to x, shape (n, n), by a kernel or by central differences.
 
-        Steps follow the size of each state but never more than 1e-3, so that a coordinate that grows without
-        bound (a wheel's angle) does no harm.
+        The steps of the differences follow the size of each state but never exceed 1e-3, so that a coordinate
+        that grows without bound (a wheel's angle) does no harm.
         """
         n = len(x)
         result = np.empty((n, n))
+        mode = int(self.loop.state.counters[st.MODE])
+        if mode < len(self.jacobians) and self.jacobians[mode]:
+            self.derivative(t, x)  # for the inputs in the context
+            kernel = KERNEL(self.jacobians[mode])
+            kernel(t, self.loop.work.y.ctypes.data, self.loop.state.c.ctypes.data, result.ctypes.data)
+            return result
         for j in range(n):
             d = min(6e-6 * max(1.0, abs(float(x[j]))), 1e-3)
             ahead, behind = x.copy(), x.copy()
@@ -304,26 +316,21 @@ class _Stiff:
 
 
 def run_stiff(
-    tables: Tables,
-    x: Floats,
-    c: Floats,
-    mode0: int,
-    t0: float,
+    loop: Loop,
     options: st.Options,
     method: str,
     method_packed: Packed,
-    stages: int,
     drive: Drive,
     mode_source: ModeSource | None,
+    jacobians: Sequence[int],
     progress: Callable[[float], None] | None,
 ) -> RawRun:
-    """Run an automaton by ``radau`` or ``bdf``; the arguments are those of :func:`fsm_dyn.simulation.run.run`.
+    """Run a loop that is about to start by ``radau`` or ``bdf``; see :func:`fsm_dyn.simulation.run.run`.
 
-    ``method_packed`` and ``stages`` belong to an adaptive explicit method, for the advance to the end of a train of
-    impacts.
+    ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
+    train of impacts.
     """
-    loop = begin(tables, t0, x, c, mode0, drive, stages)
-    stiff = _Stiff(loop, options, drive, method_packed, method, float(options.numbers[st.MAX_STEP]))
+    stiff = _Stiff(loop, options, drive, method_packed, method, jacobians)
     options.counts[st.CHUNK] = 1
     while True:
         try:

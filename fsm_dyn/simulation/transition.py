@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -16,6 +18,8 @@ from fsm_dyn.simulation.records import write_row, write_transition
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.zeno import cycle_is_closed
+
+_WINDOW: Final = 1e7  # length of the window in which transitions are counted, in units of the time tolerance
 
 
 @lean
@@ -41,6 +45,7 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             work.impulse,
             work.energy,
             work.notes,
+            work.log,
         )
         if status <= outcomes.STOPPED or state.counters[st.REASON] != resolution.ZENO:
             return status, target
@@ -99,13 +104,19 @@ def arrive(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers
 
 
 @lean
-def _count_instant(tables: Tables, state: State) -> None:
-    """Count the transitions made in the same instant."""
+def _chatters(tables: Tables, options: Options, state: State) -> bool:
+    """Count the transition that was made; tell whether there are too many in an instant or in a very short time."""
     t = state.clock[st.TIME]
     if t - state.clock[st.EVENT_TIME] > 4.0 * clock_resolution(tables, t):
         state.counters[st.INSTANT] = 0
     state.counters[st.INSTANT] += 1
     state.clock[st.EVENT_TIME] = t
+    if t - state.clock[st.WINDOW] > _WINDOW * tables.tolerances[tol.TIME]:
+        state.clock[st.WINDOW] = t
+        state.counters[st.WINDOW_COUNT] = 0
+    state.counters[st.WINDOW_COUNT] += 1
+    most = options.counts[st.MAX_INSTANT]
+    return state.counters[st.INSTANT] > most or state.counters[st.WINDOW_COUNT] > 10 * most
 
 
 @lean
@@ -142,8 +153,9 @@ def make_transition(
         write_transition(tables, state, work, buffers, source)
     if not finite:
         return outcomes.NON_FINITE
+    chatters = False
     if reason == resolution.EVENT or reason == resolution.ZENO:
-        _count_instant(tables, state)
+        chatters = _chatters(tables, options, state)
     else:
         state.counters[st.FIRED] = 0
         state.counters[st.HISTORY] = 0
@@ -153,6 +165,4 @@ def make_transition(
         state.counters[st.REASON] = resolution.EVENT
     if status == outcomes.STOPPED:
         return outcomes.STOPPED
-    if state.counters[st.INSTANT] > options.counts[st.MAX_INSTANT]:
-        return outcomes.CHATTER
-    return outcomes.GOING
+    return outcomes.CHATTER if chatters else outcomes.GOING

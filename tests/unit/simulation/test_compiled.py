@@ -1,0 +1,169 @@
+"""The machinery under the loop: bundles, caching, interruption."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import simulation_fakes as fakes
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import compiled, outcomes
+from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.compiled import entry, inner, lean, whole
+from fsm_dyn.simulation.run import run
+
+
+class Pair(NamedTuple):
+    numbers: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    flags: NDArray[np.int8]
+    table: NDArray[np.float64]
+
+
+PAIR = Bundle(Pair, {"table": 2})
+_open = PAIR.opener()
+
+
+@lean
+def _total(pair, scale):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(pair.table.shape[0]):
+        for j in range(pair.table.shape[1]):
+            total += pair.table[i, j] * pair.numbers[j]
+    pair.counts[0] += pair.flags[1]
+    return scale * total
+
+
+@inner
+def _copied(pair):  # type: ignore[no-untyped-def]
+    row = pair.table[1].copy()
+    return row.sum()
+
+
+@whole
+def _use(address, scale):  # type: ignore[no-untyped-def]
+    pair = _open(address)
+    return _total(pair, scale) + _copied(pair)
+
+
+def _pair() -> Pair:
+    return Pair(
+        np.array([1.0, 10.0, 100.0]),
+        np.zeros(2, dtype=np.int64),
+        np.array([3, 5], dtype=np.int8),
+        np.arange(6.0).reshape(2, 3),
+    )
+
+
+def test_compiled_code_sees_the_arrays_of_a_bundle() -> None:
+    pair = _pair()
+    packed = PAIR.pack(pair)
+    assert _use(packed.address, 2.0) == 2.0 * (210.0 + 543.0) + 12.0
+    assert pair.counts[0] == 5
+
+
+def test_bundle_refuses_what_it_did_not_announce() -> None:
+    pair = _pair()
+    for wrong in (
+        pair._replace(numbers=np.zeros(3, dtype=np.float32)),
+        pair._replace(table=np.zeros(3)),
+        pair._replace(table=np.zeros((3, 4))[:, :3]),
+    ):
+        with pytest.raises(TypeError, match=r"Pair\.(numbers|table) must be"):
+            PAIR.pack(wrong)
+
+
+def test_allocated_bundle_is_one_block_of_zeros() -> None:
+    class Flat(NamedTuple):
+        numbers: NDArray[np.float64]
+        flags: NDArray[np.int8]
+        none: NDArray[np.float64]
+        counts: NDArray[np.int64]
+
+    bundle = Bundle(Flat)
+    flat, packed = bundle.allocate(3, 5, 0, 2)
+    assert [len(item) for item in flat] == [3, 5, 0, 2]
+    assert [item.dtype for item in flat] == [np.float64, np.int8, np.float64, np.int64]
+    assert all(not item.any() for item in flat)
+    flat.flags[:] = 7
+    assert not flat.counts.any()
+    assert not flat.numbers.any()
+    open_flat = bundle.opener()
+
+    @whole
+    def write(address):  # type: ignore[no-untyped-def]
+        flat = open_flat(address)
+        flat.numbers[2] = 4.0
+        flat.counts[1] = flat.flags[4]
+
+    write(packed.address)
+    assert flat.numbers[2] == 4.0
+    assert flat.counts[1] == 7
+
+
+def _cached() -> Any:
+    def double(x):  # type: ignore[no-untyped-def]
+        return 2.0 * x
+
+    return entry(double)
+
+
+def test_code_is_kept_and_bad_files_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
+    assert _cached()(1.5) == 3.0
+    files = sorted((tmp_path / "stepper").iterdir())
+    assert {path.suffix for path in files} == {".nbi", ".nbc"}
+    again = _cached()
+    assert again(1.5) == 3.0
+    assert sum(again.stats.cache_hits.values()) == 1
+    for path in files:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    truncated = _cached()
+    assert truncated(1.5) == 3.0
+    assert sum(truncated.stats.cache_hits.values()) == 0
+    for path in files:
+        path.write_bytes(b"no such thing")
+    assert _cached()(1.5) == 3.0
+
+
+def test_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("FSM_DYN_CACHE", str(blocked))
+    assert _cached()(1.5) == 3.0
+
+
+def test_stamp_follows_every_source_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.sources_digest()
+    compiled.sources_digest.cache_clear()
+    assert compiled.sources_digest() == before
+    (tmp_path / "compiled.py").write_text("other")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
+    compiled.sources_digest.cache_clear()
+    assert compiled.sources_digest() != before
+    compiled.sources_digest.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupt_from_the_keyboard_ends_a_long_run_with_what_it_has() -> None:
+    tables = fakes.written(lambda t, q, u: -q, [(lambda t, q, u: q + 2.0, lambda t, q, u: u)])
+    run(tables, [1.0, 0.0], [], 0, 0.0, 0.1, method="rk4", step=1e-3)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.15, lambda: signal.pthread_kill(main, signal.SIGINT))
+    began = time.perf_counter()
+    timer.start()
+    try:
+        raw = run(tables, [1.0, 0.0], [], 0, 0.0, 1e5, method="rk4", step=1e-3)
+    finally:
+        timer.cancel()
+    assert raw.outcome.code == outcomes.INTERRUPTED
+    assert time.perf_counter() - began < 5.0
+    assert len(raw.t) > 100
