@@ -174,9 +174,11 @@ class ModeView:
 
     def _directions(self, t: float, x: Array, c: Array, given: Mapping[str, float]) -> Array:
         contacts = self._automaton.contacts
-        for name in given:
+        for name, direction in given.items():
             if name not in self.states:
                 raise InputError(f"no contact '{name}'", remedy=nearest(name, self.states))
+            if direction not in (1.0, -1.0):
+                raise InputError(f"the slip direction of '{name}' is 1 or -1", found=repr(direction))
         sigma = np.zeros(len(contacts))
         sliding = [i for i, code in enumerate(self._mode.states) if code == 2]
         if not sliding:

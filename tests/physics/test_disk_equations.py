@@ -142,6 +142,10 @@ def test_slip_direction_is_given_where_the_slip_speed_is_zero(mode_graph):
         _, u_dot = sliding.derivatives(0.0, *at_rest, directions={"ramp": direction})
         expected, *_ = newton(p, {"push": 0, "lift": 0}, "sliding", direction)
         np.testing.assert_allclose(u_dot, expected, rtol=1e-13, atol=1e-13)
+    with pytest.raises(InputError, match="is 1 or -1"):
+        sliding.derivatives(0.0, *at_rest, directions={"ramp": 0.5})
+    with pytest.raises(InputError, match="no contact 'rampp'"):
+        sliding.derivatives(0.0, *at_rest, directions={"rampp": 1})
     # a direction given outweighs the one that the speeds tell
     _, u_dot = sliding.derivatives(0.0, [0, 0.1, 0], [1, 1, 0], directions={"ramp": -1})
     np.testing.assert_allclose(u_dot, expected, rtol=1e-13, atol=1e-13)
