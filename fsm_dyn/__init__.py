@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.compiling import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -28,6 +29,7 @@ _HOMES = {
     "RunError": "fsm_dyn.errors",
     "Trajectory": "fsm_dyn.recording.trajectory",
     "compile": "fsm_dyn.compiling",
+    "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "load": "fsm_dyn.compiling",
     "open_graph": "fsm_dyn.compiling",
     "simulate": "fsm_dyn.running",
@@ -42,6 +44,7 @@ __all__ = [
     "RunError",
     "Trajectory",
     "compile",
+    "limit_cycle",
     "load",
     "open_graph",
     "simulate",

@@ -1,0 +1,254 @@
+"""Limit cycles: motions that repeat, found as fixed points of a return map by Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.analysis.jacobians import Array
+from fsm_dyn.analysis.poincare import Point, Return, ReturnMap
+from fsm_dyn.analysis.relabelling import Relabelling
+from fsm_dyn.analysis.runs import Setting
+from fsm_dyn.analysis.sections import read_section
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import Parameters
+from fsm_dyn.driving import InputValue
+from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.programs import support
+from fsm_dyn.recording.trajectory import Trajectory
+
+PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
+ITERATIONS = 40
+HALVINGS = 6
+
+
+@dataclass(frozen=True)
+class LimitCycle:
+    """A motion that repeats.
+
+    Attributes
+    ----------
+    period : float
+        From one return to the next, s; with ``relabel`` that of a step, not of a full cycle.
+    q, u : ndarray, shapes (n_q,), (n_u,)
+        The state just after the section, SI.
+    mode : str
+        The mode there.
+    multipliers : ndarray of complex, shape (d,)
+        Eigenvalues of the return map on its section of dimension d, the largest first: how much of a deviation is
+        left after one return.  The cycle is stable if all are below 1 in magnitude.
+    states : tuple of str
+        Names of the coordinates and speeds, the order of the rows of ``monodromy``.
+    monodromy : ndarray, shape (n_x, n_x)
+        The derivative of the return map, saltation at all transitions included.
+    residual : float
+        Largest difference between the states of two successive returns, relative to 1 plus their size.
+    returns : int
+        How many returns were computed to find it.
+    trajectory : Trajectory
+        One period.
+    """
+
+    period: float
+    q: Array
+    u: Array
+    mode: str
+    multipliers: npt.NDArray[np.complex128]
+    states: tuple[str, ...]
+    monodromy: Array = field(repr=False)
+    residual: float
+    returns: int
+    trajectory: Trajectory = field(repr=False)
+
+    @property
+    def stable(self) -> bool:
+        """Whether every multiplier is below 1 in magnitude."""
+        return bool(np.all(np.abs(self.multipliers) < 1.0))
+
+    @property
+    def initial(self) -> dict[str, float | str]:
+        """The state just after the section, to hand to ``fsm_dyn.simulate`` as ``initial``."""
+        return {**dict(zip(self.states, map(float, (*self.q, *self.u)), strict=True)), "mode": self.mode}
+
+
+def limit_cycle(
+    graph: ModeGraph,
+    section: str,
+    *,
+    modulo: Sequence[str] = (),
+    relabel: Mapping[str, str] | None = None,
+    parameters: Parameters | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
+    initial: Mapping[str, float | str] | None = None,
+    guess: Mapping[str, float | str] | None = None,
+    tol: float = 1e-10,
+    longest: float = 100.0,
+    rtol: float = 1e-11,
+    atol: float = 1e-13,
+) -> LimitCycle:
+    """Find a motion that repeats, with its multipliers.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    section : str
+        Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a written
+        transition, or an expression that crosses zero, ``"theta falling"``.
+    modulo : sequence of str
+        Coordinates that grow from return to return, on which the motion does not depend: a distance walked, an angle
+        turned.
+    relabel : mapping of str to str, optional
+        New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
+        ``<q>_dot`` and the contacts follow.
+    parameters, inputs
+        As for ``fsm_dyn.simulate``; the inputs must be constant.
+    initial : mapping, optional
+        Where the search begins: it runs from here to the section; by default the model's own start.
+    guess : mapping, optional
+        A state just after the section, from which Newton's method begins at once.
+    tol : float
+        Largest residual of a return, relative to 1 plus the size of the state.
+    longest : float
+        How long to wait for a return, s.
+    rtol, atol : float
+        Tolerances of the runs.
+
+    Returns
+    -------
+    LimitCycle
+
+    Raises
+    ------
+    InputError
+        The section or a name is unknown, or the model depends on time.
+    RunError
+        The motion does not return, or no cycle is found; the message says how near it came.
+    """
+    setting = Setting.of(graph, parameters, inputs, rtol, atol)
+    automaton = setting.machine.automaton
+    layout = automaton.terms.layout
+    begin = read_section(automaton, section)
+    for name in modulo:
+        if name not in layout.q:
+            raise InputError(f"modulo: no coordinate '{name}'", remedy=nearest(name, layout.q))
+    _require_autonomous(setting)
+    start = setting.start(guess if guess is not None else initial)
+    point = Point(start.x, start.context, start.states)
+    renaming = Relabelling.of(automaton, relabel or {}, start.x, start.context)
+    returns = ReturnMap(setting, begin, renaming.section(begin), renaming, longest)
+    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in modulo])
+    if guess is None:
+        point = returns.reach(point).point
+        for _ in range(PLAIN_RETURNS):
+            point = search.again(point, search.go(point).point)
+    point, found = search.newton(point, tol)
+    derivative, basis = returns.derivative(found)
+    kept = search.kept
+    reduced = np.linalg.qr(basis[kept])[0][:, : np.linalg.matrix_rank(basis[kept], 1e-9)] if basis.size else basis[kept]
+    multipliers = np.linalg.eigvals(reduced.T @ derivative[np.ix_(kept, kept)] @ reduced).astype(np.complex128)
+    whole = setting.run(point.x, point.context, point.states, found.time)
+    return LimitCycle(
+        period=returns.period(found, point),
+        q=point.x[: len(layout.q)],
+        u=point.x[len(layout.q) :],
+        mode=setting.machine.automaton.name_of(point.states).name,
+        multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
+        states=layout.x,
+        monodromy=derivative,
+        residual=search.size(search.residual(point, found)),
+        returns=search.count,
+        trajectory=setting.trajectory(whole),
+    )
+
+
+class _Search:
+    """Newton's method on a return map, on the states whose return matters."""
+
+    def __init__(self, returns: ReturnMap, kept: list[int]) -> None:
+        self.returns = returns
+        self.kept = kept
+        self.count = 0
+        self.scale = np.ones(len(kept))
+
+    def go(self, point: Point) -> Return:
+        self.count += 1
+        found = self.returns(point)
+        self.scale = 1.0 + np.abs(found.point.x[self.kept])
+        return found
+
+    def residual(self, point: Point, found: Return) -> Array:
+        return (found.point.x - point.x)[self.kept]
+
+    def size(self, residual: Array) -> float:
+        return float(np.abs(residual / self.scale).max(initial=0.0))
+
+    def again(self, point: Point, new: Point) -> Point:
+        """A point of return to start from: what grows is set back, memory too."""
+        x = new.x.copy()
+        held = [i for i in range(len(x)) if i not in self.kept]
+        x[held] = point.x[held]
+        memory = self.returns.system.layout.memory_slice
+        context = new.context.copy()
+        context[memory] = point.context[memory]
+        return Point(x, context, new.states)
+
+    def newton(self, point: Point, tol: float) -> tuple[Point, Return]:
+        """Return the fixed point, and the return that proves it."""
+        found = self.go(point)
+        best = self.size(self.residual(point, found))
+        for _ in range(ITERATIONS):
+            residual = self.residual(point, found)
+            size = self.size(residual)
+            best = min(best, size)
+            if size <= tol:
+                return point, found
+            derivative, _ = self.returns.derivative(found)
+            matrix = np.eye(len(self.kept)) - derivative[np.ix_(self.kept, self.kept)]
+            step = np.asarray(np.linalg.lstsq(matrix, residual, rcond=1e-13)[0], dtype=np.float64)
+            trial = self._damped(point, found, step, size)
+            if trial is None:
+                # a plain return keeps to motions that there are
+                point = self.again(point, found.point)
+                found = self.go(point)
+            else:
+                point, found = trial
+        raise RunError(
+            f"no cycle through '{self.returns.begin.text}' was found: after {self.count} returns the nearest came"
+            f" within {best:.3g} of itself (relative), where {tol:g} was asked for\n  remedy: start nearer"
+            " (initial= or guess=); name coordinates that grow under modulo; a motion may repeat after several"
+            " returns only, or not at all"
+        )
+
+    def _damped(self, point: Point, found: Return, step: Array, size: float) -> tuple[Point, Return] | None:
+        """Take as much of Newton's step as brings the returns nearer; None if no part of it does."""
+        base = self.again(point, found.point)
+        part = 1.0
+        for _ in range(HALVINGS):
+            x = point.x.copy()
+            x[self.kept] += part * step
+            try:
+                trial = Point(self.returns.consistent(x, base), base.context, base.states)
+                there = self.go(trial)
+            except RunError:
+                part *= 0.5
+                continue
+            if self.size(self.residual(trial, there)) < size:
+                return trial, there
+            part *= 0.5
+        return None
+
+
+def _require_autonomous(setting: Setting) -> None:
+    """Refuse a motion that depends on the time: it returns to no state, but to a state and a time."""
+    arrays = setting.drive.arrays
+    _, symbols, nodes = setting.machine.automaton.terms.graph()
+    moving = len(arrays.kernels) > 0 or bool(np.any(arrays.pieces[:, :, 1:] != 0.0)) or len(arrays.pieces) > 1
+    read = support([node for table in nodes.values() for node in table.ravel()])
+    if symbols["t"] in read or (moving and setting.drive.names):
+        raise InputError(
+            "the motion depends on the time itself, and so does any return",
+            remedy="give constant inputs, or make the time a coordinate of the model: phase, with speed rate(phase)",
+        )

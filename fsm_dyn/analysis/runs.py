@@ -1,0 +1,117 @@
+"""Runs for the purposes of analysis: from any state, in any mode, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.analysis.jacobians import Array, ModeDerivatives, mode_derivatives
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.start import Start
+from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
+from fsm_dyn.driving import InputValue, make_drive
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.recording.assembly import record_of, run_model
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.running import ready_machine
+from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.run import run
+from fsm_dyn.spec.values import ParameterValue, parameter_values
+
+LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A graph with the values of parameters and inputs under which its motions are studied.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters by which derivatives are taken, as the kernels know them: each by itself.
+    """
+
+    graph: ModeGraph
+    machine: Machine
+    numbers: Mapping[str, ParameterValue]
+    vector: Array
+    drive: Drive
+    rtol: float
+    atol: float
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        graph: ModeGraph,
+        parameters: Parameters | None = None,
+        inputs: Mapping[str, InputValue] | None = None,
+        rtol: float = 1e-10,
+        atol: float = 1e-12,
+        names: tuple[str, ...] = (),
+    ) -> Setting:
+        """Return the setting for what a user gives.
+
+        Raises
+        ------
+        InputError
+            A parameter or an input is unknown.
+        """
+        automaton = graph.automaton
+        numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
+        for name in names:
+            if name not in automaton.terms.layout.p:
+                raise InputError(
+                    f"'{name}' is no parameter of '{graph.name}'",
+                    allowed=", ".join(automaton.terms.layout.p),
+                    remedy=nearest(name, automaton.terms.layout.p),
+                )
+        vector = parameter_vector(numbers)
+        drive = make_drive(automaton, numbers, inputs or {}, (0.0, LONGEST))
+        return cls(graph, ready_machine(graph), numbers, vector, drive, rtol, atol, names)
+
+    def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> Start:
+        """Return where a run begins; ``vector`` may replace the parameters in the order of the layout."""
+        if vector is None:
+            return initial_start(self.machine.automaton, self.numbers, self.vector, initial, self.drive)
+        numbers = dict(self.numbers)
+        at = 0
+        for name, value in self.numbers.items():
+            size = len(value) if isinstance(value, tuple) else 1
+            numbers[name] = tuple(vector[at : at + size]) if isinstance(value, tuple) else float(vector[at])
+            at += size
+        return initial_start(self.machine.automaton, numbers, vector, initial, self.drive)
+
+    def run(self, x: Array, context: Array, states: tuple[int, ...], until: float, since: float = 0.0) -> RawRun:
+        """Run from a state in the mode with these contact states."""
+        number = self.machine.number_of(states)
+        raw = run(
+            self.machine.tables, x, context, number, since, until, rtol=self.rtol, atol=self.atol, drive=self.drive,
+            mode_source=self.machine,
+        )  # fmt: skip
+        self.graph.automaton = self.machine.automaton
+        return raw
+
+    def context(self, held: Array) -> Array:
+        """Return contexts, shape (..., n_c), from what a run records beside the parameters."""
+        parameters = np.broadcast_to(self.vector, (*held.shape[:-1], len(self.vector)))
+        return np.concatenate([parameters, held], axis=-1)
+
+    def derivatives(self, number: int) -> ModeDerivatives:
+        """Return the derivative programs behind a mode number of a run, made once."""
+        programs = self.machine.charts[number].programs
+        return self.graph.remember(
+            ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
+        )
+
+    def trajectory(self, raw: RawRun) -> Trajectory:
+        """Return a run as its user meets it."""
+        machine, drive, context = self.machine, self.drive, raw.c_end
+        model = run_model(machine.automaton, machine.chart_names, machine.chart_programs, self.vector, self.numbers)
+        return Trajectory(
+            model, record_of(machine.automaton, machine.chart_names, raw, lambda times: drive(times, context))
+        )
