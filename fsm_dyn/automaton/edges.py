@@ -61,7 +61,7 @@ def _leads_to(automaton: Automaton, mode: Mode, guard: Guard) -> Iterator[tuple[
         yield mode.states, f"{contact.name} strikes and rebounds", "impact", "impact"
         for code in contact.codes[1:]:
             yield to(code), cause, "impact", "contact"
-    elif guard.event is Event.OPENS:
+    elif guard.event in (Event.OPENS, Event.LEAVES):
         yield to(FREE), cause, "", "contact"
     elif guard.event is Event.SLIDES:
         yield to(SLIDING), f"{cause} ({'+' if guard.direction > 0 else '-'})", "", "contact"

@@ -99,6 +99,9 @@ def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds
         gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
         if abs(gap) > TOUCHING or rate > TOUCHING or not terms["closes_if"][index]:
             return 0
+        reach, outward = terms["reach"][index], -terms["reach_rate"][index]
+        if reach < -TOUCHING or (reach <= TOUCHING and outward > TOUCHING):
+            return 0
     if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > TOUCHING:
         return 2
     return 1

@@ -73,6 +73,7 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         contact.states,
         gated=contact.closes_if is not None,
         sticks_always=contact.infinite_friction,
+        limited=contact.reach is not None,
     )
 
 
@@ -95,6 +96,8 @@ def _terms_program(terms: Terms) -> Program:
             "restitution": _array([contact.restitution for contact in contacts], (count,)),
             "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
+            "reach": _array([one if c.reach is None else c.reach for c in contacts], (count,)),
+            "reach_rate": _array([zero if c.reach_rate is None else c.reach_rate for c in contacts], (count,)),
             "when": _array(
                 [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)
             ),

@@ -7,6 +7,7 @@ state                   guard                                      event
 ======================  =========================================  ==================
 open                    gap                                        closes
 closed, stick, slide    normal multiplier λ_n                      opens
+closed, on a face       distance to the end of the face            leaves
 stick                   μ_s λ_n - λ_t  and  μ_s λ_n + λ_t          slides (σ = -1, +1)
 slide, slip             σ · slip speed                             sticks
 dry friction, stick     τ_s - λ  and  τ_s + λ                      slides (σ = -1, +1)
@@ -34,9 +35,16 @@ class Event(IntEnum):
     SLIDES = 3
     STICKS = 4
     TRANSITION = 5
+    LEAVES = 6
 
 
-VERBS = {Event.CLOSES: "closes", Event.OPENS: "opens", Event.SLIDES: "slides", Event.STICKS: "sticks"}
+VERBS = {
+    Event.CLOSES: "closes",
+    Event.OPENS: "opens",
+    Event.SLIDES: "slides",
+    Event.STICKS: "sticks",
+    Event.LEAVES: "leaves",
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,9 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if contact.kind == "gap" and code > 0:
             force = embedded.multipliers[contact.normal_row]
             guards.append((Guard(Event.OPENS, index, 0.0, f"normal force of {name}"), force))
+            if contact.limited:
+                reach = system.nodes["reach"][index]
+                guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
         if code == 1 and contact.tangent_row >= 0 and not contact.sticks_always:
             guards += _friction_limits(system, index, embedded)
         if code == 2:

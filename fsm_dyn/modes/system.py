@@ -40,6 +40,7 @@ class ContactInfo:
     gated: bool = False
     sticks_always: bool = False
     poisson: bool = False
+    limited: bool = False  # a face of it ends
 
     @property
     def codes(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ _SIGNS = {
     Event.OPENS: "force fell to zero",
     Event.SLIDES: "friction reached its limit",
     Event.STICKS: "slip came to rest",
+    Event.LEAVES: "its face ends there",
 }
 
 

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 _KINDS = {"gap": tb.GAP, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
 _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
-_EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks": tb.STICKS}
+_EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks": tb.STICKS, "leaves": tb.LEAVES}
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,8 @@ class Machine:
     def _contact_flags(self, index: int) -> int:
         contact = self.automaton.contacts[index]
         friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
-        return friction | (tb.STICKS_ALWAYS if contact.sticks_always else 0) | (tb.GATED if contact.gated else 0)
+        flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.limited else 0)
+        return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
 
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton

@@ -85,7 +85,8 @@ def gate_opened_late(
     call_kernel(tables.terms[0], t, x, c, work[:n_terms])
     for k in range(tables.sizes[tb.N_CONTACTS]):
         row = tables.contact_rows[k, 0]
-        gated = tables.contact_flags[k] & tb.GATED and tables.mode_states[mode, k] == tb.FREE
+        flags = tables.contact_flags[k]
+        gated = flags & tb.GATED and not flags & tb.LIMITED and tables.mode_states[mode, k] == tb.FREE
         if gated and terms.closes_if[k] != 0.0 and terms.residual[row] < -tables.tolerances[tol.GAP]:
             return True
     return False

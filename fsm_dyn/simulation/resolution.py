@@ -183,7 +183,7 @@ def _read_fired(
         if tables.guard_event[guard] == tb.WRITTEN:
             if written < 0 or k < written:
                 written = k
-        elif tables.guard_event[guard] != tb.CLOSES or terms.closes_if[k] != 0.0:
+        elif tables.guard_event[guard] != tb.CLOSES or (terms.closes_if[k] != 0.0 and within_face(tables, terms, k)):
             event[k] = tables.guard_event[guard]
             direction[k] = tables.guard_direction[guard]
     for w in range(tables.transitions.shape[0]):
@@ -214,13 +214,26 @@ def _find_closed(
         let_go = written >= 0 and tables.transition_states[written, k] == tb.FREE
         gap = terms.residual[tables.contact_rows[k, 0]]
         if before[k] != tb.FREE:
-            closed[k] = 0 if let_go else 1
-        elif terms.closes_if[k] != 0.0 and not let_go:
+            closed[k] = 0 if let_go or event[k] == tb.LEAVES else 1
+        elif terms.closes_if[k] != 0.0 and not let_go and within_face(tables, terms, k):
             if gap < -small:
+                if tables.contact_flags[k] & tb.LIMITED:
+                    continue  # behind the face: that is no violation
                 return False
             if event[k] == tb.CLOSES or gap <= small:
                 closed[k] = 1
     return True
+
+
+@inner
+def within_face(tables: Tables, terms: Terms, k: int) -> bool:
+    """Whether a contact is where its face is: within its ends, or at one and not on the way out."""
+    if tables.contact_flags[k] & tb.LIMITED == 0:
+        return True
+    small = tables.tolerances[tol.GAP]
+    if terms.reach[k] > small:
+        return True
+    return terms.reach[k] >= -small and terms.reach_rate[k] >= -tables.tolerances[tol.SPEED]
 
 
 @inner

@@ -32,6 +32,7 @@ OPENS: Final = 2
 SLIDES: Final = 3
 STICKS: Final = 4
 WRITTEN: Final = 5
+LEAVES: Final = 6
 
 # states of a contact (``Tables.mode_states``)
 FREE: Final = 0
@@ -58,6 +59,7 @@ LOCK: Final = 2
 FRICTION: Final = 1  # has a tangent row
 STICKS_ALWAYS: Final = 2  # infinite friction: never slides
 GATED: Final = 4  # has a closes_if
+LIMITED: Final = 8  # is on a face that ends
 
 # roles of rows (``Tables.row_role``)
 KINEMATIC: Final = 0  # hidden in the choice of speeds

@@ -15,7 +15,8 @@ class Terms(NamedTuple):
     """Kane's unconstrained terms at one state, as views of the kernel's output; n = n_u + n_k.
 
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
-    ``static kinetic restitution closes_if`` (n_contacts,), ``energies``: kinetic and potential (J).
+    ``static kinetic restitution closes_if`` (n_contacts,), ``energies``: kinetic and potential (J), ``reach
+    reach_rate`` (n_contacts,): how far inside the ends of a face a contact is, of contacts with the flag ``LIMITED``.
     """
 
     q_dot: NDArray[np.float64]
@@ -31,11 +32,13 @@ class Terms(NamedTuple):
     restitution: NDArray[np.float64]
     closes_if: NDArray[np.float64]
     energies: NDArray[np.float64]
+    reach: NDArray[np.float64]
+    reach_rate: NDArray[np.float64]
 
 
 TERM_NAMES = (
     "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution", "closes_if",
-    "energies",
+    "energies", "reach", "reach_rate",
 )  # fmt: skip
 
 
@@ -62,4 +65,6 @@ def split_terms(sizes: NDArray[np.int64], out: NDArray[np.float64]) -> Terms:
         out[at_static + 2 * contacts : at_static + 3 * contacts],
         out[at_static + 3 * contacts : at_energies],
         out[at_energies : at_energies + 2],
+        out[at_energies + 2 : at_energies + 2 + contacts],
+        out[at_energies + 2 + contacts : at_energies + 2 + 2 * contacts],
     )

@@ -93,15 +93,68 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Copies of a shape, turned about the point ``about`` by ``angle`` each (default: evenly over a whole turn)."""
+
+    count: int
+    about: str
+    angle: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A rigid outline that contacts are made of: it moves with the point ``origin`` and turns with ``frame``.
+
+    ``kind`` selects which fields are used: ``line`` (through the origin, ``along``), ``segment`` (two ``points``, or
+    the points of the model named in ``ends``), ``circle`` and ``arc`` (``radius`` about the origin; ``angles`` from
+    the frame's x axis), ``polygon`` (``points``).  ``side`` is a vector to the free side of a line or segment;
+    ``inside`` tells that the free side of the others is the inner one.  ``turn`` is +1 where the points of a polygon
+    go round against the clock, else -1; ``concave`` holds the corners that nothing outside can touch.
+    """
+
+    name: str
+    kind: Literal["line", "segment", "circle", "arc", "polygon"]
+    frame: str
+    origin: str
+    points: tuple[tuple[Text, ...], ...] = ()
+    ends: tuple[str, str] | None = None
+    along: Text | None = None
+    radius: Text | None = None
+    angles: tuple[Text, Text] | None = None
+    side: Text | None = None
+    inside: bool = False
+    turn: int = 1
+    concave: tuple[int, ...] = ()
+    repeat: Repeat | None = None
+    where: Location = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
+
+    ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
+    (circle or arc) or ``corner`` (of a polygon, or an end of a segment or arc).  ``label`` tells it apart in names.
+    """
+
+    shape: str
+    part: Literal["point", "face", "round", "corner"]
+    index: int = 0
+    copy: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Contact:
     """A constraint that comes and goes.
 
     ``kind``:
 
     ``"gap"``
-        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction.  A joint stop becomes one such contact
-        per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with
-        ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.
+        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction; or between two ``features`` of shapes, from
+        which gap and slip are derived.  ``limited`` tells that a face of them ends.  A joint stop becomes one such
+        contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
+        ``coordinate - lower`` or ``upper - coordinate``.
     ``"dry_friction"``
         friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
     ``"lock"``
@@ -121,12 +174,15 @@ class Contact:
     infinite_friction: bool = False
     law: Literal["newton", "poisson"] = "newton"
     closes_if: Text | None = None
+    features: tuple[Feature, Feature] | None = None
+    limited: bool = False
     where: Location = NOWHERE
 
     @property
     def has_friction(self) -> bool:
         """Whether the contact has a tangential (or is only a) friction force."""
-        return self.kind == "dry_friction" or (self.kind == "gap" and self.slip is not None)
+        rubs = self.slip is not None or self.static is not None or self.infinite_friction
+        return self.kind == "dry_friction" or (self.kind == "gap" and rubs)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -276,6 +332,7 @@ class Mechanism:
     bodies: Mapping[str, Body] = field(default_factory=dict)
     speeds: Mapping[str, Text] = field(default_factory=dict)
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
     contacts: Mapping[str, Contact] = field(default_factory=dict)
     inputs: Mapping[str, Input] = field(default_factory=dict)
     loads: tuple[Load, ...] = ()

@@ -12,9 +12,11 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, reachable, substitute, support, tangent
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.meeting import Meeting, Meetings
 from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.reduction import cost
 from fsm_dyn.symbolic.sampling import sample
+from fsm_dyn.symbolic.shapes import Shapes
 from fsm_dyn.symbolic.speeds import Speeds
 from fsm_dyn.symbolic.system import System, require_independent
 from fsm_dyn.symbolic.terms import ContactTerms, Role, Row
@@ -49,6 +51,7 @@ class Rows:
         self._flow = flow
         self._symbols = (*speeds.declared, *speeds.kinematic)
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
+        self._meetings = Meetings(system, Shapes(system, algebra), motion)
 
     # -- constraints ---------------------------------------------------------------------------------------
 
@@ -77,6 +80,13 @@ class Rows:
         terms = []
         for index, contact in enumerate(self.system.mechanism.contacts.values()):
             normal = tangential = -1
+            if contact.features is not None:
+                meeting = self._meetings.of(contact)
+                normal = start + len(rows)
+                rows += self._met(contact, index, meeting)
+                tangential = normal + 1 if contact.has_friction else -1
+                terms.append(self._contact(contact, normal, tangential, meeting.reach))
+                continue
             if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):
                 normal = start + len(rows)
                 rows.append(self._normal(contact, index))
@@ -87,6 +97,14 @@ class Rows:
             terms.append(self._contact(contact, normal, tangential))
         return rows, terms
 
+    def _met(self, contact: Contact, index: int, meeting: Meeting) -> list[Row]:
+        """Return the rows of a contact between shapes: normal, and tangent where there is friction."""
+        text = Text(" and ".join(feature.shape for feature in contact.features or ()), contact.where)
+        rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index)]
+        if contact.has_friction:
+            rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
+        return rows
+
     def _normal(self, contact: Contact, index: int) -> Row:
         role: Role = "lock" if contact.kind == "lock" else "normal"
         if contact.gap is not None:
@@ -95,7 +113,7 @@ class Rows:
             return self.velocity(contact.name, "contact", role, contact.slip, index)
         raise ModelError(f"the contact '{contact.name}' has no gap", contact.where)
 
-    def _contact(self, contact: Contact, normal: int, tangential: int) -> ContactTerms:
+    def _contact(self, contact: Contact, normal: int, tangential: int, reach: Node | None = None) -> ContactTerms:
         static = contact.static if contact.static is not None else contact.kinetic
         kinetic = contact.kinetic if contact.kinetic is not None else contact.static
         return ContactTerms(
@@ -106,6 +124,8 @@ class Rows:
             kinetic=self._value(kinetic),
             restitution=self._value(contact.restitution),
             closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
+            reach=reach,
+            reach_rate=None if reach is None else tangent([reach], self._flow)[0],
         )
 
     def _value(self, text: Text | None) -> Node:
@@ -123,7 +143,11 @@ class Rows:
 
     def position(self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int) -> Row:
         """Return the row of a function of the configuration that is to stay zero (or not to become negative)."""
-        node = self._algebra.scalar(text)
+        return self._position(name, owner, role, self._algebra.scalar(text), text, contact)
+
+    def _position(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int
+    ) -> Row:
         require_independent(node, frozenset(self._symbols), f"the {_noun(role)} of '{name}'", text)
         columns = [self.system.reducer.reduce(column[0]) for column in self._motion.columns([node])]
         return self._finish(name, owner, role, text, contact, columns, tangent([node], self._flow)[0], node)
@@ -136,7 +160,11 @@ class Rows:
         ModelError
             It is not linear in them.
         """
-        node = self._algebra.scalar(text)
+        return self._velocity(name, owner, role, self._algebra.scalar(text), text, contact)
+
+    def _velocity(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int
+    ) -> Row:
         graph, reduce = self.system.graph, self.system.reducer.reduce
         columns = [reduce(tangent([node], {symbol: graph.one})[0]) for symbol in self._symbols]
         met = support(columns) & frozenset(self._symbols)

@@ -73,6 +73,11 @@ class ContactTerms:
     restitution : Node
     closes_if : Node or None
         1 where the contact may close, else 0.
+    elastic : Node or None
+        Force of a compliant contact where it is compressed (N); None for others.
+    reach, reach_rate : Node or None
+        How far inside the ends of a face the place of contact is (m), negative beyond them, and its rate (m/s); None
+        where no face ends.
     """
 
     spec: Contact
@@ -82,6 +87,9 @@ class ContactTerms:
     kinetic: Node
     restitution: Node
     closes_if: Node | None = None
+    elastic: Node | None = None
+    reach: Node | None = None
+    reach_rate: Node | None = None
 
     @property
     def name(self) -> str:

@@ -1,22 +1,29 @@
-"""Contacts: which keys go together; a joint stop becomes one gap contact per limit."""
+"""Contacts: which keys go together; a joint stop becomes one gap contact per limit, shapes one per pair of features."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
+from fsm_dyn.spec.build.pairs import feature_list, touching
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.contacts import ContactForm, Friction, JointStopForm
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.model import Contact, Feature, Shape
 from fsm_dyn.spec.tree import Word, where_of
 
-KINDS = ("gap", "joint_stop", "dry_friction", "lock")
+KINDS = ("gap", "between", "point", "joint_stop", "dry_friction", "lock")
+PROPERTIES = ("friction", "restitution", "law", "closes_if")
 
 
-def contacts_of(name: str, form: ContactForm) -> list[Contact]:
+def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return the contacts that the entry `name` stands for."""
     kind = exactly_one(form, KINDS)
     if kind == "gap":
         return [_by_gap(name, form)]
+    if kind in ("between", "point"):
+        return _by_shapes(name, form, kind, shapes)
     if form.joint_stop is not None:
         only_with(form, kind, ("restitution", "law", "closes_if"))
         return _stops(name, form, form.joint_stop)
@@ -60,6 +67,33 @@ def _by_gap(name: str, form: ContactForm) -> Contact:
         closes_if=form.closes_if,
         where=where_of(name),
     )
+
+
+def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
+    if form.between is not None:
+        only_with(form, kind, PROPERTIES)
+        if form.between[0] == form.between[1]:
+            raise ModelError("a contact of a shape with itself", form.key(kind), found=form.between[1])
+        first, second = (feature_list(shape, shapes) for shape in form.between)
+    else:
+        only_with(form, kind, ("on", *PROPERTIES))
+        if form.point is None or form.on is None:
+            raise ModelError(f"contact {str(name)!r} does not say what its point touches", form.key(kind),
+                             remedy="add `on: shape`")  # fmt: skip
+        first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
+    friction = form.friction or Friction()
+    return [
+        replace(
+            contact,
+            static=friction.static,
+            kinetic=friction.kinetic,
+            infinite_friction=friction.infinite,
+            restitution=form.restitution,
+            law=form.law,
+            closes_if=form.closes_if,
+        )
+        for contact in touching(name, first, second, shapes)
+    ]
 
 
 def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[Contact]:

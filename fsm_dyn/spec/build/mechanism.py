@@ -10,11 +10,12 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.loads import loads_of
+from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, transitions_of
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
-from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule
+from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule, Shape
 from fsm_dyn.spec.tree import Word, where_of
 
 
@@ -35,6 +36,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
             form.key("coordinates"),
             remedy="add a section such as `coordinates: {x: m, q: rad}`",
         )
+    shapes = shapes_of(form)
     return Mechanism(
         name=form.name or default_name,
         summary=form.summary,
@@ -46,7 +48,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         bodies={name: _body(name, body) for name, body in form.bodies.items()},
         speeds=dict(form.speeds) or _default_speeds(form.coordinates, frames.values()),
         constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
-        contacts=_contacts(form),
+        shapes=shapes,
+        contacts=_contacts(form, shapes),
         inputs=_scheduled(form.inputs, form.schedule),
         loads=loads_of(form.loads),
         modes=form.modes.modes,
@@ -101,10 +104,10 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
     return Constraint(name, "position", form.position, False, where)
 
 
-def _contacts(form: MechanismForm) -> dict[str, Contact]:
+def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:
     found: dict[str, Contact] = {}
     for name, entry in form.contacts.items():
-        for contact in contacts_of(name, entry):
+        for contact in contacts_of(name, entry, shapes):
             if contact.name in found:
                 raise ModelError(
                     f"contact {str(contact.name)!r} exists twice", contact.where, remedy="rename one of them"

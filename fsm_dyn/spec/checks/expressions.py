@@ -13,7 +13,7 @@ from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.quantities import Quantity, Scope
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_speeds
 from fsm_dyn.spec.checks.units import texts_of
-from fsm_dyn.spec.model import Contact, Input, Mechanism, Port, Schedule, Transition
+from fsm_dyn.spec.model import Contact, Input, Mechanism, Port, Schedule, Shape, Transition
 from fsm_dyn.spec.tree import where_of
 
 
@@ -45,6 +45,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for name, constraint in mechanism.constraints.items():
         scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
         meaning(constraint.expression, scope, f"constraint {name!r}")
+    for shape in mechanism.shapes.values():
+        _shape(shape, scopes)
     for contact in mechanism.contacts.values():
         _contact(contact, scopes)
     check_loads(mechanism, scopes)
@@ -156,6 +158,18 @@ def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
             meaning(text, scopes.constant, f"the inertia {entry} of {name!r}", [INERTIA])
 
 
+def _shape(shape: Shape, scopes: Scopes) -> None:
+    what = f"shape {shape.name!r}"
+    lengths = [*(text for point in shape.points for text in point), *filter(None, [shape.radius])]
+    for text in lengths:
+        meaning(text, scopes.constant, f"a length of {what}", [LENGTH])
+    for text in (*(shape.angles or ()), *filter(None, [shape.repeat and shape.repeat.angle])):
+        meaning(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
+    for word, vector in (("direction", shape.along), ("free side", shape.side)):
+        if vector is not None:
+            meaning(vector, scopes.axes, f"the {word} of {what}", kind="vector")
+
+
 def _contact(contact: Contact, scopes: Scopes) -> None:
     name = contact.name
     gap = slip = None
@@ -171,6 +185,8 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
         force = [divide(POWER, slip)]
     elif gap is not None and slip is not None:
         force = [divide(divide(gap, TIME), slip)]
+    elif contact.features is not None:
+        force = [DIMENSIONLESS]
     for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
         if text is not None:
             meaning(text, scopes.logic, f"the {word} friction of {name!r}", force)

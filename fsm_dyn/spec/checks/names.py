@@ -53,6 +53,7 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
         ("a body", mechanism.bodies),
         ("a speed", mechanism.speeds),
         ("a constraint", mechanism.constraints),
+        ("a shape", mechanism.shapes),
         ("a contact", mechanism.contacts),
         ("an input", mechanism.inputs),
         ("a memory", mechanism.memory),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from fsm_dyn.errors import ModelError
@@ -9,7 +10,7 @@ from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.units import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
-from fsm_dyn.spec.model import Contact, Input, Mechanism
+from fsm_dyn.spec.model import Contact, Input, Mechanism, Shape
 
 Values = Mapping[str, float | Sequence[float]]
 
@@ -28,6 +29,8 @@ def check_numbers(mechanism: Mechanism) -> None:
         for entry in ("xx", "yy", "zz"):
             if entry in body.inertia:
                 _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+    for shape in mechanism.shapes.values():
+        _shape(shape, values)
     for contact in mechanism.contacts.values():
         _contact(contact, values)
     _stops(mechanism, values)
@@ -59,6 +62,26 @@ def _not_negative(text: Text, values: Values, what: str) -> None:
     value = _value(text, values, what)
     if value is not None and value < 0:
         raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
+
+
+def _shape(shape: Shape, values: Values) -> None:
+    what = f"shape {shape.name!r}"
+    for point in shape.points:
+        for text in point:
+            _value(text, values, f"a coordinate of {what}")
+    radius = _value(shape.radius, values, f"the radius of {what}")
+    if shape.radius is not None and radius is not None and radius <= 0:
+        raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
+    if shape.angles is not None:
+        first, last = (_value(text, values, f"an angle of {what}") for text in shape.angles)
+        if first is not None and last is not None and not 0.0 < last - first < 2.0 * math.pi:
+            raise ModelError(
+                f"the angles of {what} are no arc",
+                shape.angles[1].where,
+                found=f"from {math.degrees(first):g} deg to {math.degrees(last):g} deg",
+                allowed="the second above the first, less than a whole turn",
+                remedy="a whole turn is a `circle`",
+            )
 
 
 def _contact(contact: Contact, values: Values) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.spec.checks.names import Declaration, unknown
-from fsm_dyn.spec.model import Contact, Load, Mechanism, Transition
+from fsm_dyn.spec.model import Contact, Load, Mechanism, Shape, Transition
 from fsm_dyn.spec.tree import where_of
 
 
@@ -37,6 +37,12 @@ class References:
             self._optional_point(body.about)
             if body.frame is not None:
                 self._frame(body.frame)
+        for shape in m.shapes.values():
+            self._shape(shape)
+        for contact in m.contacts.values():
+            for feature in contact.features or ():
+                if feature.part == "point":
+                    self._point(feature.shape)
         for load in m.loads:
             self._load(load)
         self._modes()
@@ -60,6 +66,16 @@ class References:
 
     def _frame(self, name: str) -> None:
         self._one_of(name, "a frame", self.frames)
+
+    def _shape(self, shape: Shape) -> None:
+        self._frame(shape.frame)
+        self._point(shape.origin)
+        for point in shape.ends or ():
+            self._point(point)
+        if shape.ends is not None and shape.ends[0] == shape.ends[1]:
+            raise ModelError("a segment from a point to itself", where_of(shape.ends[1]), found=shape.ends[1])
+        if shape.repeat is not None:
+            self._point(shape.repeat.about)
 
     def _load(self, load: Load) -> None:
         self._optional_point(load.at)
@@ -112,6 +128,14 @@ class References:
                 where_of(name),
                 found=name,
                 allowed=f"{name}_lower, {name}_upper",
+            )
+        parts = [other for other in contacts if other.startswith(f"{name}_")]
+        if name not in contacts and parts and all(contacts[other].features is not None for other in parts):
+            raise ModelError(
+                f"contact {str(name)!r} has several features, each a contact of its own",
+                where_of(name),
+                found=name,
+                allowed=", ".join(parts[:20]) + (", ..." if len(parts) > 20 else ""),
             )
         self._one_of(name, "a contact", contacts)
 
@@ -185,6 +209,9 @@ def _events(contact: Contact) -> tuple[str, ...]:
         return ()
     if contact.kind == "dry_friction":
         return ("sticks", "slides")
-    if not contact.has_friction:
-        return ("closes", "opens")
-    return ("closes", "opens", "sticks") + (() if contact.infinite_friction else ("slides",))
+    possible: tuple[str, ...] = ("closes", "opens")
+    if contact.limited:
+        possible += ("leaves",)
+    if contact.has_friction:
+        possible += ("sticks",) if contact.infinite_friction else ("sticks", "slides")
+    return possible

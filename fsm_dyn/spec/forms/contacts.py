@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, validated
-from fsm_dyn.spec.forms.fields import Expression, Law, expression
+from fsm_dyn.spec.forms.fields import Expression, Law, Pair, Reference, expression
 from fsm_dyn.spec.tree import Scalar, Section, Tree
 
 
@@ -92,22 +92,19 @@ class LockForm(Form):
     velocity: Expression | None = None
 
 
-_BY_HAND = 'write `gap: "dot(pos(P), N.y)"`, and `slip: "dot(vel(P), N.x)"` where there is friction'
-
-
 class ContactForm(Form):
-    """A contact: unilateral by its gap, a joint stop, dry friction or a lock."""
+    """A contact: between shapes, by its gap, a joint stop, dry friction or a lock."""
 
     what: ClassVar[str] = "a contact"
     later: ClassVar[Mapping[str, str]] = {
-        "between": _BY_HAND,
-        "point": _BY_HAND,
-        "on": _BY_HAND,
         "compliant": "model it as a load: `law: where(gap < 0, ..., 0)` along the gap",
         "bilateral": "write the row under `constraints`, or a `lock` that transitions engage and release",
-        "repeat": "write the contacts one by one",
     }
+    hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
 
+    between: Pair | None = None
+    point: Reference | None = None
+    on: Reference | None = None
     gap: Expression | None = None
     slip: Expression | None = None
     friction: FrictionField | None = None

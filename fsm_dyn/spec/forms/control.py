@@ -36,11 +36,12 @@ MAX_BREAKPOINTS = 10_000
 MAX_MEMORY = 2**31 - 1
 
 Event: TypeAlias = tuple[str, Literal["closes", "opens", "sticks", "slides", "leaves"]]
-_EVENTS: Mapping[str, Literal["closes", "opens", "sticks", "slides"]] = {
+_EVENTS: Mapping[str, Literal["closes", "opens", "sticks", "slides", "leaves"]] = {
     "closes": "closes",
     "opens": "opens",
     "sticks": "sticks",
     "slides": "slides",
+    "leaves": "leaves",
 }
 
 
@@ -178,10 +179,8 @@ def _event(tree: Tree) -> Event:
             "a contact and what happens to it are wanted",
             tree.where,
             found=describe(tree),
-            allowed="<contact> closes | opens | sticks | slides",
+            allowed="<contact> closes | opens | sticks | slides | leaves",
         )
-    if parts[1] == "leaves":
-        raise not_yet(Word("leaves", tree.where), "write the end of the face as a condition under `when`")
     if parts[1] not in _EVENTS:
         raise ModelError(
             f"{parts[1]!r} is nothing that happens to a contact",

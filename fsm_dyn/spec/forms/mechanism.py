@@ -31,6 +31,7 @@ from fsm_dyn.spec.forms.geometry import (
     PointForm,
 )
 from fsm_dyn.spec.forms.loads import LoadForm
+from fsm_dyn.spec.forms.shapes import GeometryForm
 from fsm_dyn.spec.forms.view import ShapeForm, ViewField
 from fsm_dyn.spec.model import Coordinate, Initial, Input, Memory, Parameter
 from fsm_dyn.spec.tree import Scalar, Tree, describe
@@ -75,7 +76,6 @@ class MechanismForm(Form):
     what: ClassVar[str] = "a model"
     later: ClassVar[Mapping[str, str]] = {
         "joints": "write frames and points: a joint is a frame's rotation or a point's position by a coordinate",
-        "shapes": "write each contact by its `gap` and `slip`",
         "use": "write the parts of the component out under names of their own",
         "variants": "keep the second form in a file of its own",
     }
@@ -95,6 +95,7 @@ class MechanismForm(Form):
     bodies: Annotated[dict[Key, BodyForm], section_of("bodies")]
     speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
     constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
+    shapes: Annotated[dict[Key, GeometryForm], section_of("shapes")] = Field(default_factory=dict)
     contacts: Annotated[dict[Key, ContactForm], section_of("contacts")] = Field(default_factory=dict)
     inputs: Inputs = Field(default_factory=dict)
     schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)

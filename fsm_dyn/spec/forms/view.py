@@ -26,7 +26,8 @@ def _point(tree: Tree) -> tuple[Text, ...]:
     return tuple(expression(item) for item in items)
 
 
-def _points(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
+def points_of(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
+    """Return a list of at least so many points, each of 2 or 3 expressions."""
     items = as_items(tree, "the points")
     if not least <= len(items) <= MAX_POINTS:
         raise ModelError("too few or too many points", tree.where, found=describe(tree), allowed=f"at least {least}")
@@ -55,9 +56,9 @@ def _unknown(what: str, word: Word, allowed: tuple[str, ...]) -> ModelError:
 
 def _shape(kind: str, tree: Tree) -> ShapeForm:
     if kind == "polygon":
-        return ShapeForm(kind, _points(tree, 3))
+        return ShapeForm(kind, points_of(tree, 3))
     if kind == "line":
-        return ShapeForm(kind, _points(tree, 2))
+        return ShapeForm(kind, points_of(tree, 2))
     if kind == "circle":
         if isinstance(tree, Scalar):
             return ShapeForm(kind, (), expression(tree))

@@ -1,0 +1,161 @@
+"""Shapes: defaults, which keys go together, and the sense in which a polygon goes round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
+from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.geometry import BodyForm
+from fsm_dyn.spec.forms.mechanism import MechanismForm
+from fsm_dyn.spec.forms.shapes import GeometryForm, PolygonForm, RepeatForm, SegmentForm
+from fsm_dyn.spec.model import Mechanism, Repeat, Shape
+from fsm_dyn.spec.tree import where_of
+
+KINDS = ("line", "segment", "circle", "arc", "polygon")
+NEWTONIAN, ORIGIN = "N", "O"
+
+
+def shapes_of(form: MechanismForm) -> dict[str, Shape]:
+    """Return the shapes of a model.
+
+    Raises
+    ------
+    ModelError
+        A shape says two things or too little, or a polygon encloses nothing.
+    """
+    values: Mapping[str, ParameterValue] | None = None
+    if form.shapes:
+        try:
+            values = evaluate_parameters(Mechanism("", parameters=form.parameters), {})
+        except InputError:
+            values = None  # said, with its place, where parameters are checked
+    return {name: _shape(name, entry, form.bodies, values) for name, entry in form.shapes.items()}
+
+
+def _shape(
+    name: str, form: GeometryForm, bodies: Mapping[str, BodyForm], values: Mapping[str, ParameterValue] | None
+) -> Shape:
+    kind = exactly_one(form, KINDS)
+    where = where_of(name)
+    repeat = _repeat(form.repeat)
+    if form.line is not None:
+        origin = _origin(name, form.line.frame, form.line.origin, bodies)
+        side = _side(name, form)
+        return Shape(
+            name, "line", form.line.frame, origin, along=form.line.along, side=side, repeat=repeat, where=where
+        )
+    if form.segment is not None:
+        return _segment(name, form, form.segment, bodies, repeat)
+    inside = _inside(form, kind)
+    if form.polygon is not None:
+        turn, concave = _turn(name, form.polygon, inside, values)
+        origin = _origin(name, form.polygon.frame, form.polygon.origin, bodies)
+        return Shape(
+            name, "polygon", form.polygon.frame, origin, form.polygon.points, inside=inside, turn=turn,
+            concave=concave, repeat=repeat, where=where,
+        )  # fmt: skip
+    if form.arc is not None:
+        origin = _origin(name, form.arc.frame, form.arc.center, bodies)
+        return Shape(
+            name, "arc", form.arc.frame, origin, radius=form.arc.radius, angles=form.arc.angles, inside=inside,
+            repeat=repeat, where=where,
+        )  # fmt: skip
+    if form.circle is None:
+        raise ModelError(f"shape {str(name)!r} says nothing", where, allowed=", ".join(KINDS))
+    origin = _origin(name, form.circle.frame, form.circle.center, bodies)
+    return Shape(
+        name, "circle", form.circle.frame, origin, radius=form.circle.radius, inside=inside, repeat=repeat, where=where
+    )
+
+
+def _segment(
+    name: str, form: GeometryForm, segment: SegmentForm, bodies: Mapping[str, BodyForm], repeat: Repeat | None
+) -> Shape:
+    given = exactly_one(segment, ("points", "ends"))
+    if segment.points is not None and len(segment.points) != 2:
+        raise ModelError("a segment has two points", segment.key(given), found=f"{len(segment.points)}", allowed="2")
+    if segment.ends is not None and segment.origin is not None:
+        raise ModelError("'from' does not go with 'ends'", segment.key("from"), remedy="the ends are points already")
+    if segment.ends is not None:
+        origin = segment.ends[0]
+    else:
+        origin = _origin(name, segment.frame, segment.origin, bodies)
+    return Shape(
+        name, "segment", segment.frame, origin, segment.points or (), segment.ends, side=_side(name, form),
+        repeat=repeat, where=where_of(name),
+    )  # fmt: skip
+
+
+def _side(name: str, form: GeometryForm) -> Text:
+    if form.side is None:
+        raise ModelError(
+            f"shape {str(name)!r} does not say which side is free", where_of(name), remedy="add a vector: `side: N.y`"
+        )
+    return form.side
+
+
+def _inside(form: GeometryForm, kind: str) -> bool:
+    if form.side is None or form.side.text == "outside":
+        return False
+    if form.side.text == "inside":
+        return True
+    raise ModelError(
+        f"the free side of a {kind} is one of two", form.side.where, found=form.side.text, allowed="outside, inside"
+    )
+
+
+def _repeat(form: RepeatForm | None) -> Repeat | None:
+    return None if form is None else Repeat(form.count, form.about, form.angle)
+
+
+def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyForm]) -> str:
+    """Return the point with which a shape moves: the one given, or the centre of the first body on its frame."""
+    if given is not None:
+        return given
+    if frame == NEWTONIAN:
+        return ORIGIN
+    for body in bodies.values():
+        if body.frame == frame:
+            return body.center
+    raise ModelError(
+        f"nothing tells where shape {str(name)!r} is: no body has the frame {str(frame)!r}",
+        where_of(name),
+        remedy="name the point it is fixed to: `from: P` (`center: P` for circles)",
+    )
+
+
+def _turn(
+    name: str, form: PolygonForm, inside: bool, values: Mapping[str, ParameterValue] | None
+) -> tuple[int, tuple[int, ...]]:
+    """Return in which sense the corners go round, and which of them nothing on the free side can touch."""
+    if len(form.points) < 3:
+        raise ModelError(
+            "a polygon has at least three points", form.key("points"), found=f"{len(form.points)}",
+            remedy="two make a segment",
+        )  # fmt: skip
+    if values is None:
+        return 1, ()
+    try:
+        points = [(evaluate(x, values), evaluate(y, values)) for x, y in form.points]
+    except InputError:
+        return 1, ()  # said where expressions are checked
+    count = len(points)
+    bends = []
+    area = 0.0
+    for i, (x, y) in enumerate(points):
+        (x0, y0), (x1, y1) = points[i - 1], points[(i + 1) % count]
+        bends.append((x - x0) * (y1 - y) - (y - y0) * (x1 - x))
+        area += x * y1 - y * x1
+        if (x1, y1) == (x, y):
+            raise ModelError(
+                f"two neighbouring points of polygon {str(name)!r} coincide", form.points[i][0].where,
+                found=f"[{x:g}, {y:g}]", remedy="leave one of them out",
+            )  # fmt: skip
+    if area == 0.0:
+        raise ModelError(f"polygon {str(name)!r} encloses nothing", form.key("points"), remedy="correct its points")
+    turn = 1 if area > 0.0 else -1
+    outward = -turn if inside else turn
+    return turn, tuple(i for i, bend in enumerate(bends) if bend * outward <= 0.0)

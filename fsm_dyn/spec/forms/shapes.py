@@ -1,0 +1,139 @@
+"""Forms of the section ``shapes``: outlines that contacts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.base import Form
+from fsm_dyn.spec.forms.fields import Expression, Pair, Reference, as_items, expression
+from fsm_dyn.spec.forms.view import points_of
+from fsm_dyn.spec.tree import Scalar, Tree, describe
+
+MOST_COPIES = 1000
+
+_NUMBERS: dict[str, Any] = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 2}
+
+
+def _corners(tree: Tree) -> tuple[tuple[Text, ...], ...]:
+    points = points_of(tree, 2)
+    for item, point in zip(as_items(tree, "the points"), points, strict=True):
+        if len(point) != 2:
+            raise ModelError(
+                "a point of a planar shape has two coordinates",
+                item.where,
+                found=describe(item),
+                allowed="[x, y] in the shape's frame, from its point",
+            )
+    return points
+
+
+def _angles(tree: Tree) -> tuple[Text, Text]:
+    items = as_items(tree, "the angles")
+    if len(items) != 2:
+        raise ModelError("an arc runs between two angles", tree.where, found=describe(tree), allowed="[0 deg, 90 deg]")
+    return expression(items[0]), expression(items[1])
+
+
+def _count(tree: Tree) -> int:
+    value = tree.value if isinstance(tree, Scalar) else None
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_COPIES:
+        return value
+    raise ModelError("a number of copies is wanted", tree.where, found=describe(tree), allowed=f"1 to {MOST_COPIES}")
+
+
+Corners: TypeAlias = Annotated[
+    tuple[tuple[Text, ...], ...],
+    PlainValidator(_corners),
+    WithJsonSchema({"type": "array", "items": _NUMBERS, "minItems": 2}),
+]
+Angles: TypeAlias = Annotated[tuple[Text, Text], PlainValidator(_angles), WithJsonSchema(_NUMBERS)]
+Count: TypeAlias = Annotated[
+    int, PlainValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_COPIES})
+]
+
+
+class LineForm(Form):
+    """A line without ends."""
+
+    what: ClassVar[str] = "a line"
+
+    frame: Reference = "N"
+    origin: Reference | None = Field(default=None, alias="from")
+    along: Expression
+
+
+class SegmentForm(Form):
+    """A straight face with two ends."""
+
+    what: ClassVar[str] = "a segment"
+
+    frame: Reference = "N"
+    origin: Reference | None = Field(default=None, alias="from")
+    points: Corners | None = None
+    ends: Pair | None = None
+
+
+class CircleForm(Form):
+    """A whole circle."""
+
+    what: ClassVar[str] = "a circle"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+
+    frame: Reference = "N"
+    center: Reference | None = None
+    radius: Expression
+
+
+class ArcForm(Form):
+    """A part of a circle, against the clock from the first angle to the second."""
+
+    what: ClassVar[str] = "an arc"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+
+    frame: Reference = "N"
+    center: Reference | None = None
+    radius: Expression
+    angles: Angles
+
+
+class PolygonForm(Form):
+    """A closed chain of faces."""
+
+    what: ClassVar[str] = "a polygon"
+
+    frame: Reference = "N"
+    origin: Reference | None = Field(default=None, alias="from")
+    points: Corners
+
+
+class RepeatForm(Form):
+    """Copies turned about a point."""
+
+    what: ClassVar[str] = "a repetition"
+
+    count: Count
+    about: Reference
+    angle: Expression | None = None
+
+
+_LATER = "approximate it by a polygon, or write the contact by its `gap` and `slip`"
+
+
+class GeometryForm(Form):
+    """A shape: one outline, its free side, its copies."""
+
+    what: ClassVar[str] = "a shape"
+    later: ClassVar[Mapping[str, str]] = dict.fromkeys(("curve", "sphere", "plane", "disk"), _LATER)
+
+    line: LineForm | None = None
+    segment: SegmentForm | None = None
+    circle: CircleForm | None = None
+    arc: ArcForm | None = None
+    polygon: PolygonForm | None = None
+    side: Expression | None = None
+    repeat: RepeatForm | None = None

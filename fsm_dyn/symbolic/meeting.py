@@ -1,0 +1,200 @@
+"""Where two features of shapes meet: gap, slip, and how far the place is from where the meeting ends.
+
+With the centre C of the round feature (radius ρ, 0 for a point) and a flat face through P with normal n, or another
+round feature about D (docs/theory.md, "Contact geometry"):
+
+- round and flat: ``gap = (C - P) . n - ρ``;
+- round and round: ``gap = |C - D| - ρ - R``, n from D to C; inside a hollow circle ``gap = R - ρ - |C - D|``, n from
+  C to D.
+
+The slip is the velocity of the first material less that of the second at the place of contact, along the tangent
+``n × z``.  A face that ends has a *reach*: how far inside its ends the place of contact is, negative beyond them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.programs import Node, functions
+from fsm_dyn.spec.model import Contact
+from fsm_dyn.symbolic.motion import Motion
+from fsm_dyn.symbolic.shapes import Flat, Round, Shapes, Z
+from fsm_dyn.symbolic.system import System
+from fsm_dyn.symbolic.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two features seen together.
+
+    Attributes
+    ----------
+    gap : Node
+        m; the distance where both face each other, negative where they overlap.
+    slip : Node
+        m/s; see the module.
+    reach : Node or None
+        m; positive where the gap means something, None where it always does.
+    """
+
+    gap: Node
+    slip: Node
+    reach: Node | None
+
+
+class Meetings:
+    """Works out meetings.
+
+    Parameters
+    ----------
+    system : System
+    shapes : Shapes
+    motion : Motion
+        With all speeds as symbols.
+    """
+
+    def __init__(self, system: System, shapes: Shapes, motion: Motion) -> None:
+        self.system = system
+        self._shapes = shapes
+        self._motion = motion
+        self._space = system.space
+
+    def of(self, contact: Contact) -> Meeting:
+        """Return the meeting of a contact's two features.
+
+        Raises
+        ------
+        ModelError
+            The shapes do not lie in one plane.
+        """
+        if contact.features is None:
+            raise ModelError(f"the contact '{contact.name}' is not between shapes", contact.where)
+        first, second = (self._shapes.feature(feature) for feature in contact.features)
+        self._check_plane(contact, first, second)
+        if isinstance(first, Round) and isinstance(second, Flat):
+            return self._on_flat(first, second, 1)
+        if isinstance(first, Flat) and isinstance(second, Round):
+            return self._on_flat(second, first, -1)
+        if isinstance(first, Round) and isinstance(second, Round):
+            # the normal points away from the larger one, or into the hollow one
+            if first.hollow or (first.radius is not second.radius and second.radius.is_zero):
+                return self._on_round(second, first, -1)
+            return self._on_round(first, second, 1)
+        raise ModelError(f"the faces of contact '{contact.name}' touch only at corners", contact.where)
+
+    def _check_plane(self, contact: Contact, first: Flat | Round, second: Flat | Round) -> None:
+        frames = [
+            feature.frame for feature, given in zip((first, second), contact.features or (), strict=True)
+            if given.part != "point"
+        ]  # fmt: skip
+        if len(frames) < 2 or frames[0] == frames[1]:
+            return
+        cosine = self._space.dot(self._space.axis(frames[0], Z), self._space.axis(frames[1], Z))
+        if not self.system.reducer.is_zero(cosine - 1.0):
+            raise ModelError(
+                f"the shapes of contact '{contact.name}' do not lie in one plane",
+                contact.where,
+                found=f"frames '{frames[0]}' and '{frames[1]}' do not share their z axis",
+                remedy="planar shapes lie in the x-y planes of their frames",
+            )
+
+    # -- round on flat -------------------------------------------------------------------------------------
+
+    def _on_flat(self, ball: Round, face: Flat, sign: int) -> Meeting:
+        space = self._space
+        center = self._between(ball, face)
+        gap = space.dot(center, face.normal) - ball.radius
+        to_place = space.scale(-ball.radius, face.normal)
+        slip = self._slip(ball, face, space.sum((ball.offset, to_place)), face.tangent, sign)
+        reach = [self._along(center, face)] if face.length is not None else []
+        if ball.span is not None:
+            reach.append(self._within(ball, space.scale(-ball.radius, face.normal)))
+        return Meeting(gap, slip, _least(reach))
+
+    def _along(self, center: Vector, face: Flat) -> Node:
+        """Return how far inside the ends of a face the foot of a place is, given from the start of the face."""
+        s = face.sense * self._space.dot(center, face.tangent)
+        length = face.length if face.length is not None else self.system.graph.zero
+        return functions.minimum(s, length - s)
+
+    # -- round on round ------------------------------------------------------------------------------------
+
+    def _on_round(self, ball: Round, base: Round, sign: int) -> Meeting:
+        space, graph = self._space, self.system.graph
+        arm = self._between(ball, base)
+        distance = space.norm(arm)
+        if base.hollow:
+            gap, out = base.radius - ball.radius - distance, -1.0
+        else:
+            gap, out = distance - ball.radius - base.radius, 1.0
+        # coinciding centres have no direction; dividing by 1 there leaves no force instead of NaN
+        divisor = functions.where(functions.compare(">", distance, 0.0), distance, graph.one)
+        normal = space.divide(space.scale(out, arm), divisor)
+        tangent = space.cross(normal, space.axis(base.frame, Z))
+        place = space.sum((ball.offset, space.scale(-ball.radius, normal)))
+        slip = self._slip(ball, base, place, tangent, sign)
+        reach = [self._reach_round(base, arm), self._reach_round(ball, space.negate(arm))]
+        return Meeting(gap, slip, _least([node for node in reach if node is not None]))
+
+    def _reach_round(self, feature: Round, arm: Vector) -> Node | None:
+        """Return how far the place of contact is within an arc or beyond the faces of a corner.
+
+        ``arm`` points to the other centre.
+        """
+        if feature.span is not None:
+            return self._within(feature, arm)
+        if not feature.beyond:
+            return None
+        space = self._space
+        parts = []
+        for face in feature.beyond:
+            if isinstance(face, Round):
+                # seen from the centre of the arc
+                parts.append(-self._within(face, space.sum((arm, feature.offset, space.negate(face.offset)))))
+                continue
+            away = space.sum((arm, feature.offset, space.negate(face.offset)))
+            s = face.sense * space.dot(away, face.tangent)
+            length = face.length if face.length is not None else self.system.graph.zero
+            if len(feature.beyond) == 1:  # an end: beyond either end of the face, or behind it
+                beyond = -functions.minimum(s, length - s)
+                parts.append(functions.maximum(beyond, -space.dot(away, face.normal)))
+            else:
+                parts.append(s - length if face is feature.beyond[0] else -s)
+        return _least(parts)
+
+    def _within(self, arc: Round, direction: Vector) -> Node:
+        """Return how far inside the span of an arc a direction points, times the direction's length."""
+        if arc.span is None:
+            raise ModelError("a circle has no span")
+        space = self._space
+        z = space.axis(arc.frame, Z)
+        first = space.dot(space.cross(arc.span[0], direction), z)
+        last = space.dot(space.cross(direction, arc.span[1]), z)
+        return (functions.maximum if arc.wide else functions.minimum)(first, last)
+
+    # -- velocities ----------------------------------------------------------------------------------------
+
+    def _between(self, a: Flat | Round, b: Flat | Round) -> Vector:
+        """Return the vector from the place of b to the place of a."""
+        position = self.system.points.position(a.origin, b.origin)
+        return self._space.sum((position, a.offset, self._space.negate(b.offset)))
+
+    def _slip(self, a: Round, b: Flat | Round, place: Vector, tangent: Vector, sign: int) -> Node:
+        """Return the speed of the material of a against that of b along the tangent; ``place`` is from a's origin."""
+        space = self._space
+        other = space.sum((place, self.system.points.position(a.origin, b.origin)))
+        parts = [
+            self._motion.speed_of(a.origin),
+            space.cross(self._motion.angular(a.frame), place),
+            space.negate(self._motion.speed_of(b.origin)),
+            space.negate(space.cross(self._motion.angular(b.frame), other)),
+        ]
+        return sign * space.dot(space.sum(parts), tangent)
+
+
+def _least(nodes: list[Node]) -> Node | None:
+    result: Node | None = None
+    for node in nodes:
+        result = node if result is None else functions.minimum(result, node)
+    return result

@@ -1,0 +1,297 @@
+"""Features of shapes as vectors: where they are, which way they face, how they end.
+
+A planar shape is rigid: it moves with its point and turns with its frame.  All features are one of two primitives,
+*round* (a circle or arc; a point or corner has no radius) and *flat* (a straight face), so that there are two kinds of
+meeting (:mod:`fsm_dyn.symbolic.meeting`).  Shapes lie in planes of the x and y axes of their frames.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.programs import Node, evaluate, functions, support
+from fsm_dyn.spec.model import Feature, Shape
+from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.frames import NEWTONIAN, Triple
+from fsm_dyn.symbolic.system import System
+from fsm_dyn.symbolic.vectors import Vector
+
+X, Y, Z = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A straight face.
+
+    Attributes
+    ----------
+    frame, origin : str
+        What it turns and moves with.
+    offset : Vector
+        From the origin to the start of the face (m).
+    tangent, normal : Vector
+        Unit vectors; the tangent is the normal turned by a right angle with the clock.
+    length : Node or None
+        m; None where the face has no ends.  It runs from the start along ``sense`` times the tangent.
+    """
+
+    frame: str
+    origin: str
+    offset: Vector
+    tangent: Vector
+    normal: Vector
+    length: Node | None = None
+    sense: int = 1
+
+
+@dataclass(frozen=True)
+class Round:
+    """A circle or an arc, or, without a radius, a point.
+
+    Attributes
+    ----------
+    offset : Vector
+        From the origin to the centre (m).
+    radius : Node
+        m, 0 for a point.
+    hollow : bool
+        Whether the free side is the inner one.
+    span : tuple of two Vectors, or None
+        Unit vectors from the centre to the ends of an arc, against the clock.
+    wide : bool
+        Whether the arc spans more than half a turn.
+    beyond : tuple of Flat, or None
+        The faces (or, for the end of an arc, the arc) between which a corner stands: the corner is touched where
+        they end.
+    """
+
+    frame: str
+    origin: str
+    offset: Vector
+    radius: Node
+    hollow: bool = False
+    span: tuple[Vector, Vector] | None = None
+    wide: bool = False
+    beyond: tuple[Flat | Round, ...] = ()
+
+
+class Shapes:
+    """Turns features into primitives.
+
+    Parameters
+    ----------
+    system : System
+    algebra : NodeAlgebra
+        For expressions of parameters and axes.
+    """
+
+    def __init__(self, system: System, algebra: NodeAlgebra) -> None:
+        self.system = system
+        self._space = system.space
+        self._algebra = algebra
+        self._known: dict[Feature, Flat | Round] = {}
+        self._numbers: dict[str, float] | None = None
+
+    def feature(self, feature: Feature) -> Flat | Round:
+        """Return a feature as a primitive.
+
+        Raises
+        ------
+        ModelError
+            A direction is not fixed in the shape's frame, or does not tell the sides apart.
+        """
+        known = self._known.get(feature)
+        if known is None:
+            known = self._known[feature] = self._primitive(feature)
+        return known
+
+    def _primitive(self, feature: Feature) -> Flat | Round:
+        zero = self.system.graph.zero
+        if feature.part == "point":
+            return Round(NEWTONIAN, feature.shape, Vector(), zero)
+        shape = self.system.mechanism.shapes[feature.shape]
+        match shape.kind, feature.part:
+            case "line", _:
+                return self._line(shape, feature.copy)
+            case "segment", "face":
+                return self._segment(shape, feature.copy)
+            case "segment", _:
+                face = self._segment(shape, feature.copy)
+                along = self._space.scale(self._length(face), face.tangent)
+                offset = face.offset if feature.index == 0 else self._space.sum((face.offset, along))
+                return Round(shape.frame, shape.origin, offset, zero, beyond=(face,))
+            case "polygon", "face":
+                return self._face(shape, feature.index, feature.copy)
+            case "polygon", _:
+                return self._corner(shape, feature.index, feature.copy)
+            case "arc", "corner":
+                arc = self._circle(shape, feature.copy)
+                if arc.span is None:
+                    raise ModelError(f"the arc '{shape.name}' has no ends", shape.where)
+                arm = self._space.scale(arc.radius, arc.span[feature.index])
+                offset = self._space.sum((arc.offset, arm))
+                return Round(shape.frame, shape.origin, offset, zero, beyond=(arc,))
+            case _:
+                return self._circle(shape, feature.copy)
+
+    # -- kinds ---------------------------------------------------------------------------------------------
+
+    def _line(self, shape: Shape, copy: int) -> Flat:
+        tangent, normal = self._sides(shape, self._direction(shape, shape.along, "direction"))
+        turned = (self._turned(shape, copy, tangent), self._turned(shape, copy, normal))
+        return Flat(shape.frame, shape.origin, self._moved(shape, copy, Vector()), *turned)
+
+    def _segment(self, shape: Shape, copy: int) -> Flat:
+        if shape.ends is not None:
+            start = Vector()
+            chord = self.system.points.position(shape.ends[1], shape.ends[0], shape.where)
+            components = self._fixed(shape, chord, "end")
+        else:
+            first, last = (self._components(point) for point in shape.points)
+            start = self._space.vector(shape.frame, first)
+            components = self._difference(last, first)
+        length, direction = self._unit(components)
+        tangent, normal = self._sides(shape, direction)
+        # the tangent looks from the start to the end, so that it is the normal turned one way or the other
+        sense = 1 if tangent == self._space.vector(shape.frame, direction) else -1
+        tangent, normal = self._turned(shape, copy, tangent), self._turned(shape, copy, normal)
+        return Flat(shape.frame, shape.origin, self._moved(shape, copy, start), tangent, normal, length, sense)
+
+    def _face(self, shape: Shape, index: int, copy: int) -> Flat:
+        first = self._components(shape.points[index])
+        last = self._components(shape.points[(index + 1) % len(shape.points)])
+        length, (x, y, z) = self._unit(self._difference(last, first))
+        out = shape.turn * (-1 if shape.inside else 1)  # against the clock the free side is on the right
+        normal = self._space.vector(shape.frame, (out * y, -(out * x), z))
+        tangent = self._space.vector(shape.frame, (-(out * x), -(out * y), z))
+        start = self._moved(shape, copy, self._space.vector(shape.frame, first))
+        normal, tangent = self._turned(shape, copy, normal), self._turned(shape, copy, tangent)
+        return Flat(shape.frame, shape.origin, start, tangent, normal, length, -out)
+
+    def _corner(self, shape: Shape, index: int, copy: int) -> Round:
+        count = len(shape.points)
+        beyond = (self._face(shape, (index - 1) % count, copy), self._face(shape, index, copy))
+        return Round(shape.frame, shape.origin, beyond[1].offset, self.system.graph.zero, beyond=beyond)
+
+    def _circle(self, shape: Shape, copy: int) -> Round:
+        if shape.radius is None:
+            raise ModelError(f"the circle '{shape.name}' has no radius", shape.where)
+        radius = self._algebra.scalar(shape.radius)
+        center = self._moved(shape, copy, Vector())
+        if shape.angles is None:
+            return Round(shape.frame, shape.origin, center, radius, shape.inside)
+        zero = self.system.graph.zero
+        span = []
+        for text in shape.angles:
+            c, s = self.system.frames.cosine_and_sine(self._algebra.scalar(text))
+            span.append(self._turned(shape, copy, self._space.vector(shape.frame, (c, s, zero))))
+        first, last = (self._value(self._algebra.scalar(text)) for text in shape.angles)
+        wide = last - first > math.pi
+        return Round(shape.frame, shape.origin, center, radius, shape.inside, (span[0], span[1]), wide)
+
+    # -- directions and copies -----------------------------------------------------------------------------
+
+    def _direction(self, shape: Shape, text: Text | None, word: str) -> Triple:
+        if text is None:
+            raise ModelError(f"shape '{shape.name}' has no {word}", shape.where)
+        return self._unit(self._fixed(shape, self._algebra.vector(text), word, text))[1]
+
+    def _fixed(self, shape: Shape, vector: Vector, word: str, text: Text | None = None) -> Triple:
+        """Return the components of a vector in the shape's frame; they must lie in its plane and stay as they are."""
+        reduce = self.system.reducer.reduce
+        x, y, z = (reduce(node) for node in self._space.resolve(vector, shape.frame))
+        moving = support((x, y, z)) & {*self.system.coordinates, *self.system.inputs, self.system.names["t"]}
+        where = shape.where if text is None else text.where
+        if moving:
+            raise ModelError(
+                f"the {word} of shape '{shape.name}' is not fixed in frame '{shape.frame}'",
+                where,
+                found=f"it changes with {', '.join(sorted(node.name for node in moving))}",
+                remedy="name the frame it is fixed in: `frame: ...`",
+            )
+        if not z.is_zero and abs(self._value(z)) > 1e-12:
+            raise ModelError(
+                f"the {word} of shape '{shape.name}' leaves the plane of x and y of frame '{shape.frame}'", where
+            )
+        return (x, y, self.system.graph.zero)
+
+    def _sides(self, shape: Shape, direction: Triple) -> tuple[Vector, Vector]:
+        """Return tangent and normal of a face along ``direction`` with its free side where ``side`` points."""
+        if shape.side is None:
+            raise ModelError(f"shape '{shape.name}' has no free side", shape.where)
+        x, y, z = direction
+        a, b, _ = self._fixed(shape, self._algebra.vector(shape.side), "free side", shape.side)
+        across = self._value(b * x - a * y)
+        if abs(across) < 1e-9:
+            raise ModelError(
+                f"the side of shape '{shape.name}' lies along it",
+                shape.side.where,
+                found=f"'{shape.side.text}'",
+                remedy="give a vector across the face, to its free side",
+            )
+        if across < 0.0:
+            x, y = -x, -y
+        return self._space.vector(shape.frame, (x, y, z)), self._space.vector(shape.frame, (-y, x, z))
+
+    def _moved(self, shape: Shape, copy: int, offset: Vector) -> Vector:
+        """Return the vector from the origin to a place of one copy, given that of the first."""
+        if copy == 0 or shape.repeat is None:
+            return offset
+        hub = self.system.points.position(shape.repeat.about, shape.origin, shape.where)
+        hub = self._space.vector(shape.frame, self._fixed(shape, hub, "centre of repetition"))
+        return self._space.sum((hub, self._turned(shape, copy, self._space.subtract(offset, hub))))
+
+    def _turned(self, shape: Shape, copy: int, vector: Vector) -> Vector:
+        """Return a vector fixed in the first copy as it is in another one."""
+        if copy == 0 or shape.repeat is None:
+            return vector
+        x, y, z = self._space.resolve(vector, shape.frame)
+        if shape.repeat.angle is None:
+            angle = self.system.graph.constant(2.0 * math.pi * copy / shape.repeat.count)
+        else:
+            angle = copy * self._algebra.scalar(shape.repeat.angle)
+        c, s = self.system.frames.cosine_and_sine(angle)
+        return self._space.vector(shape.frame, (c * x - s * y, s * x + c * y, z))
+
+    # -- components ----------------------------------------------------------------------------------------
+
+    def _components(self, point: tuple[Text, ...]) -> Triple:
+        x, y = (self._algebra.scalar(text) for text in point[:2])
+        return (x, y, self.system.graph.zero)
+
+    def _difference(self, a: Triple, b: Triple) -> Triple:
+        reduce = self.system.reducer.reduce
+        return (reduce(a[0] - b[0]), reduce(a[1] - b[1]), reduce(a[2] - b[2]))
+
+    def _unit(self, components: Triple) -> tuple[Node, Triple]:
+        """Return length and direction; along an axis no root is needed, the file's parameters tell the sign."""
+        x, y, z = components
+        zero, one = self.system.graph.zero, self.system.graph.one
+        if y.is_zero:
+            sign = -1 if self._value(x) < 0.0 else 1
+            return sign * x, (sign * one, zero, z)
+        if x.is_zero:
+            sign = -1 if self._value(y) < 0.0 else 1
+            return sign * y, (zero, sign * one, z)
+        square = self.system.reducer.reduce(x * x + y * y)
+        length = one if square.is_one else functions.sqrt(square)
+        return length, (x / length, y / length, z)
+
+    def _length(self, face: Flat) -> Node:
+        length = face.length if face.length is not None else self.system.graph.zero
+        return face.sense * length
+
+    def _value(self, node: Node) -> float:
+        """Return the value of an expression of parameters by the file's own values."""
+        if self._numbers is None:
+            self._numbers = {}
+            for name, value in parameter_values(self.system.mechanism).items():
+                if isinstance(value, tuple):
+                    self._numbers |= {f"{name}[{i}]": v for i, v in enumerate(value)}
+                else:
+                    self._numbers[name] = value
+        return float(evaluate([node], dict(self._numbers))[0])
