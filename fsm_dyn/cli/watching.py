@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -22,6 +24,9 @@ def watch(path: Path, action: Callable[[], None]) -> None:
     version may be right.
     """
     seen: Stamp | None = None
+    if threading.current_thread() is threading.main_thread():
+        # a shell that starts this in the background has it ignore Ctrl-C, which is the only way out
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while True:
             now = _stamp(path)
@@ -38,6 +43,8 @@ def _attempt(action: Callable[[], None]) -> None:
     try:
         action()
     except FsmDynError as error:
+        if getattr(getattr(error, "trajectory", None), "interrupted", False):
+            raise KeyboardInterrupt from error
         say(f"error: {told(error)}")
     except Exception:
         say(traceback.format_exc())

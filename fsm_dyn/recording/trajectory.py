@@ -18,6 +18,7 @@ from fsm_dyn.recording.energy import EnergyAccount, account
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.samples import Samples, State, full_context
 from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.simulation.outcomes import INTERRUPTED
 
 if TYPE_CHECKING:
     import xarray
@@ -45,6 +46,11 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.record.t)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody ended the run from outside."""
+        return self.outcome.code == INTERRUPTED
 
     def __repr__(self) -> str:
         return (
