@@ -35,3 +35,23 @@ def better_chart(tables: Tables, state: State, work: Work, t: float, x: Floats, 
             least = found
             best = other
     return best
+
+
+@lean
+def entry_chart(tables: Tables, state: State, work: Work, target: int) -> int:
+    """Return a chart of the mode ``target`` that is good at the state at hand, ``target`` itself if it is.
+
+    Where none is, -1; or, once one was asked for, the best there is.  ``work.full_mid`` is overwritten.
+    """
+    at = state.x.shape[0] + tables.sizes[tb.N_U]
+    best, largest = target, -1.0
+    for k in range(-1, tables.sizes[tb.N_MODES]):
+        chart = target if k < 0 else k
+        if tables.mode_group[chart] != tables.mode_group[target]:
+            continue
+        call_kernel(tables.mode_full[chart], state.clock[st.TIME], state.x, state.c, work.full_mid)
+        if work.full_mid[at] >= tables.tolerances[tol.PIVOT]:
+            return chart
+        if work.full_mid[at] > largest:
+            best, largest = chart, work.full_mid[at]
+    return best if state.counters[st.ASKED] == 1 else -1

@@ -129,19 +129,27 @@ class _Cache(caching.FunctionCache):
             super().save_overload(sig, data)
 
 
-class _NoEnvironments:
-    """Stands in for the code generator of code that is not emitted on its own."""
+class _LateEnvironments:
+    """Stands in for the code generator of a part: keeps its environment until the whole is emitted."""
 
-    def set_env(self, name: str, environment: object) -> None:
-        """Do nothing: the global variable concerned does not exist yet."""
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, Any]] = []
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Remember the environment of a function, whose global variable does not exist yet."""
+        self.kept.append((name, environment))
 
 
 class _PartLibrary(JITCodeLibrary):
     """The code of one inner function: lowered, not linked, not optimised, not emitted."""
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.environments = _LateEnvironments()
+
     @property
-    def codegen(self) -> _NoEnvironments:
-        return _NoEnvironments()
+    def codegen(self) -> _LateEnvironments:
+        return self.environments
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -163,6 +171,14 @@ class _WholeLibrary(JITCodeLibrary):
         if isinstance(library, _PartLibrary):
             for part in library._linking_libraries:
                 self.add_linking_library(part)
+
+    def _finalize_specific(self) -> None:
+        super()._finalize_specific()
+        codegen: Any = self._codegen
+        for library in self._linking_libraries:
+            for name, environment in library.environments.kept if isinstance(library, _PartLibrary) else ():
+                if codegen._engine.get_global_value_address(name):
+                    codegen.set_env(name, environment)
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)

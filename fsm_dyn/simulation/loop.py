@@ -112,6 +112,8 @@ def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | Non
         _take_tables(loop, mode_source.mode_needed(loop.work.wanted.copy(), t, x, c))
         if int(loop.tables.sizes[tb.N_MODES]) == before:
             return outcomes.NO_MODE
+    elif status == outcomes.NEED_CHART and loop.state.counters[st.PHASE] == st.RESOLVING:
+        _entry_chart(loop, mode_source)
     elif status == outcomes.NEED_CHART and not _other_chart(loop, mode_source):
         return outcomes.SINGULAR
     return None
@@ -131,6 +133,14 @@ def _other_chart(loop: Loop, mode_source: ModeSource | None) -> bool:
     pivot = float(state.clock[st.PIVOT])
     state.clock[st.PIVOT_ALARM] = 0.1 * pivot
     return pivot > _WORST_PIVOT
+
+
+def _entry_chart(loop: Loop, mode_source: ModeSource | None) -> None:
+    """Ask for a chart that is good where the pending transition leads."""
+    if mode_source is None:
+        return
+    t, x, c = float(loop.state.clock[st.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
+    _take_tables(loop, mode_source.chart_needed(int(loop.work.integers[0]), t, x, c))
 
 
 def _take_tables(loop: Loop, tables: Tables) -> None:

@@ -48,7 +48,8 @@ HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
 CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being ended
 WINDOW_COUNT: Final = 15  # transitions in the present window
-COUNTER_COUNT: Final = 16
+ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
+COUNTER_COUNT: Final = 17
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
@@ -145,6 +146,7 @@ class Work(NamedTuple):
     notes: Integers
     u_before: Floats
     log: Floats  # candidates of the decision at hand
+    c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
 
 
 class Buffers(NamedTuple):
@@ -241,6 +243,7 @@ def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
         resolution.NOTE_COUNT,
         n_u,
         resolution.LOG_LENGTH,
+        int(s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY]),
     )
     return work
 

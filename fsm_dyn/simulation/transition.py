@@ -9,6 +9,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arming import arm
+from fsm_dyn.simulation.charts import entry_chart
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import evaluate_here, evaluate_middle, project_end, take, take_over
 from fsm_dyn.simulation.inputs import DriveArrays, write_inputs
@@ -24,11 +25,15 @@ _WINDOW: Final = 1e7  # length of the window in which transitions are counted, i
 
 @lean
 def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
-    """Call the resolution; a train of impacts that cannot end closed goes on stroke by stroke."""
+    """Call the resolution and choose a chart; a train of impacts that cannot end closed goes on stroke by stroke."""
     n_q = tables.sizes[tb.N_Q]
     for j in range(tables.sizes[tb.N_U]):
         work.u_before[j] = state.x[n_q + j]
     work.notes[resolution.INSTANT] = state.counters[st.INSTANT]
+    for j in range(state.x.shape[0]):
+        work.x_mid[j] = state.x[j]
+    for j in range(state.c.shape[0]):
+        work.c_after[j] = state.c[j]
     while True:
         status, target = resolution.resolve(
             tables,
@@ -48,8 +53,22 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             work.log,
         )
         if status <= outcomes.STOPPED or state.counters[st.REASON] != resolution.ZENO:
-            return status, target
+            break
         state.counters[st.REASON] = resolution.EVENT
+    if status != outcomes.GOING and status != outcomes.STOPPED:
+        return status, target
+    chart = entry_chart(tables, state, work, target)
+    if chart >= 0:
+        state.counters[st.ASKED] = 0
+        return status, chart
+    # the transition is made again once there is a chart that is good where it leads
+    state.counters[st.ASKED] = 1
+    work.integers[0] = target
+    for j in range(state.x.shape[0]):
+        state.x[j], work.x_mid[j] = work.x_mid[j], state.x[j]
+    for j in range(state.c.shape[0]):
+        state.c[j], work.c_after[j] = work.c_after[j], state.c[j]
+    return outcomes.NEED_CHART, target
 
 
 @lean

@@ -108,6 +108,31 @@ def test_allocated_bundle_is_one_block_of_zeros() -> None:
     assert flat.counts[1] == 7
 
 
+@inner
+def _refuse(n):  # type: ignore[no-untyped-def]
+    if n == 3:
+        raise ValueError("three")
+    return np.zeros(n).sum()
+
+
+@lean
+def _between(n):  # type: ignore[no-untyped-def]
+    return _refuse(n) + 1.0
+
+
+@whole
+def _outside(n):  # type: ignore[no-untyped-def]
+    return _between(n)
+
+
+def test_exceptions_of_inner_functions_come_out() -> None:
+    assert _outside(2) == 1.0
+    with pytest.raises(ValueError, match="three"):
+        _outside(3)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        _outside(-1)
+
+
 def _cached() -> Any:
     def double(x):  # type: ignore[no-untyped-def]
         return 2.0 * x
