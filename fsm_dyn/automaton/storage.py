@@ -30,7 +30,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "text": automaton.mechanism.text,
         "rows": [[row.name, row.role, row.contact, row.positional] for row in automaton.rows],
         "contacts": [
-            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), c.gated, c.sticks_always, c.limited]
+            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), c.gated, c.sticks_always, c.poisson, c.limited]
             for c in automaton.contacts
         ],
         "whens": [[w.name, w.index, w.crossing, w.has_guard] for w in automaton.whens],
@@ -107,8 +107,8 @@ def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
             mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
         rows = tuple(RowInfo(str(n), role, int(c), bool(p)) for n, role, c, p in data["rows"])
         contacts = tuple(
-            ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), bool(g), bool(s), limited=bool(e))
-            for n, kind, a, b, states, g, s, e in data["contacts"]
+            ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), bool(g), bool(s), bool(p), bool(e))
+            for n, kind, a, b, states, g, s, p, e in data["contacts"]
         )
         whens = tuple(WhenInfo(str(n), int(i), crossing, bool(g)) for n, i, crossing, g in data["whens"])
         loads, points, frames = (tuple(map(str, names)) for names in data["names"])
@@ -151,7 +151,7 @@ def check(automaton: Automaton) -> None:
     expected = {
         "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
         "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
-        "restitution": (n_contacts,), "closes_if": (n_contacts,), "energies": (2,),
+        "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
         "reach": (n_contacts,), "reach_rate": (n_contacts,),
         "when": (len(automaton.mechanism.transitions),),
     }  # fmt: skip

@@ -74,6 +74,7 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         gated=contact.closes_if is not None,
         sticks_always=contact.infinite_friction,
         limited=contact.reach is not None,
+        poisson=contact.spec.law == "poisson",
     )
 
 
@@ -95,6 +96,7 @@ def _terms_program(terms: Terms) -> Program:
             "kinetic": _array([contact.kinetic for contact in contacts], (count,)),
             "restitution": _array([contact.restitution for contact in contacts], (count,)),
             "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
+            "elastic": _array([zero if c.elastic is None else c.elastic for c in contacts], (count,)),
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
             "reach": _array([one if c.reach is None else c.reach for c in contacts], (count,)),
             "reach_rate": _array([zero if c.reach_rate is None else c.reach_rate for c in contacts], (count,)),

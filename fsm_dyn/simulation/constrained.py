@@ -119,3 +119,14 @@ def contact_response(
             for i in range(n_u):
                 K[s, r] += terms.A[which[s], i] * motions[r, i]
     return motions, reactions, K
+
+
+@inner
+def free_response(terms: Terms, which: NDArray[np.int64], n_u: int) -> NDArray[np.float64]:
+    """How much each row would yield to a unit force if nothing else held: the measure of what is rounding, (n,)."""
+    free = np.zeros(which.shape[0])
+    for r in range(which.shape[0]):
+        for i in range(n_u):
+            if terms.M[i, i] > 0.0:
+                free[r] += terms.A[which[r], i] ** 2 / terms.M[i, i]
+    return free

@@ -1,212 +1,333 @@
-"""Contacts in one instant: which combination of choices agrees with the laws of contact and friction.
+"""The laws of contact and friction in one instant: which combination of choices keeps them.
 
-Both questions an instant asks have one form.  Contact rows answer forces ``y`` with ``v = base + K y``
-(K: the inverse mass seen by the rows, bilateral rows already held); every contact makes one choice, and the
-choices turn into as many linear equations as there are rows.  Asked of velocities the answer is an impact
-(docs/theory.md, "Impacts"), asked of accelerations it is the next mode ("Resolution").  All combinations are
-tried, so that what is chosen, and how many others would have done, is known.
+All combinations of a connected set of contacts are tried, so that what is chosen, and how many others would have
+done, is known (docs/theory.md, "Resolution").  Where contacts repeat each other, keeping the laws is a question of
+feasibility (:mod:`fsm_dyn.simulation.feasibility`): rows may be redundant, choices never are.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.feasibility import null_space, smallest_norm, widest_margin
 from fsm_dyn.simulation.linear import factor, solve
-
-# what a contact can choose
-OPEN: Final = 0
-HOLD: Final = 1  # normal and tangent rows held
-FORWARD: Final = 2  # slides with direction +1
-BACKWARD: Final = 3  # slides with direction -1
-CHOICES: Final = 4
+from fsm_dyn.simulation.meeting import (
+    CHOICES,
+    HOLD,
+    PARTED_HOLD,
+    Meeting,
+    direction_of,
+    is_open,
+    side_of,
+)
 
 RANK: Final = 1e-11
 WORST: Final = 1e30
+SAME: Final = 1e-6  # motions that differ by less than this part of the scale are one
+STIRS: Final = 1e-8  # a redundant force that moves its contacts by more than this leaves the motion open
+
+# which law a combination breaks
+KEPT: Final = 0
+PULLS: Final = 1
+SINKS: Final = 2
+OVER_LIMIT: Final = 3
+AGAINST: Final = 4
+NO_SOLUTION: Final = 5
+NO_MOTION: Final = 6  # the forces are open, and the motion with them
+LEFT: Final = 7  # the states whose guard fired together
+
+
+class Trial(NamedTuple):
+    """How one combination fares: its worst violation (a fraction of the scale), of which law, by which contact.
+
+    ``excess`` is the violation of the static limit's kinetic counterpart: beyond it sticking rests on static
+    friction.
+    """
+
+    violation: float
+    law: int
+    contact: int
+    excess: float
+
+
+class Verdict(NamedTuple):
+    """The outcome of trying all combinations.
+
+    ``consistent``: how many keep the laws; ``tried``; ``motions``: how many different motions they stand for, counted
+    up to 2 and without what static beyond kinetic friction holds; ``undetermined``: combinations that leave the
+    motion open; ``nearest``: the least violation, if none is consistent.
+    """
+
+    consistent: int
+    tried: int
+    motions: int
+    undetermined: int
+    nearest: float
 
 
 @inner
-def _direction(choice: int) -> float:
-    return 1.0 if choice == FORWARD else -1.0
+def solve_choices(
+    m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Solve for the forces ``y`` and motions ``v`` of one combination.
 
-
-@inner
-def _solve_choices(
-    choices: NDArray[np.int64],
-    normal: NDArray[np.int64],
-    tangent: NDArray[np.int64],
-    K: NDArray[np.float64],
-    base: NDArray[np.float64],
-    target: NDArray[np.float64],
-    friction: NDArray[np.float64],
-    bound: NDArray[np.float64],
-    y: NDArray[np.float64],
-    v: NDArray[np.float64],
-) -> float:
-    """Solve for the forces ``y`` and the answers ``v`` of one combination; returns how far it is from solvable."""
-    n = K.shape[0]
-    matrix = np.zeros((n, n))
-    right = np.zeros(n)
-    size = 0.0
-    for i in range(n):
-        size = max(size, abs(K[i, i]))
+    Returns
+    -------
+    remainder : float
+        How far the rows contradict each other.
+    basis : (n, nullity)
+        Forces that the equations leave open; ``y`` has none of them.
+    """
+    n = m.K.shape[0]
+    matrix, right = np.zeros((n, n)), np.zeros(n)
     for k in range(choices.shape[0]):
-        choice, a, b = choices[k], normal[k], tangent[k]
-        if a >= 0 and choice == OPEN:
-            matrix[a, a] = size
+        choice, a, b = choices[k], m.normal[k], m.tangent[k]
+        if a >= 0 and is_open(choice):
+            matrix[a, a] = 1.0
+            right[a] = m.floor[a]
         elif a >= 0:
             for j in range(n):
-                matrix[a, j] = K[a, j]
-            right[a] = target[a] - base[a]
+                matrix[a, j] = m.K[a, j]
+            right[a] = m.target[a] - m.base[a]
         if b < 0:
             continue
-        if choice == HOLD:
+        if choice == HOLD or choice == PARTED_HOLD:
             for j in range(n):
-                matrix[b, j] = K[b, j]
-            right[b] = target[b] - base[b]
+                matrix[b, j] = m.K[b, j]
+            right[b] = m.target[b] - m.base[b]
             continue
-        matrix[b, b] = size
-        if choice >= FORWARD and a >= 0:
-            matrix[b, a] = size * _direction(choice) * friction[k]
-        elif choice >= FORWARD:
-            right[b] = -size * _direction(choice) * bound[k]
-    rows = np.empty(n, np.int64)
-    columns = np.empty(n, np.int64)
-    scratch = np.empty(n)
+        matrix[b, b] = 1.0
+        along = direction_of(choice)
+        if along != 0.0 and a >= 0:
+            matrix[b, a] = along * side_of(choice) * m.kinetic[k]
+        elif along != 0.0:
+            right[b] = -along * m.kinetic[k]
+    rows, columns, scratch = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     rank = factor(matrix, rows, columns, RANK)
     remainder = solve(matrix, rows, columns, rank, right, scratch, y)
-    largest = 0.0
+    basis = null_space(matrix, rows, columns, rank)
+    if rank < n:
+        smallest_norm(y, basis, m.unit)
     for i in range(n):
-        v[i] = base[i]
+        v[i] = m.base[i]
         for j in range(n):
-            v[i] += K[i, j] * y[j]
-        largest = max(largest, abs(right[i]))
-    return remainder / largest if largest > 0.0 else 0.0
+            v[i] += m.K[i, j] * y[j]
+    return remainder, basis
 
 
 @inner
-def _violation(
-    choice: int,
-    a: int,
-    b: int,
-    y: NDArray[np.float64],
-    v: NDArray[np.float64],
-    target: NDArray[np.float64],
-    static: float,
-    bound: float,
-    slipping: bool,
-    force_scale: float,
-    motion_scale: float,
-) -> float:
-    """Return by how much one contact's choice breaks the laws, as a fraction of the scales; 0 or less: it holds."""
-    worst = -1.0
-    if a >= 0 and choice == OPEN:
-        return (target[a] - v[a]) / motion_scale
-    if a >= 0:
-        worst = max(worst, -y[a] / force_scale)
-    if b >= 0 and choice == HOLD:
-        limit = static * y[a] if a >= 0 else bound
-        worst = max(worst, (abs(y[b]) - limit) / force_scale)
-    if b >= 0 and choice >= FORWARD and not slipping:
-        worst = max(worst, -_direction(choice) * v[b] / motion_scale)
-    return worst
+def scale_of(m: Meeting, y: NDArray[np.float64]) -> float:
+    """The magnitude against which the laws are judged."""
+    scale = max(m.scale, 1e-300)
+    for i in range(y.shape[0]):
+        scale = max(scale, abs(y[i]), abs(m.base[i] - m.target[i]), abs(m.floor[i]))
+    return scale
+
+
+@inner
+def _inequalities(m: Meeting, choices: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """The laws on forces as ``g y >= h``: no pull, and the static limit where a contact sticks."""
+    n, count = m.K.shape[0], choices.shape[0]
+    g, h = np.zeros((3 * count, n)), np.zeros(3 * count)
+    at = 0
+    for k in range(count):
+        choice, a, b = choices[k], m.normal[k], m.tangent[k]
+        if a >= 0 and not is_open(choice) and (m.two_sided[k] == 0 or direction_of(choice) != 0.0):
+            g[at, a] = side_of(choice)
+            h[at] = m.floor[a]
+            at += 1
+        if b < 0 or (choice != HOLD and choice != PARTED_HOLD) or m.infinite[k] == 1:
+            continue
+        for sign in (-1.0, 1.0):
+            g[at, b] = sign
+            if a >= 0:
+                g[at, a] = m.static[k]
+            else:
+                h[at] = -m.static[k]
+            at += 1
+    return g[:at], h[:at], at
+
+
+@inner
+def judge(
+    m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64], tolerance: float
+) -> Trial:
+    """Solve one combination and judge it; where forces are open, ``y`` becomes a choice that keeps the laws."""
+    n = m.K.shape[0]
+    remainder, basis = solve_choices(m, choices, y, v)
+    scale = scale_of(m, y)
+    if remainder > tolerance * scale:
+        return Trial(remainder / scale, NO_SOLUTION, 0, 0.0)
+    if basis.shape[1] > 0:
+        g, h, count = _inequalities(m, choices)
+        slack, along = np.zeros(count), np.zeros((count, basis.shape[1]))
+        needed = False
+        for i in range(count):
+            slack[i] = -h[i]
+            for j in range(n):
+                slack[i] += g[i, j] * y[j]
+                for a in range(basis.shape[1]):
+                    along[i, a] += g[i, j] * basis[j, a]
+            needed = needed or slack[i] < 0.0
+        if needed:
+            _, s = widest_margin(along, slack, scale)
+            for j in range(n):
+                for a in range(basis.shape[1]):
+                    y[j] += basis[j, a] * s[a]
+    worst, law, who, excess = -1.0, KEPT, 0, -1.0
+    for k in range(choices.shape[0]):
+        choice, a, b = choices[k], m.normal[k], m.tangent[k]
+        along_slip = direction_of(choice)
+        amount = -1.0
+        if a >= 0 and is_open(choice):
+            amount = m.target[a] - v[a]
+            if amount > worst:
+                worst, law, who = amount, SINKS, k
+        elif a >= 0 and (m.two_sided[k] == 0 or along_slip != 0.0):
+            amount = m.floor[a] - side_of(choice) * y[a]
+            if amount > worst:
+                worst, law, who = amount, PULLS, k
+        if b >= 0 and (choice == HOLD or choice == PARTED_HOLD) and m.infinite[k] == 0:
+            load = 1.0
+            if a >= 0:
+                load = abs(y[a]) if m.two_sided[k] == 1 else y[a]
+            amount = abs(y[b]) - m.static[k] * load
+            excess = max(excess, abs(y[b]) - m.kinetic[k] * load)
+            if amount > worst:
+                worst, law, who = amount, OVER_LIMIT, k
+        if b >= 0 and along_slip != 0.0 and m.slipping[k] == 0:
+            amount = -along_slip * v[b]
+            if amount > worst:
+                worst, law, who = amount, AGAINST, k
+    if basis.shape[1] > 0 and worst <= tolerance * scale and _stirs(m, basis):
+        return Trial(1.0, NO_MOTION, 0, 0.0)
+    return Trial(worst / scale, law, who, excess / scale)
+
+
+@inner
+def _stirs(m: Meeting, basis: NDArray[np.float64]) -> bool:
+    """Whether forces that the equations leave open move anything."""
+    n = m.K.shape[0]
+    for a in range(basis.shape[1]):
+        largest, work = 0.0, 0.0
+        for i in range(n):
+            largest = max(largest, abs(basis[i, a]))
+            for j in range(n):
+                work += basis[i, a] * m.K[i, j] * basis[j, a]
+        if work > STIRS * largest * largest:
+            return True
+    return False
+
+
+# a candidate in the log: which contacts (bits), their choices (decimal digits), violation, law and contact
+LOG_WIDTH: Final = 4
+LOG_SIZE: Final = 12
+
+
+@inner
+def write_log(
+    log: NDArray[np.float64], at: int, choices: NDArray[np.int64], who: NDArray[np.int64], trial: Trial
+) -> None:
+    """Enter one candidate in the log of the instant; what no longer fits is left out."""
+    if (at + 1) * LOG_WIDTH > log.shape[0]:
+        return
+    members, code = 0.0, 0.0
+    for k in range(choices.shape[0]):
+        members += 2.0 ** who[k]
+        code = 10.0 * code + choices[k]
+    log[at * LOG_WIDTH] = members
+    log[at * LOG_WIDTH + 1] = code
+    log[at * LOG_WIDTH + 2] = trial.violation
+    log[at * LOG_WIDTH + 3] = 1000.0 * trial.law + who[trial.contact]
 
 
 @inner
 def enumerate_choices(
-    normal: NDArray[np.int64],
-    tangent: NDArray[np.int64],
-    K: NDArray[np.float64],
-    base: NDArray[np.float64],
-    target: NDArray[np.float64],
-    static: NDArray[np.float64],
-    kinetic: NDArray[np.float64],
-    slipping: NDArray[np.int8],
-    allowed: NDArray[np.int8],
-    cost: NDArray[np.float64],
+    m: Meeting,
     tolerance: float,
     best: NDArray[np.int64],
     forces: NDArray[np.float64],
     answers: NDArray[np.float64],
-) -> tuple[int, int, float]:
+    who: NDArray[np.int64],
+    log: NDArray[np.float64],
+    logged: int,
+) -> Verdict:
     """Try every allowed combination of choices and keep the consistent one of least cost.
 
     Parameters
     ----------
-    normal, tangent : int64 arrays, shape (n_contacts,)
-        Index of each contact's rows among the n rows at hand, -1 where there is none.
-    K : float64 array, shape (n, n)
-    base, target : float64 arrays, shape (n,)
-        Answers without contact forces, and what a closed normal row or a held row must answer (an open contact
-        answers at least that much).
-    static, kinetic : float64 arrays, shape (n_contacts,)
-        Friction coefficients, or for dry friction on a speed the bounds themselves.
-    slipping : int8 array, shape (n_contacts,)
-        1 where the slip direction is known from a slip speed that is not zero.
-    allowed : int8 array, shape (n_contacts, CHOICES)
-    cost : float64 array, shape (n_contacts, CHOICES)
-        What decides between several consistent combinations: the smaller sum is taken.
+    m : Meeting
     tolerance : float
         Violation up to which a law counts as kept, as a fraction of the scales at hand.
     best, forces, answers
-        Out: the choices taken (n_contacts,), forces (n,) and answers (n,).
-
-    Returns
-    -------
-    consistent, tried : int
-    violation : float
-        Of the combination that came closest, if none is consistent.
+        Out: the choices taken (n_contacts,), forces (n,) and motions (n,), scaled.
+    who, log, logged
+        Contacts in the numbering of the model; log of candidates, and how many it holds already.
     """
-    count, n = normal.shape[0], K.shape[0]
+    count, n = m.normal.shape[0], m.K.shape[0]
     choices = np.zeros(count, np.int64)
-    y, v = np.zeros(n), np.zeros(n)
+    y, v, first = np.zeros(n), np.zeros(n), np.zeros(n)
     for k in range(count):
-        while choices[k] < CHOICES - 1 and allowed[k, choices[k]] == 0:
+        while choices[k] < CHOICES and m.allowed[k, choices[k]] == 0:
             choices[k] += 1
-    consistent, tried, nearest, least = 0, 0, WORST, WORST
-    while True:
+        if choices[k] == CHOICES:
+            return Verdict(0, 0, 0, 0, WORST)
+    consistent, tried, motions, undetermined, nearest, least = 0, 0, 0, 0, WORST, WORST
+    going = True
+    while going:
+        trial = judge(m, choices, y, v, tolerance)
+        if trial.violation <= tolerance and _is_banned(m, choices):
+            trial = Trial(1.0, LEFT, 0, 0.0)
+        write_log(log, logged + tried, choices, who, trial)
         tried += 1
-        unsolved = _solve_choices(choices, normal, tangent, K, base, target, kinetic, kinetic, y, v)
-        force_scale, motion_scale = 1e-300, 1e-300
-        for i in range(n):
-            for j in range(n):
-                motion_scale = max(motion_scale, abs(K[i, j] * y[j]))
-            motion_scale = max(motion_scale, abs(base[i]), abs(target[i]))
-            force_scale = max(force_scale, abs(y[i]))
-            if K[i, i] > 0.0:
-                force_scale = max(force_scale, abs(base[i] - target[i]) / K[i, i])
-        worst = unsolved if unsolved > tolerance else -1.0
-        total = 0.0
-        for k in range(count):
-            worst = max(
-                worst,
-                _violation(
-                    choices[k], normal[k], tangent[k], y, v, target, static[k], static[k],
-                    slipping[k] == 1, force_scale, motion_scale,
-                ),
-            )  # fmt: skip
-            total += cost[k, choices[k]]
-        if not worst <= tolerance:
-            if worst < nearest:
-                nearest = worst
+        if not trial.violation <= tolerance:
+            nearest = min(nearest, trial.violation)
+            undetermined += 1 if trial.law == NO_MOTION else 0
         else:
             consistent += 1
+            if trial.excess <= tolerance:
+                motions = _count_motion(motions, first, v, SAME * scale_of(m, y))
+            total = 0.0
+            for k in range(count):
+                total += m.cost[k, choices[k]]
             if total < least:
                 least = total
-                for k in range(count):
-                    best[k] = choices[k]
-                for i in range(n):
-                    forces[i], answers[i] = y[i], v[i]
-        if not _advance(choices, allowed):
-            break
-    return consistent, tried, nearest
+                best[:] = choices
+                forces[:] = y
+                answers[:] = v
+        going = advance_choices(choices, m.allowed)
+    return Verdict(consistent, tried, motions, undetermined, nearest)
 
 
 @inner
-def _advance(choices: NDArray[np.int64], allowed: NDArray[np.int8]) -> bool:
+def _is_banned(m: Meeting, choices: NDArray[np.int64]) -> bool:
+    """Whether all contacts that together have to leave their states keep them."""
+    some = False
+    for k in range(choices.shape[0]):
+        if m.banned[k] >= 0:
+            some = True
+            if m.banned[k] != choices[k]:
+                return False
+    return some
+
+
+@inner
+def _count_motion(motions: int, first: NDArray[np.float64], v: NDArray[np.float64], close: float) -> int:
+    if motions == 0:
+        first[:] = v
+        return 1
+    for i in range(v.shape[0]):
+        if abs(v[i] - first[i]) > close:
+            return 2
+    return motions
+
+
+@inner
+def advance_choices(choices: NDArray[np.int64], allowed: NDArray[np.int8]) -> bool:
     """Step to the next allowed combination; False after the last."""
     for k in range(choices.shape[0]):
         for choice in range(choices[k] + 1, CHOICES):

@@ -1,9 +1,9 @@
 """Impacts: velocities that jump because a contact closes or a row is imposed (docs/theory.md, "Impacts").
 
 ``M (u⁺ - u⁻) = AᵀΛ`` over bilateral rows and closed contacts with ``0 ≤ Λ_n ⊥ v_n⁺ + e v_n⁻ ≥ 0`` and Coulomb's
-law for the tangential impulse.  Newton's restitution together with friction can raise the energy; the remedy
-keeps only the part β of the rebound beyond the plastic solution at which it does not.  Both solutions obey the
-laws, and so does what lies between.
+law for the tangential impulse (Newton), or with the normal impulse of compression returned e-fold (Poisson).  Either,
+together with friction, can raise the energy; the remedy keeps only the part β of the rebound beyond the plastic
+solution at which it does not (:mod:`fsm_dyn.simulation.rebound`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,33 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import contact_law as law
+from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import inner
-from fsm_dyn.simulation.constrained import contact_response, factor_bilateral, row_speed, solve_bilateral
+from fsm_dyn.simulation.constrained import (
+    Bilateral,
+    contact_response,
+    factor_bilateral,
+    free_response,
+    row_speed,
+    solve_bilateral,
+)
+from fsm_dyn.simulation.decision import decide
+from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
+from fsm_dyn.simulation.rebound import kept_part
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 LAWS_KEPT: Final = 1e-9
 BETA: Final = 2  # entry of ``energy``, see resolution
+MOST_SWEEPS: Final = 2000  # of sequential impacts, each over all closed contacts
+
+# what an impact is to do
+REBOUND: Final = 0
+PLASTIC: Final = 1
+ARREST: Final = 2  # no collision: slip that the accelerations cannot carry on is brought to rest or reversed
 
 
 @inner
@@ -52,87 +68,143 @@ def strike(
     plastic: bool,
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
+    log: NDArray[np.float64],
 ) -> int:
     """Change the speeds in ``state`` if the rows that hold now demand it; add the impulses.  Returns a status."""
-    n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
-    u = state[n_q:]
+    u = state[tables.sizes[tb.N_Q] :]
     slow = tables.tolerances[tol.SPEED]
     held = bilateral_rows(tables, wanted)
-    needed = False
+    broken = False
     for r in held:
-        needed = needed or abs(row_speed(terms, r, u)) > slow
-    for k in range(closed.shape[0]):
-        if closed[k] == 1:
-            needed = needed or row_speed(terms, tables.contact_rows[k, 0], u) < -slow
-    if not needed:
+        broken = broken or abs(row_speed(terms, r, u)) > slow
+    if not broken and not _any_strikes(tables, terms, closed, u, slow):
         return outcomes.GOING
+    bilateral = factor_bilateral(terms, held, u.shape[0])
+    purpose = PLASTIC if plastic else REBOUND
+    if tables.sizes[tb.SEQUENTIAL] == 0:
+        return collide(tables, terms, bilateral, u, closed, purpose, impulse, energy, log)
+    return _one_by_one(tables, terms, bilateral, u, closed, purpose, impulse, energy, log, broken)
 
-    bilateral = factor_bilateral(terms, held, n_u)
-    count = 0
-    for k in range(closed.shape[0]):
-        count += closed[k]
-    which = np.empty(2 * count, np.int64)
-    normal, tangent = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    friction, allowed = np.zeros(count), np.zeros((count, law.CHOICES), np.int8)
-    restitution = np.zeros(count)
-    n, at = 0, 0
-    for k in range(closed.shape[0]):
-        if closed[k] == 0:
-            continue
-        normal[at] = n
-        which[n] = tables.contact_rows[k, 0]
-        restitution[at] = 0.0 if plastic else terms.restitution[k]
-        n += 1
-        allowed[at, law.OPEN] = 1
-        allowed[at, law.HOLD] = 1
-        if tables.contact_flags[k] & tb.FRICTION:
-            tangent[at] = n
-            which[n] = tables.contact_rows[k, 1]
-            n += 1
-            if tables.contact_flags[k] & tb.STICKS_ALWAYS:
-                friction[at] = law.WORST
-            else:
-                friction[at] = terms.kinetic[k]
-                allowed[at, law.FORWARD] = 1
-                allowed[at, law.BACKWARD] = 1
-        at += 1
-    which = which[:n]
 
+@inner
+def _strikes(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64], slow: float) -> bool:
+    """Whether a closed contact's rows are broken by the speeds."""
+    speed = row_speed(terms, tables.contact_rows[k, 0], u)
+    flags = tables.contact_flags[k]
+    if speed < -slow or (flags & tb.TWO_SIDED and speed > slow):
+        return True
+    caught = flags & tb.STICKS_ALWAYS and tables.contact_rows[k, 1] >= 0 and speed <= slow
+    return bool(caught) and abs(row_speed(terms, tables.contact_rows[k, 1], u)) > slow
+
+
+@inner
+def _any_strikes(tables: Tables, terms: Terms, closed: NDArray[np.int8], u: NDArray[np.float64], slow: float) -> bool:
+    found = False
+    for k in range(closed.shape[0]):
+        found = found or (closed[k] == 1 and _strikes(tables, terms, k, u, slow))
+    return found
+
+
+@inner
+def _one_by_one(
+    tables: Tables,
+    terms: Terms,
+    bilateral: Bilateral,
+    u: NDArray[np.float64],
+    closed: NDArray[np.int8],
+    purpose: int,
+    impulse: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    log: NDArray[np.float64],
+    broken: bool,
+) -> int:
+    """Impacts of one contact after the other, in the model's order, until none is left that strikes."""
+    alone = np.zeros(closed.shape[0], np.int8)
+    if broken:
+        status = collide(tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+        if status != outcomes.GOING:
+            return status
+    slow = tables.tolerances[tol.SPEED]
+    for _ in range(MOST_SWEEPS):
+        if not _any_strikes(tables, terms, closed, u, slow):
+            return outcomes.GOING
+        for k in range(closed.shape[0]):
+            if closed[k] == 1 and _strikes(tables, terms, k, u, slow):
+                alone[k] = 1
+                status = collide(tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+                alone[k] = 0
+                if status != outcomes.GOING:
+                    return status
+    return outcomes.ENDLESS_IMPACTS
+
+
+@inner
+def collide(
+    tables: Tables,
+    terms: Terms,
+    bilateral: Bilateral,
+    u: NDArray[np.float64],
+    closed: NDArray[np.int8],
+    purpose: int,
+    impulse: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    log: NDArray[np.float64],
+) -> int:
+    """One impact of the contacts marked in ``closed`` and all bilateral rows; changes ``u``, adds to ``impulse``."""
+    n_u, held = u.shape[0], bilateral.held
     momentum, base_u = np.zeros(n_u), np.zeros(n_u)
     target_b, base_reaction = np.zeros(held.shape[0]), np.zeros(held.shape[0])
+    twice = 0.0
     for i in range(n_u):
         for j in range(n_u):
             momentum[i] += terms.M[i, j] * u[j]
+        twice += momentum[i] * u[i]
     for k in range(held.shape[0]):
         target_b[k] = -terms.b[held[k]]
     if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction):
         return outcomes.SINGULAR
+    m, which, who = _gather(tables, terms, u, closed, purpose)
+    n, count = which.shape[0], who.shape[0]
     motions, reactions, K = contact_response(terms, bilateral, which, n_u)
-    base, target, speed = np.zeros(n), np.zeros(n), np.zeros(n)
+    free = free_response(terms, which, n_u)
+    base, speed = np.zeros(n), np.zeros(n)
     for r in range(n):
         base[r] = row_speed(terms, which[r], base_u)
         speed[r] = row_speed(terms, which[r], u)
-    bounces = False
-    for k in range(count):
-        if speed[normal[k]] < -slow and restitution[k] > 0.0:
-            target[normal[k]] = -restitution[k] * speed[normal[k]]
-            bounces = True
-
+    scale = np.sqrt(max(twice, 0.0))
     best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-    cost, slipping = np.zeros((count, law.CHOICES)), np.zeros(count, np.int8)
-    consistent, _, _ = law.enumerate_choices(
-        normal, tangent, K, base, target, friction, friction, slipping, allowed, cost, LAWS_KEPT, best, forces, answers
-    )
-    if consistent == 0:
-        return outcomes.INCONSISTENT
-    if bounces and n > 0:
-        energy[BETA] = min(
-            energy[BETA],
-            _keep_energy(
-                normal, tangent, K, base, speed, friction, slipping, allowed, cost, best, forces, answers,
-                held, base_reaction, reactions, terms, u,
-            ),
-        )  # fmt: skip
+    plastic, plastic_answers = np.zeros(n), np.zeros(n)
+    bounces, poisson = _set_targets(tables, terms, m, who, speed, purpose)
+    restored = m.target.copy()
+    if bounces:
+        m.target[:] = 0.0
+        first = scaled(m, K, base, free, scale)
+        status, _ = decide(first, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
+        if status != outcomes.GOING and status != outcomes.SEVERAL:
+            return status
+        m.target[:] = restored
+    second_base = base
+    if poisson:
+        second_base = plastic_answers
+        _expand(tables, terms, m, who, plastic)
+    second = scaled(m, K, second_base, free, scale)
+    status, _ = decide(second, LAWS_KEPT, best, forces, answers, who, log, 0)
+    if status != outcomes.GOING and status != outcomes.SEVERAL:
+        return status
+    if poisson:
+        for r in range(n):
+            forces[r] += plastic[r]
+    if bounces:
+        before, base_work, work = 0.0, 0.0, np.zeros(n)
+        for k in range(held.shape[0]):  # held rows answer 0, so only their speed before counts
+            before = row_speed(terms, held[k], u)
+            base_work += base_reaction[k] * before
+            for r in range(n):
+                work[r] += reactions[r, k] * before
+        beta = kept_part(plastic, plastic_answers, forces, answers, speed, base_work, work)
+        energy[BETA] = min(energy[BETA], beta)
+        for r in range(n):
+            forces[r] = plastic[r] + beta * (forces[r] - plastic[r])
     for i in range(n_u):
         u[i] = base_u[i]
         for r in range(n):
@@ -147,61 +219,81 @@ def strike(
 
 
 @inner
-def _keep_energy(
-    normal: NDArray[np.int64],
-    tangent: NDArray[np.int64],
-    K: NDArray[np.float64],
-    base: NDArray[np.float64],
-    speed: NDArray[np.float64],
-    friction: NDArray[np.float64],
-    slipping: NDArray[np.int8],
-    allowed: NDArray[np.int8],
-    cost: NDArray[np.float64],
-    best: NDArray[np.int64],
-    forces: NDArray[np.float64],
-    answers: NDArray[np.float64],
-    held: NDArray[np.int64],
-    base_reaction: NDArray[np.float64],
-    reactions: NDArray[np.float64],
-    terms: Terms,
-    u: NDArray[np.float64],
-) -> float:
-    """Blend ``forces`` towards the plastic solution until no energy is gained; returns the part β kept.
+def _gather(
+    tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int8], purpose: int
+) -> tuple[Meeting, NDArray[np.int64], NDArray[np.int64]]:
+    """The meeting of the closed contacts, their rows and their numbers; of several answers arrest is taken."""
+    slow = tables.tolerances[tol.SPEED]
+    count = 0
+    for k in range(closed.shape[0]):
+        count += closed[k]
+    m = empty_meeting(count)
+    which, who = np.empty(2 * count, np.int64), np.empty(count, np.int64)
+    n, at = 0, 0
+    for k in range(closed.shape[0]):
+        if closed[k] == 0:
+            continue
+        who[at] = k
+        flags = tables.contact_flags[k]
+        m.normal[at], which[n] = n, tables.contact_rows[k, 0]
+        n += 1
+        m.two_sided[at] = 1 if flags & tb.TWO_SIDED else 0
+        m.allowed[at, mt.OPEN] = 1 - m.two_sided[at]
+        m.allowed[at, mt.HOLD] = 1
+        m.cost[at, mt.OPEN] = 2.0
+        if tables.contact_rows[k, 1] >= 0:
+            m.tangent[at], which[n] = n, tables.contact_rows[k, 1]
+            n += 1
+            m.static[at] = m.kinetic[at] = terms.kinetic[k]
+            slip = row_speed(terms, tables.contact_rows[k, 1], u)
+            if flags & tb.STICKS_ALWAYS:
+                m.infinite[at] = 1
+                # without a normal impulse it would also be free to slip: it is caught
+                m.allowed[at, mt.OPEN] = 1 if row_speed(terms, tables.contact_rows[k, 0], u) > slow else 0
+                m.allowed[at, mt.OPEN] |= 1 if count > 1 else 0
+            else:
+                last = mt.UNDER_BACKWARD if m.two_sided[at] == 1 else mt.BACKWARD
+                for choice in range(mt.FORWARD, last + 1):
+                    if choice <= mt.BACKWARD or choice >= mt.UNDER_FORWARD:
+                        m.allowed[at, choice], m.cost[at, choice] = 1, 1.0
+                if purpose == ARREST and abs(slip) > slow:
+                    along = mt.FORWARD if slip > 0.0 else mt.BACKWARD
+                    m.allowed[at, mt.OPEN] = m.allowed[at, along] = 0
+        at += 1
+    return m, which[:n].copy(), who
 
-    The energy gained, seen from the moving constraints, is ``½ Σ Λ (v⁺ + v⁻)`` over all rows.
-    """
-    n = K.shape[0]
-    plastic_best, plastic, plastic_answers = best.copy(), np.zeros(n), np.zeros(n)
-    consistent, _, _ = law.enumerate_choices(
-        normal, tangent, K, base, np.zeros(n), friction, friction, slipping, allowed, cost, LAWS_KEPT,
-        plastic_best, plastic, plastic_answers,
-    )  # fmt: skip
-    if consistent == 0:
-        return 1.0
-    constant, linear, square, size = 0.0, 0.0, 0.0, 0.0
-    for r in range(n):  # gain(β) = Σ (P + βD)(V + βE), P and V of the plastic solution
-        step, rise = forces[r] - plastic[r], answers[r] - plastic_answers[r]
-        total = plastic_answers[r] + speed[r]
-        constant += plastic[r] * total
-        linear += step * total + plastic[r] * rise
-        square += step * rise
-        size += abs(forces[r] * (abs(answers[r]) + abs(speed[r])))
-    for k in range(held.shape[0]):  # held rows answer 0, so only their speed before counts
-        before = row_speed(terms, held[k], u)
-        constant += base_reaction[k] * before
-        for r in range(n):
-            constant += reactions[r, k] * plastic[r] * before
-            linear += reactions[r, k] * (forces[r] - plastic[r]) * before
-    if constant + linear + square <= 1e-14 * size:
-        return 1.0
-    beta = 0.0  # constant <= 0 and a gain at β = 1: one root lies between
-    root = linear * linear - 4.0 * square * constant
-    if root >= 0.0 and square > 0.0:
-        beta = (-linear + np.sqrt(root)) / (2.0 * square)
-    elif linear != 0.0:
-        beta = -constant / linear
-    beta = min(1.0, max(0.0, beta))
-    for r in range(n):
-        forces[r] = plastic[r] + beta * (forces[r] - plastic[r])
-        answers[r] = plastic_answers[r] + beta * (answers[r] - plastic_answers[r])
-    return beta
+
+@inner
+def _set_targets(
+    tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], speed: NDArray[np.float64], purpose: int
+) -> tuple[bool, bool]:
+    """Ask each striking contact for its speed of rebound; returns whether any rebounds, and any by impulses."""
+    bounces, poisson = False, False
+    slow = tables.tolerances[tol.SPEED]
+    for at in range(who.shape[0]):
+        a, e = m.normal[at], terms.restitution[who[at]]
+        if purpose == REBOUND and speed[a] < -slow and e > 0.0 and m.two_sided[at] == 0:
+            bounces = True
+            if tables.contact_flags[who[at]] & tb.POISSON:
+                poisson = True
+            else:
+                m.target[a] = -e * speed[a]
+    return bounces, poisson
+
+
+@inner
+def _expand(tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], compression: NDArray[np.float64]) -> None:
+    """Poisson's second phase: what was compressed gives back e times the impulse, and friction goes on meanwhile."""
+    for at in range(who.shape[0]):
+        if tables.contact_flags[who[at]] & tb.POISSON == 0:
+            continue
+        a = m.normal[at]
+        m.floor[a] = terms.restitution[who[at]] * compression[a]
+        if m.tangent[at] >= 0 and m.infinite[at] == 0 and m.floor[a] > 0.0:
+            m.allowed[at, mt.OPEN] = 0
+            for choice in range(mt.PARTED_HOLD, mt.PARTED_BACKWARD + 1):
+                m.allowed[at, choice] = 1
+                m.cost[at, choice] = 1.0 if choice == mt.PARTED_HOLD else 2.0
+        elif m.infinite[at] == 1 and m.floor[a] > 0.0:
+            m.allowed[at, mt.OPEN] = 0
+            m.allowed[at, mt.PARTED_HOLD] = 1

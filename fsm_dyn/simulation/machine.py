@@ -143,6 +143,7 @@ class Machine:
         sizes[tb.N_P], sizes[tb.N_W], sizes[tb.N_CONTACTS] = len(layout.p), len(layout.w), n_contacts
         sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
         sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
+        sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
         return Tables(
             sizes=sizes,
@@ -184,6 +185,7 @@ class Machine:
         contact = self.automaton.contacts[index]
         friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
         flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.limited else 0)
+        flags |= tb.POISSON if contact.poisson else 0
         return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
 
     def _transitions(self) -> npt.NDArray[np.int64]:

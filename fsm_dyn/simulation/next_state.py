@@ -15,18 +15,34 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import contact_law as law
+from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import inner
-from fsm_dyn.simulation.constrained import contact_response, factor_bilateral, row_speed, solve_bilateral
+from fsm_dyn.simulation.constrained import (
+    contact_response,
+    factor_bilateral,
+    free_response,
+    row_speed,
+    solve_bilateral,
+)
+from fsm_dyn.simulation.decision import decide
 from fsm_dyn.simulation.impacts import bilateral_rows
+from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 CHANGE: Final = 1.0  # cost of a state that differs
 SMALL_CHANGE: Final = 0.25  # cost of the less preferred of two states that both carry on
+
+# how the answer was found (``notes[CHOSEN_BY]``)
+NOTHING_TO_CHOOSE: Final = 0
+ONLY_ONE: Final = 1
+LEAST_CHANGE: Final = 2
+FIRED_KEPT: Final = 3  # nothing else agreed than a state whose guard had fired
+POLICY: Final = 4  # several motions agreed, and the model says that what changes least goes on
+ARRESTED: Final = 5  # nothing agreed, and the model says that an impact without collision follows
 
 
 @inner
@@ -40,142 +56,214 @@ def settle_states(
     closed: NDArray[np.int8],
     wanted: NDArray[np.int8],
     sigma: NDArray[np.float64],
-) -> tuple[int, int]:
+    log: NDArray[np.float64],
+) -> tuple[int, int, int, int]:
     """Find the contact states after the instant; fills ``wanted`` and ``sigma``.
 
     Returns
     -------
-    status, tried : int
-        ``GOING``, ``INCONSISTENT`` or ``SINGULAR``; and how many combinations were tried.
+    status : int
+        ``GOING``, ``INCONSISTENT``, ``SEVERAL``, ``NON_UNIQUE`` or ``SINGULAR``.
+    tried, consistent, chosen_by : int
+        How many combinations were tried and agreed, and how the one taken was found.
     """
     n_u, n_contacts = tables.sizes[tb.N_U], closed.shape[0]
     u = state[tables.sizes[tb.N_Q] :]
     slow = tables.tolerances[tol.SPEED]
-    count = 0
     for k in range(n_contacts):
-        if closed[k] == 1 and row_speed(terms, tables.contact_rows[k, 0], u) > slow:
+        parts = row_speed(terms, tables.contact_rows[k, 0], u) > slow if closed[k] == 1 else False
+        if parts and tables.contact_flags[k] & tb.TWO_SIDED == 0:
             closed[k] = 0  # it parts, whatever the accelerations
-        if closed[k] == 1 or tables.contact_kind[k] == tb.DRY_FRICTION:
-            count += 1
-    who, which = np.empty(count, np.int64), np.empty(2 * count, np.int64)
-    normal, tangent = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    static, kinetic = np.zeros(count), np.zeros(count)
-    slipping, allowed = np.zeros(count, np.int8), np.zeros((count, law.CHOICES), np.int8)
-    cost = np.zeros((count, law.CHOICES))
-    n, at = 0, 0
-    for k in range(n_contacts):
-        dry = tables.contact_kind[k] == tb.DRY_FRICTION
-        if closed[k] == 0 and not dry:
-            continue
-        who[at] = k
-        if not dry:
-            normal[at] = n
-            which[n] = tables.contact_rows[k, 0]
-            n += 1
-        slip = 0.0
-        if tables.contact_rows[k, 1] >= 0:
-            tangent[at] = n
-            which[n] = tables.contact_rows[k, 1]
-            n += 1
-            slip = row_speed(terms, tables.contact_rows[k, 1], u)
-            static[at], kinetic[at] = terms.static[k], terms.kinetic[k]
-        if tables.contact_flags[k] & tb.STICKS_ALWAYS:
-            static[at] = law.WORST
-        _admit(tables, k, dry, before[k], event[k], slip, sigma[k], slow, at, allowed, slipping, cost)
-        at += 1
-    which = which[:n]
+    force = terms.f[:n_u].copy()
+    _press(tables, terms, u, event, closed, wanted, force, slow)
+    m, which, who = _gather(tables, terms, u, before, event, closed, wanted, sigma, slow)
+    n, count = which.shape[0], who.shape[0]
 
     held = bilateral_rows(tables, wanted)
     bilateral = factor_bilateral(terms, held, n_u)
     target, base_motion, reaction = np.zeros(held.shape[0]), np.zeros(n_u), np.zeros(held.shape[0])
     for i in range(held.shape[0]):
         target[i] = -terms.gamma[held[i]]
-    if not solve_bilateral(bilateral, terms.f[:n_u], target, base_motion, reaction):
-        return outcomes.SINGULAR, 0
+    if not solve_bilateral(bilateral, force, target, base_motion, reaction):
+        return outcomes.SINGULAR, 0, 0, NOTHING_TO_CHOOSE
     _, _, K = contact_response(terms, bilateral, which, n_u)
-    base = np.zeros(n)
+    base, twice = np.zeros(n), 0.0
     for r in range(n):
         base[r] = terms.gamma[which[r]]
         for i in range(n_u):
             base[r] += terms.A[which[r], i] * base_motion[i]
+    for i in range(n_u):
+        for j in range(n_u):
+            twice += base_motion[i] * terms.M[i, j] * base_motion[j]
 
     tolerance = tables.tolerances[tol.ACCELERATION]
     best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-    strict = allowed.copy()
-    for k in range(count):
-        _leave(before[who[k]], event[who[k]], direction[who[k]], sigma[who[k]], strict[k])
-    consistent, tried, _ = law.enumerate_choices(
-        normal, tangent, K, base, np.zeros(n), static, kinetic, slipping, strict, cost, tolerance, best, forces, answers
-    )
-    if consistent == 0:
-        consistent, more, _ = law.enumerate_choices(
-            normal, tangent, K, base, np.zeros(n), static, kinetic, slipping, allowed, cost, tolerance, best, forces,
-            answers,
-        )  # fmt: skip
-        tried += more
-    if consistent == 0:
-        return outcomes.INCONSISTENT, tried
+    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, 0.0))
+    wide = m.allowed.copy()
+    for at in range(count):
+        k = who[at]
+        _leave(before[k], event[k], direction[k], sigma[k], m.two_sided[at] == 1, m.allowed[at])
+    problem = scaled(m, K, base, free, scale)
+    status, verdict = decide(problem, tolerance, best, forces, answers, who, log, 0)
+    tried, chosen_by = verdict.tried, NOTHING_TO_CHOOSE
+    if count > 0:
+        chosen_by = ONLY_ONE if verdict.consistent == 1 else LEAST_CHANGE
+    if status == outcomes.INCONSISTENT and _widen(m, who, event, before, wide):
+        for only_together in (True, False):
+            if only_together or status == outcomes.INCONSISTENT:
+                if not only_together:
+                    m.banned[:] = -1
+                problem = scaled(m, K, base, free, scale)
+                status, verdict = decide(problem, tolerance, best, forces, answers, who, log, tried)
+                tried += verdict.tried
+                chosen_by = LEAST_CHANGE if only_together else FIRED_KEPT
+    if status == outcomes.SEVERAL and tables.sizes[tb.ON_SEVERAL] == 1:
+        status, chosen_by = outcomes.GOING, POLICY
+    if status != outcomes.GOING:
+        return status, tried, verdict.consistent, chosen_by
     for k in range(n_contacts):
         if tables.contact_kind[k] == tb.GAP:
             wanted[k] = tb.FREE
         sigma[k] = 0.0
-    for k in range(count):
-        choice = best[k]
-        wanted[who[k]] = min(choice, tb.SLIDING)
-        if choice >= law.FORWARD:
-            sigma[who[k]] = 1.0 if choice == law.FORWARD else -1.0
-    return outcomes.GOING, tried
+    for at in range(count):
+        choice = best[at]
+        wanted[who[at]] = min(choice, tb.SLIDING) if choice < mt.UNDER_FORWARD else tb.SLIDING_UNDER
+        sigma[who[at]] = mt.direction_of(choice)
+    return outcomes.GOING, tried, verdict.consistent, chosen_by
 
 
 @inner
-def _admit(
+def _press(
     tables: Tables,
-    k: int,
-    dry: bool,
-    before: int,
-    event: int,
-    slip: float,
-    sigma: float,
+    terms: Terms,
+    u: NDArray[np.float64],
+    event: NDArray[np.int64],
+    closed: NDArray[np.int8],
+    wanted: NDArray[np.int8],
+    force: NDArray[np.float64],
     slow: float,
-    at: int,
-    allowed: NDArray[np.int8],
-    slipping: NDArray[np.int8],
-    cost: NDArray[np.float64],
 ) -> None:
+    """Tell which compliant contacts are compressed, and add their forces."""
+    for k in range(closed.shape[0]):
+        if tables.contact_kind[k] != tb.COMPLIANT:
+            continue
+        row = tables.contact_rows[k, 0]
+        gap, small = terms.residual[row], tables.tolerances[tol.GAP]
+        pressed = gap < -small or (abs(gap) <= small and row_speed(terms, row, u) < -slow)
+        if event[k] == tb.OPENS or event[k] == tb.CLOSES:
+            pressed = event[k] == tb.CLOSES
+        if wanted[k] == tb.FREE and terms.closes_if[k] == 0.0:
+            pressed = False
+        wanted[k] = tb.HELD if pressed else tb.FREE
+        if pressed:
+            for i in range(force.shape[0]):
+                force[i] += terms.elastic[k] * terms.A[row, i]
+
+
+@inner
+def _gather(
+    tables: Tables,
+    terms: Terms,
+    u: NDArray[np.float64],
+    before: NDArray[np.int8],
+    event: NDArray[np.int64],
+    closed: NDArray[np.int8],
+    wanted: NDArray[np.int8],
+    sigma: NDArray[np.float64],
+    slow: float,
+) -> tuple[Meeting, NDArray[np.int64], NDArray[np.int64]]:
+    """The meeting of all contacts that have something to choose, their rows and their numbers."""
+    n_contacts = closed.shape[0]
+    who, count = np.empty(n_contacts, np.int64), 0
+    for k in range(n_contacts):
+        rubs = tables.contact_kind[k] == tb.COMPLIANT and wanted[k] != tb.FREE and tables.contact_rows[k, 1] >= 0
+        if closed[k] == 1 or rubs or tables.contact_kind[k] == tb.DRY_FRICTION:
+            who[count] = k
+            count += 1
+    m, which, n = empty_meeting(count), np.empty(2 * count, np.int64), 0
+    for at in range(count):
+        k = who[at]
+        kind, flags = tables.contact_kind[k], tables.contact_flags[k]
+        if kind == tb.GAP:
+            m.normal[at], which[n] = n, tables.contact_rows[k, 0]
+            n += 1
+        m.two_sided[at] = 1 if flags & tb.TWO_SIDED else 0
+        m.infinite[at] = 1 if flags & tb.STICKS_ALWAYS else 0
+        slip = 0.0
+        if tables.contact_rows[k, 1] >= 0:
+            m.tangent[at], which[n] = n, tables.contact_rows[k, 1]
+            n += 1
+            slip = row_speed(terms, tables.contact_rows[k, 1], u)
+            load = terms.elastic[k] if kind == tb.COMPLIANT else 1.0
+            m.static[at], m.kinetic[at] = load * terms.static[k], load * terms.kinetic[k]
+        _admit(m, at, before[k], event[k], slip, sigma[k], slow)
+    return m, which[:n].copy(), who[:count].copy()
+
+
+@inner
+def _admit(m: Meeting, at: int, before: int, event: int, slip: float, sigma: float, slow: float) -> None:
     """List the choices a contact has by its velocities, and what each would cost."""
     came = before
     if event == tb.CLOSES:
         came = tb.HELD
-    if not dry:
-        allowed[at, law.OPEN] = 1
-        cost[at, law.OPEN] = 0.0 if came == tb.FREE else CHANGE
-    frictional = tables.contact_rows[k, 1] >= 0
-    if not frictional or tables.contact_flags[k] & tb.STICKS_ALWAYS:
-        allowed[at, law.HOLD] = 1
-        cost[at, law.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
+    if m.normal[at] >= 0 and m.two_sided[at] == 0:
+        m.allowed[at, mt.OPEN] = 1
+        m.cost[at, mt.OPEN] = 0.0 if came == tb.FREE else CHANGE
+    if m.tangent[at] < 0 or m.infinite[at] == 1:
+        m.allowed[at, mt.HOLD] = 1
+        m.cost[at, mt.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
         return
+    under = m.two_sided[at] == 1
     still = abs(slip) <= slow or event == tb.STICKS or event == tb.SLIDES
     if not still:
-        choice = law.FORWARD if slip > 0.0 else law.BACKWARD
-        allowed[at, choice] = 1
-        slipping[at] = 1
+        m.slipping[at] = 1
+        m.allowed[at, mt.FORWARD if slip > 0.0 else mt.BACKWARD] = 1
+        if under:
+            m.allowed[at, mt.UNDER_FORWARD if slip > 0.0 else mt.UNDER_BACKWARD] = 1
+            m.cost[at, mt.UNDER_FORWARD] = m.cost[at, mt.UNDER_BACKWARD] = 0.0 if came == tb.SLIDING_UNDER else CHANGE
+            m.cost[at, mt.FORWARD] = m.cost[at, mt.BACKWARD] = CHANGE if came == tb.SLIDING_UNDER else 0.0
         return
-    allowed[at, law.HOLD] = 1
-    cost[at, law.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
-    for choice in (law.FORWARD, law.BACKWARD):
-        allowed[at, choice] = 1
-        same = came == tb.SLIDING and (sigma > 0.0) == (choice == law.FORWARD)
-        cost[at, choice] = 2.0 * SMALL_CHANGE if same else CHANGE
+    m.allowed[at, mt.HOLD] = 1
+    m.cost[at, mt.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
+    for choice in (mt.FORWARD, mt.BACKWARD, mt.UNDER_FORWARD, mt.UNDER_BACKWARD):
+        if choice <= mt.BACKWARD or under:
+            m.allowed[at, choice] = 1
+            same = came >= tb.SLIDING and (sigma > 0.0) == (mt.direction_of(choice) > 0.0)
+            m.cost[at, choice] = 2.0 * SMALL_CHANGE if same else CHANGE
 
 
 @inner
-def _leave(before: int, event: int, direction: float, sigma: float, allowed: NDArray[np.int8]) -> None:
+def _leave(before: int, event: int, direction: float, sigma: float, two_sided: bool, allowed: NDArray[np.int8]) -> None:
     """Strike out the state whose guard fired; at a release or a friction limit it would still look consistent."""
-    if event == tb.OPENS:
-        for choice in range(law.HOLD, law.CHOICES):
+    if event == tb.OPENS and two_sided:  # pressed on the other face now
+        over = before == tb.SLIDING
+        for choice in range(mt.FORWARD, mt.CHOICES):
+            if (choice >= mt.UNDER_FORWARD) != over:
+                allowed[choice] = 0
+    elif event == tb.OPENS:
+        for choice in range(mt.HOLD, mt.CHOICES):
             allowed[choice] = 0
     elif event == tb.SLIDES:
-        allowed[law.HOLD] = 0
-        allowed[law.BACKWARD if direction > 0.0 else law.FORWARD] = 0
+        allowed[mt.HOLD] = 0
+        for choice in range(mt.FORWARD, mt.CHOICES):
+            if mt.direction_of(choice) * direction < 0.0:
+                allowed[choice] = 0
     elif event == tb.STICKS and sigma != 0.0:
-        allowed[law.FORWARD if sigma > 0.0 else law.BACKWARD] = 0
+        for choice in range(mt.FORWARD, mt.CHOICES):
+            if mt.direction_of(choice) * sigma > 0.0:
+                allowed[choice] = 0
+
+
+@inner
+def _widen(
+    m: Meeting, who: NDArray[np.int64], event: NDArray[np.int64], before: NDArray[np.int8], wide: NDArray[np.int8]
+) -> bool:
+    """Allow the states that fired again, but not all of them together; returns whether that allows anything more."""
+    more = False
+    for at in range(who.shape[0]):
+        for choice in range(mt.CHOICES):
+            more = more or m.allowed[at, choice] != wide[at, choice]
+            m.allowed[at, choice] = wide[at, choice]
+        if event[who[at]] == tb.SLIDES or (event[who[at]] == tb.OPENS and before[who[at]] == tb.HELD):
+            m.banned[at] = mt.HOLD
+    return more

@@ -16,9 +16,11 @@ from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import inner
-from fsm_dyn.simulation.impacts import strike
+from fsm_dyn.simulation.constrained import factor_bilateral
+from fsm_dyn.simulation.contact_law import LOG_SIZE, LOG_WIDTH
+from fsm_dyn.simulation.impacts import ARREST, bilateral_rows, collide, strike
 from fsm_dyn.simulation.kernels import call_kernel
-from fsm_dyn.simulation.next_state import settle_states
+from fsm_dyn.simulation.next_state import ARRESTED, settle_states
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, split_terms
 
@@ -39,7 +41,11 @@ CHANGED: Final = 0  # 1: something changed (mode, speeds, slip direction, memory
 CANDIDATES: Final = 1  # combinations of contact states that were tried
 WRITTEN_TRANSITION: Final = 2  # index of the written transition taken, -1: none
 INSTANT: Final = 3  # in: transitions made so far in this instant
-NOTE_COUNT: Final = 4
+CONSISTENT: Final = 4  # of the combinations tried, how many agreed
+CHOSEN_BY: Final = 5  # how the one taken was found: see next_state
+NOTE_COUNT: Final = 6
+
+LOG_LENGTH: Final = LOG_SIZE * LOG_WIDTH  # room for the first candidates: see contact_law.write_log
 
 
 def workspace(sizes: NDArray[np.int64]) -> tuple[int, int]:
@@ -63,6 +69,7 @@ def resolve(
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
     notes: NDArray[np.int64],
+    log: NDArray[np.float64],
 ) -> tuple[int, int]:
     """Resolve position, velocity and acceleration at one instant and find the next mode.
 
@@ -94,6 +101,8 @@ def resolve(
         Out: kinetic plus potential energy before and after (J), and the fraction kept by the energy remedy.
     notes : int64 array, shape (NOTE_COUNT,)
         Out: see ``CHANGED`` and its neighbours; ``INSTANT`` is in.
+    log : float64 array, shape (LOG_LENGTH,)
+        Out: the candidates of the decision, see :func:`~fsm_dyn.simulation.contact_law.write_log`.
 
     Returns
     -------
@@ -127,7 +136,7 @@ def resolve(
     if not _find_closed(tables, terms, wanted, before, event, written, closed):
         return outcomes.PENETRATION, mode
 
-    status = strike(tables, terms, state, wanted, closed, reason == ZENO, impulse, energy)
+    status = strike(tables, terms, state, wanted, closed, reason == ZENO, impulse, energy, log)
     if status != outcomes.GOING:
         return status, mode
     stop = False
@@ -138,13 +147,26 @@ def resolve(
             call_kernel(tables.terms[0], t, state, context, work[:n_terms])
             if not _find_closed(tables, terms, wanted, before, event, written, closed):
                 return outcomes.PENETRATION, mode
-            status = strike(tables, terms, state, wanted, closed, True, impulse, energy)
+            status = strike(tables, terms, state, wanted, closed, True, impulse, energy, log)
             if status != outcomes.GOING:
                 return status, mode
     call_kernel(tables.terms[0], t, state, context, work[:n_terms])
     energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
     sigma = context[c.shape[0] - sizes[tb.N_MEMORY] - n_contacts : c.shape[0] - sizes[tb.N_MEMORY]]
-    status, notes[CANDIDATES] = settle_states(tables, terms, state, before, event, direction, closed, wanted, sigma)
+    old_sigma, old_closed = sigma.copy(), closed.copy()
+    status, notes[CANDIDATES], notes[CONSISTENT], notes[CHOSEN_BY] = settle_states(
+        tables, terms, state, before, event, direction, closed, wanted, sigma, log
+    )
+    if status == outcomes.INCONSISTENT and tables.sizes[tb.ON_INCONSISTENT] == 1:
+        status = _arrest(tables, terms, state, wanted, closed, impulse, energy, log)
+        if status == outcomes.GOING:
+            call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+            energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
+            closed[:], sigma[:], event[:] = old_closed, old_sigma, 0
+            status, notes[CANDIDATES], notes[CONSISTENT], _ = settle_states(
+                tables, terms, state, before, event, direction, closed, wanted, sigma, log
+            )
+            notes[CHOSEN_BY] = ARRESTED
     if status != outcomes.GOING:
         return status, mode
     next_mode = find_mode(tables, wanted)
@@ -163,6 +185,23 @@ def resolve(
             notes[CHANGED] = 1
         c[i] = context[i]
     return (outcomes.STOPPED if stop else outcomes.GOING), next_mode
+
+
+@inner
+def _arrest(
+    tables: Tables,
+    terms: Terms,
+    state: NDArray[np.float64],
+    wanted: NDArray[np.int8],
+    closed: NDArray[np.int8],
+    impulse: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    log: NDArray[np.float64],
+) -> int:
+    """An impact without collision: friction jams, and the slip is brought to rest at once.  Returns a status."""
+    u = state[tables.sizes[tb.N_Q] :]
+    bilateral = factor_bilateral(terms, bilateral_rows(tables, wanted), u.shape[0])
+    return collide(tables, terms, bilateral, u, closed, ARREST, impulse, energy, log)
 
 
 @inner
@@ -213,7 +252,9 @@ def _find_closed(
             continue
         let_go = written >= 0 and tables.transition_states[written, k] == tb.FREE
         gap = terms.residual[tables.contact_rows[k, 0]]
-        if before[k] != tb.FREE:
+        if tables.contact_flags[k] & tb.TWO_SIDED:
+            closed[k] = 1
+        elif before[k] != tb.FREE:
             closed[k] = 0 if let_go or event[k] == tb.LEAVES else 1
         elif terms.closes_if[k] != 0.0 and not let_go and within_face(tables, terms, k):
             if gap < -small:

@@ -24,7 +24,10 @@ N_MODES: Final = 8
 MAX_GUARDS: Final = 9
 N_TRANSITIONS: Final = 10
 N_TERMS: Final = 11  # length of the output of the terms kernel
-SIZE_COUNT: Final = 12
+SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
+ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
+ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least goes on
+SIZE_COUNT: Final = 15
 
 # what a guard announces (``Tables.guard_event``)
 CLOSES: Final = 1
@@ -38,6 +41,7 @@ LEAVES: Final = 6
 FREE: Final = 0
 HELD: Final = 1
 SLIDING: Final = 2
+SLIDING_UNDER: Final = 3  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
@@ -54,12 +58,15 @@ TRANSITION_WIDTH: Final = 4
 GAP: Final = 0
 DRY_FRICTION: Final = 1
 LOCK: Final = 2
+COMPLIANT: Final = 3  # a gap whose force is a law of its depth
 
 # bits of ``Tables.contact_flags``
 FRICTION: Final = 1  # has a tangent row
 STICKS_ALWAYS: Final = 2  # infinite friction: never slides
 GATED: Final = 4  # has a closes_if
 LIMITED: Final = 8  # is on a face that ends
+TWO_SIDED: Final = 16  # a slot: always closed, its normal force may have either sign
+POISSON: Final = 32  # restitution of impulses, not of speeds
 
 # roles of rows (``Tables.row_role``)
 KINEMATIC: Final = 0  # hidden in the choice of speeds
@@ -74,7 +81,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     sizes : int64 array, shape (SIZE_COUNT,)
-        Lengths, indexed by ``N_Q`` ... ``N_TERMS``.
+        Lengths, indexed by ``N_Q`` ... ``N_TERMS``, and the model's choices ``SEQUENTIAL ON_INCONSISTENT ON_SEVERAL``.
     terms : int64 array, shape (1,)
         Address of the terms kernel (0 where there is none).
     mode_rhs, mode_full : int64 arrays, shape (n_modes,)

@@ -15,8 +15,9 @@ class Terms(NamedTuple):
     """Kane's unconstrained terms at one state, as views of the kernel's output; n = n_u + n_k.
 
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
-    ``static kinetic restitution closes_if`` (n_contacts,), ``energies``: kinetic and potential (J), ``reach
-    reach_rate`` (n_contacts,): how far inside the ends of a face a contact is, of contacts with the flag ``LIMITED``.
+    ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
+    ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
+    contact is, of contacts with the flag ``LIMITED``.
     """
 
     q_dot: NDArray[np.float64]
@@ -31,6 +32,7 @@ class Terms(NamedTuple):
     kinetic: NDArray[np.float64]
     restitution: NDArray[np.float64]
     closes_if: NDArray[np.float64]
+    elastic: NDArray[np.float64]
     energies: NDArray[np.float64]
     reach: NDArray[np.float64]
     reach_rate: NDArray[np.float64]
@@ -38,7 +40,7 @@ class Terms(NamedTuple):
 
 TERM_NAMES = (
     "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution", "closes_if",
-    "energies", "reach", "reach_rate",
+    "elastic", "energies", "reach", "reach_rate",
 )  # fmt: skip
 
 
@@ -50,7 +52,7 @@ def split_terms(sizes: NDArray[np.int64], out: NDArray[np.float64]) -> Terms:
     at_A = at_M + n * n + n
     at_b = at_A + rows * n
     at_static = at_b + 3 * rows
-    at_energies = at_static + 4 * contacts
+    at_energies = at_static + 5 * contacts
     return Terms(
         out[:n_q],
         out[n_q:at_M].reshape(n_q, n),
@@ -63,7 +65,8 @@ def split_terms(sizes: NDArray[np.int64], out: NDArray[np.float64]) -> Terms:
         out[at_static : at_static + contacts],
         out[at_static + contacts : at_static + 2 * contacts],
         out[at_static + 2 * contacts : at_static + 3 * contacts],
-        out[at_static + 3 * contacts : at_energies],
+        out[at_static + 3 * contacts : at_static + 4 * contacts],
+        out[at_static + 4 * contacts : at_energies],
         out[at_energies : at_energies + 2],
         out[at_energies + 2 : at_energies + 2 + contacts],
         out[at_energies + 2 + contacts : at_energies + 2 + 2 * contacts],

@@ -1,0 +1,121 @@
+"""Forces that the motion leaves open, and whether some of them keep every law.
+
+Where contacts repeat each other (a block on two corners that both stick) the rows have a null space: the forces
+``y + N s`` give the same motion for every ``s``.  Which forces act is then not the question, only whether some that
+act could keep all inequalities ``g·y >= h``.  That is a linear program in the few unknowns ``s``: the largest margin
+``tau`` with ``g·(y + N s) - h >= tau``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.linear import factor, solve
+
+PIVOT: Final = 1e-12
+MOST_PIVOTS: Final = 500
+
+
+@inner
+def null_space(
+    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], rank: int
+) -> NDArray[np.float64]:
+    """Return a basis (n, n - rank) of the null space from the factors of :func:`~.linear.factor`."""
+    n = matrix.shape[0]
+    basis = np.zeros((n, n - rank))
+    for k in range(n - rank):
+        basis[columns[rank + k], k] = 1.0
+        for back in range(rank):
+            i = rank - 1 - back
+            value = -matrix[rows[i], columns[rank + k]]
+            for j in range(i + 1, rank):
+                value -= matrix[rows[i], columns[j]] * basis[columns[j], k]
+            basis[columns[i], k] = value / matrix[rows[i], columns[i]]
+    return basis
+
+
+@inner
+def smallest_norm(y: NDArray[np.float64], basis: NDArray[np.float64], unit: NDArray[np.float64]) -> None:
+    """Take out of ``y`` what lies in the null space: of all forces ``unit * y`` of one effect the smallest remain."""
+    n, k = basis.shape
+    gram, right, shift = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+    for a in range(k):
+        for i in range(n):
+            right[a] += unit[i] * unit[i] * basis[i, a] * y[i]
+        for b in range(k):
+            for i in range(n):
+                gram[a, b] += unit[i] * unit[i] * basis[i, a] * basis[i, b]
+    rows, columns, scratch = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
+    rank = factor(gram, rows, columns, PIVOT)
+    solve(gram, rows, columns, rank, right, scratch, shift)
+    for i in range(n):
+        for a in range(k):
+            y[i] -= basis[i, a] * shift[a]
+
+
+@inner
+def widest_margin(g: NDArray[np.float64], slack: NDArray[np.float64], cap: float) -> tuple[float, NDArray[np.float64]]:
+    """Maximise ``tau <= cap`` with ``slack + g s >= tau``, by the simplex method with Bland's rule.
+
+    Parameters
+    ----------
+    g : (m, k), slack : (m,)
+        The inequalities; ``slack`` is their value at ``s = 0``.
+
+    Returns
+    -------
+    tau : float
+    s : (k,)
+    """
+    m, k = g.shape
+    lowest = cap
+    for i in range(m):
+        lowest = min(lowest, slack[i])
+    width = 2 * k + 1 + m + 1  # s+, s-, tau - lowest, one slack variable per row and one for the cap
+    table = np.zeros((m + 2, width + 1))
+    basic = np.empty(m + 1, np.int64)
+    for i in range(m + 1):
+        if i < m:
+            for a in range(k):
+                table[i, a], table[i, k + a] = -g[i, a], g[i, a]
+        table[i, 2 * k] = 1.0
+        table[i, 2 * k + 1 + i] = 1.0
+        table[i, width] = (slack[i] if i < m else cap) - lowest
+        basic[i] = 2 * k + 1 + i
+    table[m + 1, 2 * k] = -1.0
+    for _ in range(MOST_PIVOTS):
+        entering = -1
+        for j in range(width):
+            if table[m + 1, j] < -PIVOT:
+                entering = j
+                break
+        if entering < 0:
+            break
+        leaving, least = -1, 0.0
+        for i in range(m + 1):
+            if table[i, entering] > PIVOT:
+                ratio = table[i, width] / table[i, entering]
+                if leaving < 0 or ratio < least or (ratio == least and basic[i] < basic[leaving]):
+                    leaving, least = i, ratio
+        if leaving < 0:
+            break
+        pivot = table[leaving, entering]
+        for j in range(width + 1):
+            table[leaving, j] /= pivot
+        for i in range(m + 2):
+            factor_ = table[i, entering]
+            if i != leaving and factor_ != 0.0:
+                for j in range(width + 1):
+                    table[i, j] -= factor_ * table[leaving, j]
+        basic[leaving] = entering
+    s = np.zeros(k)
+    for i in range(m + 1):
+        if basic[i] < k:
+            s[basic[i]] += table[i, width]
+        elif basic[i] < 2 * k:
+            s[basic[i] - k] -= table[i, width]
+    return lowest + table[m + 1, width], s

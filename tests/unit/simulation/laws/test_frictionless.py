@@ -1,0 +1,78 @@
+"""Frictionless contacts are a linear complementarity problem with one solution: three routes must agree."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+
+def brute_force(K, base):
+    """The solution of ``v = K y + base``, y ⊥ v, over all subsets, with NumPy alone."""
+    n = len(base)
+    for size in range(n + 1):
+        for active in itertools.combinations(range(n), size):
+            held = list(active)
+            y = np.zeros(n)
+            if held:
+                y[held] = np.linalg.lstsq(K[np.ix_(held, held)], -base[held], rcond=None)[0]
+            v = K @ y + base
+            if (y >= -1e-10).all() and (v >= -1e-9).all():
+                return y, v
+    raise RuntimeError("none")
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_enumeration_lemke_and_brute_force_agree(instant, plain, seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 6))
+    J = random.normal(size=(n, n + 2)) * 10.0 ** random.uniform(-2, 2, (n, 1))  # rows in unlike units
+    K, base = J @ J.T, (J @ random.normal(size=n + 2))
+    y, v = brute_force(K, base)
+    found = instant(K, base, [{"normal": i} for i in range(n)])
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.motions == 1
+    np.testing.assert_allclose(found.forces, y, atol=1e-9 * max(1.0, np.abs(y).max()))
+    np.testing.assert_allclose(found.answers, v, atol=1e-8 * max(1.0, np.abs(v).max()))
+    z = np.zeros(n)
+    assert plain.lemke.solve_lcp(K, base, z)
+    np.testing.assert_allclose(z, y, atol=1e-8 * max(1.0, np.abs(y).max()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dozen_contacts_that_feel_each_other_go_by_complementarity(instant, seed):
+    random = np.random.default_rng(100 + seed)
+    J = random.normal(size=(12, 14))
+    K, base = J @ J.T, J @ random.normal(size=14)
+    found = instant(K, base, [{"normal": i} for i in range(12)])
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.tried <= 12
+    assert (found.forces >= -1e-9).all()
+    assert (found.answers >= -1e-9).all()
+    assert found.forces @ found.answers == pytest.approx(0.0, abs=1e-8)
+
+
+def test_contacts_apart_are_decided_apart(instant):
+    n = 10
+    found = instant(np.eye(n), -np.ones(n), [{"normal": i} for i in range(n)])
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.tried == 2 * n  # not 2 to the power of n
+    np.testing.assert_allclose(found.forces, 1.0)
+
+
+def test_three_legs_in_a_row_hold_as_one(instant):
+    """A beam on three equal supports: the middle one repeats the others, and no leg is thrown away."""
+    x = np.array([-1.0, 0.0, 1.0])
+    A = np.column_stack([np.ones(3), x])
+    K = A @ np.linalg.inv(np.diag([2.0, 0.5])) @ A.T
+    found = instant(K, A @ np.array([-9.81, 0.0]), [{"normal": i, "cost": {0: 1.0}} for i in range(3)])
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.motions == 1  # any two of them, and the middle one alone, would do as well
+    assert list(found.best) == [1, 1, 1]
+    assert found.forces.sum() == pytest.approx(2.0 * 9.81)
+    assert found.forces == pytest.approx(2.0 * 9.81 / 3.0)  # the smallest norm shares alike

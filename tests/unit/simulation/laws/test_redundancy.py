@@ -1,0 +1,74 @@
+"""Contacts that repeat each other: what counts is whether some forces keep the laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+OPEN, HOLD, FORWARD, BACKWARD = range(4)
+
+
+def block(push, *, m=1.0, g=9.81, width=0.2, height=0.02):
+    """A block on two corners, pushed at its centre; its rows n1 t1 n2 t2 in x, y, angle."""
+    A = np.array([[0, 1, -width], [1, 0, height], [0, 1, width], [1, 0, height]], float)
+    W = np.diag([1.0 / m, 1.0 / m, 1.0 / (m * 0.01)])
+    return A @ W @ A.T, A @ W @ np.array([push, -m * g, 0.0])
+
+
+@pytest.mark.parametrize(("push", "holds"), [(1.4, True), (1.5, True), (2.9, True), (2.94, True), (2.95, False)])
+def test_a_block_on_two_corners_holds_to_the_true_limit(instant, push, holds):
+    K, base = block(push)
+    contacts = [{"normal": 0, "tangent": 1, "mu": 0.3}, {"normal": 2, "tangent": 3, "mu": 0.3}]
+    found = instant(K, base, contacts)
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.motions == 1
+    assert list(found.best) == ([HOLD, HOLD] if holds else [FORWARD, FORWARD])
+    assert found.answers[1] == pytest.approx(0.0 if holds else push - 0.3 * 9.81, abs=1e-9)
+    for n, t in ((0, 1), (2, 3)):
+        assert abs(found.forces[t]) <= 0.3 * found.forces[n] * (1.0 + 1e-9)
+
+
+def test_both_leave_together(instant):
+    """At the limit the corners may not go on sticking both; that one slides in name only is no other motion."""
+    K, base = block(0.3 * 9.81)
+    contacts = [{"normal": n, "tangent": n + 1, "mu": 0.3, "banned": HOLD} for n in (0, 2)]
+    found = instant(K, base, contacts)
+    status, verdict = found.decide()
+    assert status == 0
+    assert verdict.motions == 1
+    assert FORWARD in found.best
+
+
+def test_sliding_with_unlike_friction_is_not_unique(instant):
+    """Three feet in a row that slide with unlike coefficients: how the load is shared decides the motion."""
+    x = np.array([-1.0, 0.0, 1.0])
+    rows = [row for at in x for row in ([0.0, 1.0, at], [1.0, 0.0, 0.0])]
+    A = np.array(rows)
+    K, base = A @ A.T, A @ np.array([0.0, -9.81, 0.0])
+    unlike = [{"normal": 2 * k, "tangent": 2 * k + 1, "mu": mu, "slip": 1} for k, mu in enumerate((0.1, 0.3, 0.1))]
+    found = instant(K, base, [{**item, "allowed": [FORWARD]} for item in unlike])
+    from fsm_dyn.simulation import outcomes
+
+    assert found.decide()[0] == outcomes.NON_UNIQUE
+    found = instant(K, base, [{**item, "allowed": [FORWARD], "mu": 0.2} for item in unlike])
+    status, _ = found.decide()
+    assert status == 0
+    assert found.answers[1] == pytest.approx(-0.2 * 9.81)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_widest_margin_is_that_of_scipy(plain, seed):
+    random = np.random.default_rng(seed)
+    m, k = int(random.integers(2, 9)), int(random.integers(1, 4))
+    g, slack = random.normal(size=(m, k)), random.normal(size=m)
+    tau, s = plain.feasibility.widest_margin(g, slack, 5.0)
+    result = linprog(
+        np.r_[np.zeros(k), -1.0],
+        A_ub=np.column_stack([-g, np.ones(m)]),
+        b_ub=slack,
+        bounds=[(None, None)] * k + [(None, 5.0)],
+    )
+    assert tau == pytest.approx(result.x[-1], abs=1e-9)
+    assert (slack + g @ s).min() >= tau - 1e-9
