@@ -23,7 +23,7 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "9"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "10"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -156,10 +156,6 @@ def _derive(mechanism: Mechanism) -> Automaton:
     from fsm_dyn.modes.gather import gather
     from fsm_dyn.symbolic import derive
 
-    if mechanism.impacts == "sequential":
-        raise ModelError(
-            "impacts: sequential is not available yet", mechanism.where, remedy="leave the key out: simultaneous"
-        )
     terms = derive(mechanism)
     shared = gather(terms)
     automaton = Automaton(
