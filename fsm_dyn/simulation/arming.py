@@ -77,6 +77,8 @@ def arm(tables: Tables, state: State, work: Work) -> int:
                 zero = tolerance + 2.0 * abs(slope) * tables.tolerances[tol.COINCIDENCE]
             if value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
                 status = st.WAITING
+        elif event == tb.STICKS and slope > 0.0 and -2.0 * slope * tables.tolerances[tol.COINCIDENCE] < value < 0.0:
+            status = st.WAITING  # the slip begins here, or reverses: the instant is known to its accuracy only
         elif value < -tolerance:
             work.integers[now] = first + j
             now += 1
