@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fsm_dyn.analysis.equilibrium import settle
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.compiling import compile, load, open_graph
@@ -32,6 +33,7 @@ _HOMES = {
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "load": "fsm_dyn.compiling",
     "open_graph": "fsm_dyn.compiling",
+    "settle": "fsm_dyn.analysis.equilibrium",
     "simulate": "fsm_dyn.running",
 }
 
@@ -47,6 +49,7 @@ __all__ = [
     "limit_cycle",
     "load",
     "open_graph",
+    "settle",
     "simulate",
 ]
 

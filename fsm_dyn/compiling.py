@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fsm_dyn import models
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.settling import settled_start
 from fsm_dyn.automaton.start import Start, start
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
@@ -23,7 +25,7 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "10"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "12"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -114,7 +116,7 @@ def initial_start(
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
 ) -> Start:
-    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` among them).
+    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
 
     Parameters
     ----------
@@ -122,13 +124,40 @@ def initial_start(
     inputs : callable, optional
         Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
     """
+    begin = initial_values(automaton, values, vector, overrides, inputs)
+    if begin.settles:
+        return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
+    return start(automaton, begin.values, begin.mode, 0.0, begin.context)
+
+
+@dataclass(frozen=True)
+class InitialValues:
+    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""
+
+    values: Mapping[str, float]
+    mode: str | None
+    settles: bool
+    context: Array
+
+
+def initial_values(
+    automaton: Automaton,
+    values: Mapping[str, ParameterValue],
+    vector: Array,
+    overrides: Mapping[str, float | str] | None = None,
+    inputs: Callable[[float, Array], Array] | None = None,
+) -> InitialValues:
+    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`."""
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
     given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
     mode: str | None = mechanism.initial.mode
+    settles = mechanism.initial.settle
     for name, value in (overrides or {}).items():
         if name == "mode":
             mode = str(value)
+        elif name == "settle":
+            settles = bool(value)
         else:
             given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
     context = np.zeros(layout.n_c)
@@ -138,7 +167,7 @@ def initial_start(
         context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
     if inputs is not None:
         context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
-    return start(automaton, given, mode, 0.0, context)
+    return InitialValues(given, mode, settles, context)
 
 
 def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:

@@ -44,14 +44,8 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
         The values contradict the mode.
     """
     layout = automaton.terms.layout
-    for name in values:
-        if name not in layout.x:
-            raise InputError(
-                f"'{name}' is no coordinate or speed of '{automaton.mechanism.name}'",
-                allowed=", ".join(layout.x),
-                remedy=nearest(name, layout.x),
-            )
-    fixed = _fixed(automaton, mode)
+    check_names(automaton, values)
+    fixed = fixed_codes(automaton, mode)
     states = [fixed.get(i, contact.codes[0] if contact.kind != "dry_friction" else 2)
               for i, contact in enumerate(automaton.contacts)]  # fmt: skip
     given = Given(
@@ -74,8 +68,26 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
     return Start(x, tuple(states), context)
 
 
-def _fixed(automaton: Automaton, mode: str | None) -> dict[int, int]:
-    """Contact codes that the initial mode fixes, by contact index."""
+def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:
+    """Refuse initial values of what is no coordinate or speed."""
+    layout = automaton.terms.layout
+    for name in values:
+        if name not in layout.x:
+            raise InputError(
+                f"'{name}' is no coordinate or speed of '{automaton.mechanism.name}'",
+                allowed=", ".join(layout.x),
+                remedy=nearest(name, layout.x),
+            )
+
+
+def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
+    """Contact codes that the initial mode fixes, by contact index.
+
+    Raises
+    ------
+    InputError
+        There is no such mode.
+    """
     if mode is None:
         return {}
     for pattern in automaton.patterns:

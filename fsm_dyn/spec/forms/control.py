@@ -11,7 +11,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, not_yet, section_of
+from fsm_dyn.spec.forms.base import Form, section_of
 from fsm_dyn.spec.forms.fields import (
     Assignment,
     Crossing,
@@ -155,15 +155,15 @@ def _initial(tree: Tree) -> Initial:
     section = as_section(tree, "initial")
     values: dict[str, Text] = {}
     mode: str | None = None
+    settles = False
     for word, value in section.items():
         if word == "mode":
             mode = name(value)
         elif word == "settle":
-            if flag(value):
-                raise not_yet(word, "give the initial values by hand")
+            settles = flag(value)
         else:
             values[name(word)] = expression(value)
-    return Initial(mode, values, False, section.where)
+    return Initial(mode, values, settles, section.where)
 
 
 def _source(tree: Tree) -> Word:
