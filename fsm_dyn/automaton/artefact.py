@@ -8,11 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from fsm_dyn.modes.assembly import Given, assemble
+from fsm_dyn.modes.assembly import Given, assemble, configuration_program
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
+from fsm_dyn.modes.redundancy import closed_place
 from fsm_dyn.modes.system import ContactInfo, RowInfo, System, WhenInfo
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
@@ -148,7 +150,21 @@ class Automaton:
             finite, values = finite[:1], {name: value[:1] for name, value in values.items()}
         sigma = np.where(c[self.terms.layout.sigma_slice] < 0.0, -1.0, 1.0)
         values["sigma"] = np.tile(sigma, (int(finite.sum()), 1))
+        place_c = c.copy()
+        place_c[self.terms.layout.sigma_slice] = sigma
+        values |= {"place_t": np.array([t]), "place_x": self._touching(states, t, x, c), "place_c": place_c}
         return values
+
+    def _touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
+        """The state with the contacts of a mode brought to touch, if that can be had."""
+        rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
+        if not rows:
+            return x
+        return closed_place(self._configuration, rows, t, x, c, len(self.terms.layout.q), self.quaternions)
+
+    @cached_property
+    def _configuration(self) -> Program:
+        return configuration_program(self.system)
 
     def with_mode(self, mode: Mode) -> Automaton:
         """The same automaton with one more mode."""

@@ -30,7 +30,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "text": automaton.mechanism.text,
         "rows": [[row.name, row.role, row.contact, row.positional] for row in automaton.rows],
         "contacts": [
-            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), c.gated, c.sticks_always, c.poisson, c.limited]
+            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), *_flags(c)]
             for c in automaton.contacts
         ],
         "whens": [[w.name, w.index, w.crossing, w.has_guard] for w in automaton.whens],
@@ -47,6 +47,10 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
     }
 
 
+def _flags(contact: ContactInfo) -> list[bool]:
+    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited]
+
+
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
     programs = mode.programs
     return {
@@ -56,6 +60,7 @@ def _mode_to_data(mode: Mode) -> dict[str, Any]:
         "chart": [list(pair) for pair in programs.chart],
         "independent": list(programs.independent),
         "redundant": list(programs.redundant),
+        "indeterminate": list(programs.indeterminate),
         "guards": [[int(g.event), g.subject, g.direction, g.text] for g in programs.guards],
         "rhs": programs.rhs.to_data(),
         "full": programs.full.to_data(),
@@ -132,7 +137,7 @@ def _mode_from_data(item: Any) -> Mode:
     programs = ModePrograms(
         tuple(map(int, item["states"])), tuple((int(r), int(c)) for r, c in item["chart"]),
         tuple(map(int, item["independent"])), tuple(map(int, item["redundant"])), guards,
-        Program.from_data(item["rhs"]), Program.from_data(item["full"]),
+        Program.from_data(item["rhs"]), Program.from_data(item["full"]), tuple(map(int, item["indeterminate"])),
     )  # fmt: skip
     return Mode(str(item["name"]), str(item["pattern"]), programs)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array, Factors, eliminate, solve_symmetric
+from fsm_dyn.modes.redundancy import OpenForces, open_forces, smallest_norm
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node, functions, substitute
 
@@ -66,6 +67,8 @@ class Embedded:
     redundant: tuple[int, ...]
     reduced_mass: list[list[Node]]
     reduced_force: list[Node]
+    open_forces: OpenForces
+    static: Array  # (n_contacts,), where the mode's contacts touch
 
 
 def embed(
@@ -132,6 +135,8 @@ def embed(
     for j in dependent:
         accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
     multipliers = _multipliers(system, active, transposed, accelerations, zero)
+    left_open = open_forces(system, transposed, active.rows, active.sliding, _place(samples))
+    multipliers = smallest_norm(multipliers, left_open, zero)
 
     replace = {u[j]: speeds[j] for j in dependent}
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
@@ -146,7 +151,13 @@ def embed(
         redundant=tuple(active.rows[row] for row in factors.dropped),
         reduced_mass=reduced_mass,
         reduced_force=flat[n_u + n_rows :],
+        open_forces=left_open,
+        static=samples["static"][0],
     )
+
+
+def _place(samples: dict[str, Array]) -> tuple[float, Array, Array]:
+    return float(samples["place_t"][0]), samples["place_x"], samples["place_c"]
 
 
 def _sum(terms: Sequence[Node], last: Node) -> Node:

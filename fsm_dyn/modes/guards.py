@@ -22,7 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 from fsm_dyn.modes.embedding import Embedded
+from fsm_dyn.modes.redundancy import Limit, limits_known
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node
 
@@ -60,6 +63,7 @@ class Guard:
 def contact_guards(system: System, states: Sequence[int], embedded: Embedded) -> list[tuple[Guard, Node]]:
     """The guards of a mode's contacts as nodes, in the order of the contacts."""
     guards: list[tuple[Guard, Node]] = []
+    forces = _force_guards(system, states, embedded)
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
         if contact.kind == "lock":
             continue
@@ -67,31 +71,61 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if contact.kind == "gap" and code == 0:
             gap = system.nodes["residual"][contact.normal_row]
             guards.append((Guard(Event.CLOSES, index, 0.0, f"gap of {name}"), gap))
-        if contact.kind == "gap" and code > 0:
-            force = embedded.multipliers[contact.normal_row]
-            guards.append((Guard(Event.OPENS, index, 0.0, f"normal force of {name}"), force))
-            if contact.limited:
-                reach = system.nodes["reach"][index]
-                guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
-        if code == 1 and contact.tangent_row >= 0 and not contact.sticks_always:
-            guards += _friction_limits(system, index, embedded)
+        guards += forces.get(index, [])
+        if contact.limited and code > 0:
+            reach = system.nodes["reach"][index]
+            guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
         if code == 2:
             slip = _slip(system, contact.tangent_row, embedded)
             guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.sigma(index) * slip))
     return guards
 
 
-def _friction_limits(system: System, index: int, embedded: Embedded) -> list[tuple[Guard, Node]]:
-    contact = system.contacts[index]
-    bound = system.nodes["static"][index]
-    if contact.kind == "gap":
-        bound = bound * embedded.multipliers[contact.normal_row]
-    friction = embedded.multipliers[contact.tangent_row]
-    text = f"friction limit of {contact.name}"
-    return [
-        (Guard(Event.SLIDES, index, -1.0, text), bound - friction),
-        (Guard(Event.SLIDES, index, 1.0, text), bound + friction),
-    ]
+def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Limit]:
+    """What the multipliers of the mode must keep: no pull, and the static limit of what sticks."""
+    vectors, numbers = embedded.open_forces.vectors, embedded.open_forces.numbers
+    if numbers is None:
+        numbers = np.zeros((0, len(system.rows)))
+    zero = system.graph.constant(0.0)
+    laws: list[Limit] = []
+
+    def add(
+        event: Event, contact: int, direction: float, parts: list[tuple[int, Node | float, float]], rest: Node
+    ) -> None:
+        """One law: multipliers (row, coefficient, its number) plus what is given."""
+        value, columns = rest, [zero] * len(vectors)
+        entries = np.zeros(len(vectors))
+        for row, coefficient, number in parts:
+            value = value + coefficient * embedded.multipliers[row]
+            columns = [column + coefficient * v[row] for column, v in zip(columns, vectors, strict=True)]
+            entries += number * numbers[:, row]
+        members = frozenset({(int(event), contact, direction)})
+        laws.append(Limit(value, tuple(columns), tuple(float(entry) for entry in entries), members))
+
+    for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
+        normal, tangent = contact.normal_row, contact.tangent_row
+        if contact.kind == "gap" and code > 0:
+            add(Event.OPENS, index, 0.0, [(normal, 1.0, 1.0)], zero)
+        if code == 1 and tangent >= 0 and not contact.sticks_always and contact.kind in ("gap", "dry_friction"):
+            bound, size = system.nodes["static"][index], float(embedded.static[index])
+            load = [(normal, bound, size)] if contact.kind == "gap" else []
+            for direction in (-1.0, 1.0):
+                rest = zero if load else bound
+                add(Event.SLIDES, index, direction, [*load, (tangent, direction, direction)], rest)
+    return laws
+
+
+def _force_guards(system: System, states: Sequence[int], embedded: Embedded) -> dict[int, list[tuple[Guard, Node]]]:
+    """Guards on multipliers by contact; a limit that several contacts share is guarded for each of them."""
+    laws = _laws(system, states, embedded)
+    found: dict[int, list[tuple[Guard, Node]]] = {}
+    for limit in limits_known(laws, len(embedded.open_forces.vectors)):
+        shared = " and ".join(sorted({system.contacts[contact].name for _, contact, _ in limit.members}))
+        for event, contact, direction in sorted(limit.members):
+            what = "normal force" if event == Event.OPENS else "friction limit"
+            text = f"{what} of {shared}" + (" together" if len(limit.members) > 1 else "")
+            found.setdefault(contact, []).append((Guard(Event(event), contact, direction, text), limit.value))
+    return found
 
 
 def _slip(system: System, row: int, embedded: Embedded) -> Node:

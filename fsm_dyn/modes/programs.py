@@ -29,6 +29,7 @@ class ModePrograms:
     guards: tuple[Guard, ...]
     rhs: Program
     full: Program
+    indeterminate: tuple[int, ...] = ()  # rows whose multipliers others can take over: the smallest are reported
 
 
 def derive_mode(
@@ -70,6 +71,7 @@ def derive_mode(
         tuple(guard for guard, _ in pairs),
         Program.from_nodes(system.layout, {"x_dot": x_dot}),
         Program.from_nodes(system.layout, full),
+        embedded.open_forces.rows,
     )
 
 

@@ -1,0 +1,160 @@
+"""Forces that a mode leaves open because its rows repeat each other, and the limits that hold all the same.
+
+Where contacts repeat each other (a block on two corners that both stick) the multipliers are ``λ + N s`` for any
+``s``: N spans the forces that move nothing.  What a single contact's share is cannot be known; whether *some* shares
+keep every law can.  The laws are inequalities ``c_i + d_i·s >= 0``, and eliminating ``s`` from them (Fourier and
+Motzkin) leaves the limits on what is known: for the block, that both friction forces together stay below both bounds
+together.  Where such a limit is reached, every law in it is at its own limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.modes.elimination import Factors, solve_symmetric
+from fsm_dyn.modes.system import System
+from fsm_dyn.programs import Node, Program
+
+Array = npt.NDArray[np.float64]
+
+NOTHING = 1e-9  # an entry of N below this is zero
+MOST_LIMITS = 64
+CLOSING_STEPS = 20
+CLOSED = 1e-10
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One law on the multipliers, ``value >= 0``: which (event, contact, direction) it stands for.
+
+    ``open_part`` (k nodes) and ``numbers`` (k,) tell how the value changes with the forces left open.
+    """
+
+    value: Node
+    open_part: tuple[Node, ...]
+    numbers: tuple[float, ...]
+    members: frozenset[tuple[int, int, float]]
+
+
+@dataclass(frozen=True)
+class OpenForces:
+    """N: one list of nodes per force left open, an entry per row, and its values where the mode's contacts touch."""
+
+    vectors: tuple[tuple[Node, ...], ...] = ()
+    numbers: Array | None = None
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows whose multipliers are not determined."""
+        if self.numbers is None:
+            return ()
+        return tuple(int(row) for row in np.flatnonzero(np.abs(self.numbers).max(axis=0) > NOTHING))
+
+
+def open_forces(
+    system: System,
+    factors: Factors,
+    rows: Sequence[int],
+    sliding: Sequence[tuple[int, int]],
+    place: tuple[float, Array, Array],
+) -> OpenForces:
+    """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part."""
+    if not factors.dropped:
+        return OpenForces()
+    zero, one = system.graph.constant(0.0), system.graph.constant(1.0)
+    vectors = []
+    for dropped in factors.dropped:
+        local = [zero] * len(rows)
+        local[dropped] = one
+        for row, pivot_row, factor in reversed(factors.steps):
+            local[pivot_row] = local[pivot_row] - factor * local[row]
+        vector = [zero] * len(system.rows)
+        for row, node in zip(rows, local, strict=True):
+            vector[row] = node
+        for row, contact in sliding:
+            tangent = system.contacts[contact].tangent_row
+            vector[tangent] = -(system.nodes["kinetic"][contact] * system.sigma(contact) * vector[row])
+        vectors.append(tuple(vector))
+    return OpenForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
+
+
+def _evaluate(system: System, nodes: npt.NDArray[Any], place: tuple[float, Array, Array]) -> Array:
+    t, x, c = place
+    values: Array = Program.from_nodes(system.layout, {"value": nodes}).evaluate(t, x, c)["value"]
+    return values
+
+
+def smallest_norm(multipliers: Sequence[Node], forces: OpenForces, zero: Node) -> list[Node]:
+    """The multipliers of least norm among all that have the same effect."""
+    result = list(multipliers)
+    if not forces.vectors:
+        return result
+
+    def product(a: Sequence[Node], b: Sequence[Node]) -> Node:
+        total = zero
+        for x, y in zip(a, b, strict=True):
+            total = total + x * y
+        return total
+
+    gram = [[product(a, b) for b in forces.vectors] for a in forces.vectors]
+    shares, _ = solve_symmetric(gram, [product(a, multipliers) for a in forces.vectors])
+    for share, vector in zip(shares, forces.vectors, strict=True):
+        result = [value - share * entry for value, entry in zip(result, vector, strict=True)]
+    return result
+
+
+def limits_known(limits: Sequence[Limit], count: int) -> list[Limit]:
+    """Eliminate the ``count`` forces left open from the laws.
+
+    A law that needs more than j + 1 of the others after j eliminations follows from simpler ones (Chernikov), and so
+    does one in which both directions of a contact's friction meet.
+    """
+    current = list(limits)
+    for j in range(count):
+        above = [limit for limit in current if limit.numbers[j] > NOTHING]
+        below = [limit for limit in current if limit.numbers[j] < -NOTHING]
+        current = [limit for limit in current if abs(limit.numbers[j]) <= NOTHING]
+        for up in above:
+            for down in below:
+                members = up.members | down.members
+                subjects = {(event, subject) for event, subject, _ in members}
+                if len(members) <= j + 2 and len(subjects) == len(members) and len(current) < MOST_LIMITS:
+                    current.append(_combined(up, down, j, members))
+    return current
+
+
+def _combined(up: Limit, down: Limit, j: int, members: frozenset[tuple[int, int, float]]) -> Limit:
+    a, b = -down.open_part[j], up.open_part[j]
+    x, y = -down.numbers[j], up.numbers[j]
+    return Limit(
+        a * up.value + b * down.value,
+        tuple(a * p + b * q for p, q in zip(up.open_part, down.open_part, strict=True)),
+        tuple(x * p + y * q for p, q in zip(up.numbers, down.numbers, strict=True)),
+        members,
+    )
+
+
+def closed_place(
+    configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, n_q: int, quaternions: Sequence[int]
+) -> Array:
+    """Return the state with the configuration brought onto ``rows``, or as it is where that does not succeed.
+
+    Which forces are left open is a question about configurations in which the mode's contacts touch.
+    """
+    place = x.copy()
+    for _ in range(CLOSING_STEPS):
+        values = configuration.evaluate(t, place, c)
+        residual, jacobian = values["residual"][list(rows)], values["jacobian"][list(rows)]
+        if not np.isfinite(residual).all() or not np.isfinite(jacobian).all():
+            return x
+        if np.abs(residual).max(initial=0.0) < CLOSED:
+            return place
+        place[:n_q] -= np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0]
+        for first in quaternions:
+            place[first : first + 4] /= np.linalg.norm(place[first : first + 4])
+    return x
