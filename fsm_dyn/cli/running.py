@@ -112,6 +112,8 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
         typer.echo(describe(trajectory))
         for path in files:
             typer.echo(f"wrote {path}")
+    if trajectory.interrupted:
+        raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
     if failure is not None:
         raise failure  # after what was recorded up to it
 

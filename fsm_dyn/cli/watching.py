@@ -12,7 +12,7 @@ from pathlib import Path
 from fsm_dyn.cli.console import say, told
 from fsm_dyn.errors import FsmDynError
 
-_PAUSE = 0.2  # s between looks at the file
+_PAUSE = 0.15  # s between looks at the file
 
 Stamp = tuple[int, int]
 
@@ -24,16 +24,19 @@ def watch(path: Path, action: Callable[[], None]) -> None:
     version may be right.
     """
     seen: Stamp | None = None
+    last: Stamp | None = None
     if threading.current_thread() is threading.main_thread():
         # a shell that starts this in the background has it ignore Ctrl-C, which is the only way out
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while True:
             now = _stamp(path)
-            if now is not None and now != seen:
+            # A change is taken up once the file has held still, for it may be written in more than one go.
+            if now is not None and now != seen and (now == last or seen is None):
                 seen = now
                 say(f"--- {time.strftime('%H:%M:%S')} {path}")
                 _attempt(action)
+            last = now
             time.sleep(_PAUSE)
     except KeyboardInterrupt:
         say("stopped watching")
@@ -43,8 +46,6 @@ def _attempt(action: Callable[[], None]) -> None:
     try:
         action()
     except FsmDynError as error:
-        if getattr(getattr(error, "trajectory", None), "interrupted", False):
-            raise KeyboardInterrupt from error
         say(f"error: {told(error)}")
     except Exception:
         say(traceback.format_exc())

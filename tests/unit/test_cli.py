@@ -241,14 +241,17 @@ def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
                 assert line, "".join(lines)
                 lines.append(line)
 
-        until("strikes")
-        path.write_text(text.replace("coordinates", "cordinates"))
-        until("did you mean 'coordinates'")
-        path.write_text(text.replace("0.8", "0.7"))
-        until("strikes")
-        process.send_signal(signal.SIGINT)
-        until("stopped watching")
-        assert process.wait(10) == 0
+        try:
+            until("strikes")
+            path.write_text(text.replace("coordinates", "cordinates"))
+            until("did you mean 'coordinates'")
+            path.write_text(text.replace("0.8", "0.7"))
+            until("strikes")
+            process.send_signal(signal.SIGINT)
+            until("stopped watching")
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 def test_values_are_split_at_the_first_sign_and_lists_read():
@@ -273,7 +276,8 @@ def test_a_malformed_value_is_refused(text):
 def test_watch_runs_again_after_every_change_and_survives_errors(tmp_path, capsys, monkeypatch):
     path = tmp_path / "m.yaml"
     path.write_text("one")
-    steps = iter(["two", None, "three", "four"])
+    steps = iter(["half", "two", "", None, "three", "", "four", ""])
+    stamps = iter(range(1, 100))
     seen = []
 
     def action():
@@ -290,9 +294,9 @@ def test_watch_runs_again_after_every_change_and_survives_errors(tmp_path, capsy
             raise KeyboardInterrupt from None
         if text is None:
             path.unlink()
-        else:
-            path.write_text(text * 2 if text == "x" else text)
-            os.utime(path, ns=(time.time_ns(), time.time_ns() + len(seen)))
+        elif text:
+            path.write_text(text)
+            os.utime(path, ns=(0, next(stamps)))
 
     monkeypatch.setattr(time, "sleep", edit)
     watch(path, action)
