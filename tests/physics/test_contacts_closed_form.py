@@ -4,11 +4,13 @@ Tolerances: runs are made with rtol 1e-11; an instant is located to 1e-13 s and 
 1e-10, so 1e-9 relative is asked of times and speeds unless a test says why not.
 """
 
+import time
+
 import numpy as np
 import pytest
 
 import fsm_dyn
-from mechanisms import cam_flat_follower, rocking_block, sliding_rod, stick_slip_belt
+from mechanisms import cam_flat_follower, newtons_cradle, rocking_block, sliding_rod, stick_slip_belt
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 
@@ -218,3 +220,72 @@ class TestBilliards:
         assert [x.cause.split()[0] for x in run.transitions] == ["wall", "ground"]
         np.testing.assert_allclose([x.time for x in run.transitions], [0.4, 0.5], rtol=1e-12)
         np.testing.assert_allclose(run.u[-1], [1.0, 0.6, 3.0], rtol=1e-12)
+
+
+class TestCradle:
+    @pytest.mark.parametrize("e", [1.0, 0.9, 0.5])
+    def test_what_passes_through(self, compiled, e):
+        """One ball after the other: the last one leaves with the closed form's share of the speed."""
+        run = fsm_dyn.simulate(compiled("newtons_cradle"), until=0.5, parameters={"e": e}, **TIGHT)
+        first = next(x for x in run.transitions if x.impulse)
+        quarter = newtons_cradle.swing_time(np.deg2rad(40.0), 0.4)
+        np.testing.assert_allclose(first.time, quarter, rtol=1e-9)
+        speed = first.u_before[0]
+        np.testing.assert_allclose(speed, newtons_cradle.speed_at_the_bottom(np.deg2rad(40.0), 0.4), rtol=1e-9)
+        share = newtons_cradle.share_of_the_last(e, 5)
+        np.testing.assert_allclose(first.u_after[4] / speed, share, rtol=1e-9)
+
+    def test_keeps_on(self, compiled):
+        """Elastic: the ends take turns, half a period apart, and lose nothing."""
+        run = fsm_dyn.simulate(compiled("newtons_cradle"), until=4.0, **TIGHT)
+        impacts = [x for x in run.transitions if x.impulse]
+        quarter = newtons_cradle.swing_time(np.deg2rad(40.0), 0.4)
+        np.testing.assert_allclose([x.time for x in impacts], quarter * (1 + 2 * np.arange(len(impacts))), rtol=1e-8)
+        total = run.energy.total
+        np.testing.assert_allclose(total, total[0], atol=1e-9 * abs(total[0]))
+
+
+class TestBox:
+    def test_holds_up_to_the_friction_of_both_corners(self, compiled):
+        """Pushed at its centre it does not move below mu m g = 2.943 N, and slides from there on."""
+        graph = compiled("box_on_table")
+        run = fsm_dyn.simulate(graph, until=1.0, inputs={"push": [(0.0, 0.0), (1.0, 4.0)], "nudge": 0.0}, **TIGHT)
+        limit = 0.3 * 1.0 * 9.81 / 4.0
+        before = run.sample(np.linspace(0.0, limit * (1 - 1e-9), 500))
+        np.testing.assert_allclose(before.u, 0.0, atol=1e-12)
+        slides = next(x for x in run.transitions if x.target == "sliding")
+        # a force counts as zero within 1e-9 of the largest at play (10 N); the push grows by 4 N/s
+        assert slides.time == pytest.approx(limit, abs=5e-9)
+        # from there on it accelerates with what the push has too much: v = 4 (t - limit)²/2 (m = 1 kg, 4 N/s)
+        np.testing.assert_allclose(run.u[-1], [2.0 * (1.0 - limit) ** 2, 0.0, 0.0], rtol=1e-8, atol=1e-12)
+
+    def test_both_corners_strike_at_once(self, compiled):
+        start = {"mode": "in_air", "q": 0.0, "y": 0.15 + 0.2}
+        run = fsm_dyn.simulate(
+            compiled("box_on_table"), until=0.25, initial=start, inputs={"push": 0.0, "nudge": 0.0}, **TIGHT
+        )
+        first = run.transitions[0]
+        assert first.time == pytest.approx(np.sqrt(0.4 / 9.81), rel=1e-12)
+        np.testing.assert_allclose(
+            [first.impulse[k][0] for k in ("c1", "c2")], 0.6 * np.sqrt(2 * 9.81 * 0.2), rtol=1e-9
+        )  # half of m (1 + e) v each
+        np.testing.assert_allclose(run.q[:, 2], 0.0, atol=1e-12)
+
+
+class TestTwelveContacts:
+    def test_derives_only_what_it_reaches(self):
+        """Of 3¹² = 531,441 modes the two named ones are derived, and what else a run meets, always the same way."""
+        begin = time.perf_counter()
+        graph = fsm_dyn.compile("twelve_contacts", cache=False)
+        assert time.perf_counter() - begin <= 5.0
+        assert set(graph.modes) == {"falling", "rolling"}
+        run = fsm_dyn.simulate(graph, until=4.0)
+        assert set(graph.modes) == set(run.modes)
+        slow = {"x": 0.0, "y": 0.06, "vx": 0.3, "w": 5.0}
+        runs = [fsm_dyn.simulate(graph, until=2.0, initial=slow)]
+        assert set(graph.modes) == {"falling", "rolling", *runs[0].modes}
+        assert 3 <= len(graph.modes) <= 6
+        again = fsm_dyn.compile("twelve_contacts", cache=False)
+        runs.append(fsm_dyn.simulate(again, until=2.0, initial=slow))
+        np.testing.assert_array_equal(runs[1].t, runs[0].t)
+        np.testing.assert_array_equal(runs[1].q, runs[0].q)
