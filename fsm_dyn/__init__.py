@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fsm_dyn.analysis.equilibrium import settle
     from fsm_dyn.analysis.limit_cycle import limit_cycle
+    from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.compiling import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -31,6 +32,7 @@ _HOMES = {
     "Trajectory": "fsm_dyn.recording.trajectory",
     "compile": "fsm_dyn.compiling",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
+    "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compiling",
     "open_graph": "fsm_dyn.compiling",
     "settle": "fsm_dyn.analysis.equilibrium",
@@ -47,6 +49,7 @@ __all__ = [
     "Trajectory",
     "compile",
     "limit_cycle",
+    "linearise",
     "load",
     "open_graph",
     "settle",

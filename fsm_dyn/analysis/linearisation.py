@@ -1,0 +1,121 @@
+"""A mode linearised about a state: its matrices in independent coordinates and speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.analysis.jacobians import Array, mode_derivatives
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.start import start
+from fsm_dyn.compiling import Parameters, initial_values, parameter_vector
+from fsm_dyn.driving import InputValue, make_drive
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.modes.assembly import configuration_program, dependent_columns
+from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.spec.values import parameter_values
+
+
+@dataclass(frozen=True)
+class Linearisation:
+    """``δẋ = A δx + B δw`` about a state.
+
+    Attributes
+    ----------
+    states : tuple of str
+        The independent coordinates and speeds; all others follow them in the mode.
+    inputs : tuple of str
+    A, B : ndarray, shapes (n, n), (n, n_w)
+    eigenvalues : ndarray of complex, shape (n,)
+        Of ``A``, 1/s, the one with the largest real part first.  A coordinate on which nothing depends gives 0.
+    rates : ndarray, shape (n,)
+        The rates of the states at the point itself; zero at an equilibrium.
+    """
+
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    A: Array
+    B: Array
+    eigenvalues: npt.NDArray[np.complex128]
+    rates: Array
+
+
+def linearise(
+    graph: ModeGraph,
+    mode: str,
+    *,
+    at: Mapping[str, float | str] | None = None,
+    parameters: Parameters | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
+) -> Linearisation:
+    """Linearise a mode about a state (docs/theory.md, "Derivatives of a mode").
+
+    Rows on speeds and on coordinates, nonholonomic ones among them, are kept to first order: the dependent speeds and
+    coordinates follow the independent ones.
+
+    Parameters
+    ----------
+    mode : str
+        A mode of the graph.
+    at : mapping, optional
+        Coordinates and speeds that replace the model's own start; what is not given follows.
+
+    Raises
+    ------
+    InputError
+        The mode or a name is unknown.
+    ModelError
+        The values contradict the mode.
+    """
+    automaton = graph.automaton
+    layout = automaton.terms.layout
+    found = next((known for known in automaton.modes if known.name == mode), None)
+    if found is None:
+        names = [known.name for known in automaton.modes]
+        raise InputError(f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=nearest(mode, names))
+    numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
+    drive = make_drive(automaton, numbers, inputs or {}, (0.0, 1.0))
+    begin = initial_values(automaton, numbers, parameter_vector(numbers), at, drive)
+    here = start(automaton, begin.values, mode, 0.0, begin.context)
+    programs = automaton.derive(found.states, 0.0, here.x, here.context).programs
+    values = mode_derivatives(programs, layout.w).flow.evaluate(0.0, here.x, here.context)
+    n_q = len(layout.q)
+    free, T = _independent_coordinates(graph, found.states, here.x, here.context)
+    kept = [*free, *(n_q + i for i in programs.independent)]
+    basis = np.zeros((layout.n_x, len(kept)))
+    basis[:n_q, : len(free)] = T
+    basis[kept[len(free) :], range(len(free), len(kept))] = 1.0
+    A = values["by_state"][kept] @ basis
+    eigenvalues = np.linalg.eigvals(A).astype(np.complex128)
+    return Linearisation(
+        tuple(layout.x[i] for i in kept),
+        layout.w,
+        A,
+        values["by_parameters"][kept],
+        eigenvalues[np.argsort(-eigenvalues.real, kind="stable")],
+        values["x_dot"][kept],
+    )
+
+
+def _independent_coordinates(
+    graph: ModeGraph, states: Sequence[int], x: Array, context: Array
+) -> tuple[list[int], Array]:
+    """Coordinates that a mode's rows leave free, and how all follow them, shape (n_q, n_free)."""
+    system = graph.automaton.system
+    n_q = len(system.layout.q)
+    rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
+    slopes = configuration_program(system).evaluate(0.0, x, context)["jacobian"][rows]
+    for first in system.quaternions:
+        norm = np.zeros((1, n_q))
+        norm[0, first : first + 4] = x[first : first + 4]
+        slopes = np.vstack([slopes, norm])
+    dependent = dependent_columns(slopes, range(n_q))
+    free = [i for i in range(n_q) if i not in dependent]
+    T = np.zeros((n_q, len(free)))
+    T[free, range(len(free))] = 1.0
+    if dependent:
+        T[dependent] = -np.linalg.lstsq(slopes[:, dependent], slopes[:, free], rcond=None)[0]
+    return free, T
