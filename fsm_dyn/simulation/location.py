@@ -58,6 +58,8 @@ def first_event(tables: Tables, state: State, work: Work, h: float) -> tuple[flo
         if not waiting and roots.surely_positive(work.roots, tolerance, sixth):
             continue
         root = roots.first_crossing(work.roots, tolerance, waiting)
+        if root <= 1.0:
+            root = roots.back_to_zero(work.roots, tolerance, root)
         if root < best:
             best = root
             which = j

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
@@ -192,6 +192,8 @@ def finish(loop: Loop, status: int) -> RawRun:
         drift_residual=float(state.drift[1]),
         mode_end=int(state.counters[st.MODE]),
         c_end=state.c.copy(),
+        tried=int(loop.work.notes[resolution.CANDIDATES]),
+        log=loop.work.log.copy(),
     )
     if n < _MOST_SPARE_ROWS:
         del _SPARE[: 1 - _MOST_SPARE]

@@ -84,6 +84,8 @@ class RawRun:
         Steps accepted, rejected, and retaken to locate events.
     drift_energy, drift_residual : float
         Energy put in by projections (J), largest residual met.
+    tried, log
+        Of the last decision: how many combinations were tried, and the log of candidates.
     mode_end, c_end
         Mode and context at the end.
     """
@@ -105,6 +107,8 @@ class RawRun:
     drift_residual: float
     mode_end: int
     c_end: Floats = field(repr=False)
+    tried: int = 0
+    log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property
     def transitions(self) -> Transitions:

@@ -199,6 +199,23 @@ def first_crossing(work: Floats, tolerance: float, waiting: bool) -> float:
 
 
 @lean
+def back_to_zero(work: Floats, tolerance: float, root: float) -> float:
+    """Return where the guard is zero, given where it passes ``-tolerance``: one Newton step on its quintic.
+
+    Where the guard is so flat that this would be a long way, the place given is returned.
+    """
+    for i in range(5):
+        work[_SHIFTED + i] = 5.0 * (work[i + 1] - work[i])
+    for level in range(1, 5):
+        for i in range(5 - level):
+            work[_SHIFTED + i] += root * (work[_SHIFTED + i + 1] - work[_SHIFTED + i])
+    slope = work[_SHIFTED]
+    if slope >= 0.0 or tolerance > -1e-3 * root * slope:
+        return root
+    return root + tolerance / slope
+
+
+@lean
 def surely_positive(work: Floats, tolerance: float, sixth: float) -> bool:
     """Tell whether the guard stays above ``-tolerance`` on the step even if its quintic errs by ``sixth``.
 

@@ -20,7 +20,7 @@ from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.zeno import cycle_is_closed
 
-_WINDOW: Final = 1e7  # length of the window in which transitions are counted, in units of the time tolerance
+_WINDOW: Final = 1e8  # length of the window in which transitions are counted, in units of the time tolerance
 
 
 @lean

@@ -40,7 +40,7 @@ def test_scaling_follows_the_dimensions() -> None:
     assert scaled.gap == pytest.approx(1e-12)
     assert scaled.speed == pytest.approx(1e-10)
     assert scaled.acceleration == pytest.approx(1e-8)
-    assert scaled.time == pytest.approx(1e-15)
+    assert scaled.time == pytest.approx(1e-16)
     assert scaled.pivot == Tolerances().pivot
 
 
