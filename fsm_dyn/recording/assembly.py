@@ -10,6 +10,7 @@ from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.recording.arrays import Evaluates, FloatArray, InputFunction
 from fsm_dyn.recording.causes import cause
+from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.recording.transitions import Transition
@@ -53,7 +54,7 @@ def run_model(
         loads=automaton.load_names,
         units=units(mechanism),
         scene=Scene(
-            shapes=shapes_of(mechanism, values),
+            shapes=shapes_of(mechanism, values, Outlines(automaton, parameters, values).all()),
             links=links_of(mechanism),
             points=automaton.point_names,
             frames=automaton.frame_names,
@@ -111,15 +112,27 @@ def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number:
     )
 
 
-def shapes_of(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> tuple[Shape, ...]:
-    """Return the outlines a model asks for under ``view``, and a dot at the centre of every other body.
+def shapes_of(
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[Shape] = ()
+) -> tuple[Shape, ...]:
+    """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
 
-    ``values`` holds the parameters, which the outlines may name.
+    A body with a view is drawn by that alone.
+
+    Parameters
+    ----------
+    values : mapping
+        The parameters, which the outlines may name.
+    outlines : sequence of Shape
+        The shapes that contacts are made of.
     """
-    shapes: list[Shape] = []
+    viewed = {(mechanism.bodies[name].frame, mechanism.bodies[name].center) for name in mechanism.view if name != "N"}
+    shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
+    drawn = {(outline.frame, outline.origin) for outline in shapes}
     for name, body in mechanism.bodies.items():
         forms = mechanism.view.get(name, ())
-        shapes.extend([_shape(body, form, values) for form in forms] or [_dot(body)])
+        dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
+        shapes.extend([_shape(body, form, values) for form in forms] or dot)
     return tuple(shapes)
 
 

@@ -15,6 +15,7 @@ from fsm_dyn.recording.placing import Placed, place
 from fsm_dyn.recording.scene import Scene, Shape
 from fsm_dyn.recording.trajectory import Trajectory
 
+ORIGIN = "O"  # rests: its path is no path
 _INSTANTS = 9
 _LONGEST = 8.0  # inches
 _PATH_POINTS = 600
@@ -29,6 +30,7 @@ class _View:
     """Projected outlines (instant by shape), links (instant, link, 2, 2), names of modes, times and paths."""
 
     shapes: list[list[FloatArray]]
+    bounded: list[bool]
     links: FloatArray
     modes: tuple[str, ...]
     times: FloatArray
@@ -36,7 +38,8 @@ class _View:
 
     def box(self, instant: int) -> tuple[FloatArray, FloatArray]:
         """Return the lower left and the upper right corner of one instant."""
-        parts = [*self.shapes[instant], self.links[instant].reshape(-1, 2)]
+        shapes = [part for part, bounded in zip(self.shapes[instant], self.bounded, strict=True) if bounded]
+        parts = [*shapes, self.links[instant].reshape(-1, 2)]
         everything = np.concatenate([part for part in parts if len(part)])
         return everything.min(axis=0), everything.max(axis=0)
 
@@ -88,10 +91,11 @@ def _project(trajectory: Trajectory, scene: Scene, instants: int) -> _View:
     outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
     return _View(
         shapes=[[outline[i] for outline in outlines] for i in range(instants)],
+        bounded=[not shape.endless for shape in scene.shapes],
         links=_links(placed) @ flat.T,
         modes=samples.modes,
         times=samples.t,
-        paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes},
+        paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
     )
 
 

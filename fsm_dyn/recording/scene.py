@@ -13,8 +13,8 @@ NEWTONIAN = "N"
 class Shape:
     """An outline in the x-y plane of ``frame``, from the point ``origin``.
 
-    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line.  A single point is drawn as a dot, with
-    ``text`` beside it where there is one.
+    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that goes on beyond its
+    points.  A single point is drawn as a dot, with ``text`` beside it where there is one.
     """
 
     body: str
@@ -23,6 +23,7 @@ class Shape:
     points: FloatArray
     closed: bool = False
     text: str = ""
+    endless: bool = False
 
 
 @dataclass(frozen=True)

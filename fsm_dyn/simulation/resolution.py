@@ -18,6 +18,7 @@ from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import inner
 from fsm_dyn.simulation.constrained import factor_bilateral
 from fsm_dyn.simulation.contact_law import LOG_SIZE, LOG_WIDTH
+from fsm_dyn.simulation.faces import hand_over, within_face
 from fsm_dyn.simulation.impacts import ARREST, bilateral_rows, collide, strike
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.next_state import ARRESTED, settle_states
@@ -135,6 +136,7 @@ def resolve(
     closed = np.zeros(n_contacts, np.int8)
     if not _find_closed(tables, terms, wanted, before, event, written, closed):
         return outcomes.PENETRATION, mode
+    hand_over(tables, terms, state[sizes[tb.N_Q] :], before, event, closed)
 
     status = strike(tables, terms, state, wanted, closed, reason == ZENO, impulse, energy, log)
     if status != outcomes.GOING:
@@ -264,17 +266,6 @@ def _find_closed(
             if event[k] == tb.CLOSES or gap <= small:
                 closed[k] = 1
     return True
-
-
-@inner
-def within_face(tables: Tables, terms: Terms, k: int) -> bool:
-    """Whether a contact is where its face is: within its ends, or at one and not on the way out."""
-    if tables.contact_flags[k] & tb.LIMITED == 0:
-        return True
-    small = tables.tolerances[tol.GAP]
-    if terms.reach[k] > small:
-        return True
-    return terms.reach[k] >= -small and terms.reach_rate[k] >= -tables.tolerances[tol.SPEED]
 
 
 @inner

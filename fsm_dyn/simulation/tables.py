@@ -67,6 +67,7 @@ GATED: Final = 4  # has a closes_if
 LIMITED: Final = 8  # is on a face that ends
 TWO_SIDED: Final = 16  # a slot: always closed, its normal force may have either sign
 POISSON: Final = 32  # restitution of impulses, not of speeds
+GROUP: Final = 1024  # bits from here on: number of the first contact of the same entry of the model
 
 # roles of rows (``Tables.row_role``)
 KINEMATIC: Final = 0  # hidden in the choice of speeds

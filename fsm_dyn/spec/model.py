@@ -152,7 +152,8 @@ class Contact:
 
     ``"gap"``
         unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction; or between two ``features`` of shapes, from
-        which gap and slip are derived.  ``limited`` tells that a face of them ends.  A joint stop becomes one such
+        which gap and slip are derived.  ``limited`` tells that a face of them ends, ``entry`` names the entry of the
+        file that it is a part of.  A joint stop becomes one such
         contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
         ``coordinate - lower`` or ``upper - coordinate``.
     ``"dry_friction"``
@@ -176,6 +177,7 @@ class Contact:
     closes_if: Text | None = None
     features: tuple[Feature, Feature] | None = None
     limited: bool = False
+    entry: str = ""
     where: Location = NOWHERE
 
     @property

@@ -84,6 +84,7 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
             "gap",
             features=pair,
             limited=_limited(pair, shapes),
+            entry=name,
             where=where_of(name),
         )
         for pair in pairs
