@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,15 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
+UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
 
 
@@ -164,7 +168,10 @@ def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterVa
     names = machine.chart_names
     return graph.remember(
         ("model", vector.tobytes(), names, tuple(map(id, machine.chart_programs))),
-        lambda: run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
+        lambda: replace(
+            run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
+            indeterminate=machine.chart_indeterminate,
+        ),
     )
 
 
@@ -187,6 +194,12 @@ def failure_text(trajectory: Trajectory, raw: RawRun) -> str:
         f"  {raw.outcome.sentence}",
         f"  state: {state}",
     ]
+    if raw.outcome.code in UNDECIDED:
+        contacts = trajectory.model.layout.contacts
+        candidates = read_candidates(raw.log, raw.tried)
+        lines += [f"  tried: {candidate.tell(contacts)}" for candidate in candidates]
+        if raw.tried > len(candidates):
+            lines.append(f"  and {raw.tried - len(candidates)} more")
     if raw.outcome.remedy:
         lines.append(f"  remedy: {raw.outcome.remedy}")
     return "\n".join(lines)

@@ -46,7 +46,8 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
     layout = automaton.terms.layout
     check_names(automaton, values)
     fixed = fixed_codes(automaton, mode)
-    states = [fixed.get(i, contact.codes[0] if contact.kind != "dry_friction" else 2)
+    # a contact that cannot be open holds no slip of its own accord
+    states = [fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
               for i, contact in enumerate(automaton.contacts)]  # fmt: skip
     given = Given(
         {name: values[name] for name in layout.q if name in values},
@@ -62,7 +63,7 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
         slip = float(speeds[contact.tangent_row]) if contact.tangent_row >= 0 else 0.0
         if i not in fixed:
             states[i] = _deduce(automaton, i, terms, speeds, slip)
-        if states[i] == 2:
+        if states[i] >= 2:
             sigma[i] = np.sign(slip)
     context[layout.sigma_slice] = sigma
     return Start(x, tuple(states), context)
@@ -107,7 +108,7 @@ def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds
     contact = automaton.contacts[index]
     if contact.kind == "lock":
         return 0
-    if contact.kind == "gap":
+    if contact.kind == "gap" and not contact.two_sided:
         gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
         if abs(gap) > TOUCHING or rate > TOUCHING or not terms["closes_if"][index]:
             return 0

@@ -48,7 +48,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
 
 
 def _flags(contact: ContactInfo) -> list[bool]:
-    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited]
+    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited, contact.two_sided]
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
             mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
         rows = tuple(RowInfo(str(n), role, int(c), bool(p)) for n, role, c, p in data["rows"])
         contacts = tuple(
-            ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), bool(g), bool(s), bool(p), bool(e))
-            for n, kind, a, b, states, g, s, p, e in data["contacts"]
+            ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), *map(bool, flags))
+            for n, kind, a, b, states, *flags in data["contacts"]
         )
         whens = tuple(WhenInfo(str(n), int(i), crossing, bool(g)) for n, i, crossing, g in data["whens"])
         loads, points, frames = (tuple(map(str, names)) for names in data["names"])

@@ -26,27 +26,34 @@ class ActiveSet:
     """What holds in a mode.
 
     ``rows`` are the rows held (``A u + b = 0``); ``sliding`` maps the normal row of a sliding contact to its
-    contact index; ``slipping`` lists contacts of dry friction that slip.
+    contact index; ``slipping`` lists contacts of dry friction that slip, ``under`` slots that slide on the other face.
     """
 
     rows: tuple[int, ...]
     sliding: tuple[tuple[int, int], ...] = ()
     slipping: tuple[int, ...] = ()
+    under: tuple[int, ...] = ()
+
+    def along(self, system: System, contact: int) -> Node:
+        """Direction that friction opposes, in units of the normal multiplier: reversed on a slot's other face."""
+        sigma = system.sigma(contact)
+        return -sigma if contact in self.under else sigma
 
     @classmethod
     def of(cls, system: System, states: Sequence[int]) -> ActiveSet:
         """The active set of a vector of contact state codes; constraints are always active."""
         rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
-        sliding, slipping = [], []
+        sliding, slipping, under = [], [], []
         for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
             if code == 1:
                 rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
             elif code == 2 and contact.kind == "dry_friction":
                 slipping.append(index)
-            elif code == 2:
+            elif code >= 2:
                 rows.append(contact.normal_row)
                 sliding.append((contact.normal_row, index))
-        return cls(tuple(rows), tuple(sliding), tuple(slipping))
+                under += [index] if code == 3 else []
+        return cls(tuple(rows), tuple(sliding), tuple(slipping), tuple(under))
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ def embed(
     for j in dependent:
         accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
     multipliers = _multipliers(system, active, transposed, accelerations, zero)
-    left_open = open_forces(system, transposed, active.rows, active.sliding, _place(samples))
+    along = {contact: active.along(system, contact) for _, contact in active.sliding}
+    left_open = open_forces(system, transposed, active.rows, active.sliding, along, _place(samples))
     multipliers = smallest_norm(multipliers, left_open, zero)
 
     replace = {u[j]: speeds[j] for j in dependent}
@@ -210,9 +218,10 @@ def _force_rows(
         if r in slides:
             contact = slides[r]
             tangent = system.contacts[contact].tangent_row
-            ratio = system.nodes["kinetic"][contact] * system.sigma(contact)
+            ratio = system.nodes["kinetic"][contact] * active.along(system, contact)
             row = [row[j] - ratio * system.nodes["A"][tangent, j] for j in range(n_u)]
             friction = samples["kinetic"][:, contact] * samples["sigma"][:, contact]
+            friction = -friction if contact in active.under else friction
             numbers[:, k] -= friction[:, None] * samples["A"][:, tangent, :n_u]
         H.append(row)
     return H, numbers * scale[:, None, :]
@@ -276,7 +285,7 @@ def _multipliers(
         multipliers[row] = value
     for row, contact in active.sliding:
         tangent = system.contacts[contact].tangent_row
-        multipliers[tangent] = -(system.nodes["kinetic"][contact] * system.sigma(contact) * multipliers[row])
+        multipliers[tangent] = -(system.nodes["kinetic"][contact] * active.along(system, contact) * multipliers[row])
     for contact in active.slipping:
         row = system.contacts[contact].tangent_row
         multipliers[row] = -(system.sigma(contact) * system.nodes["kinetic"][contact])

@@ -61,7 +61,7 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
     extras = [
         f"{contact.name}_{contact.states[code]}"
         for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
-        if index not in mentioned and code != contact.codes[0]
+        if index not in mentioned and (code != contact.codes[0] or (contact.two_sided and len(contact.codes) > 1))
     ]
     if pattern is not None:
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)

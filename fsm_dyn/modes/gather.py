@@ -74,6 +74,7 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         gated=contact.closes_if is not None,
         sticks_always=contact.infinite_friction,
         limited=contact.reach is not None,
+        two_sided=contact.spec.bilateral,
         poisson=contact.spec.law == "poisson",
     )
 

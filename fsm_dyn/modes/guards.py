@@ -8,6 +8,7 @@ state                   guard                                      event
 open                    gap                                        closes
 closed, stick, slide    normal multiplier λ_n                      opens
 closed, on a face       distance to the end of the face            leaves
+slot, slide             λ_n, or -λ_n on the other face             opens
 stick                   μ_s λ_n - λ_t  and  μ_s λ_n + λ_t          slides (σ = -1, +1)
 slide, slip             σ · slip speed                             sticks
 dry friction, stick     τ_s - λ  and  τ_s + λ                      slides (σ = -1, +1)
@@ -27,7 +28,7 @@ import numpy as np
 from fsm_dyn.modes.embedding import Embedded
 from fsm_dyn.modes.redundancy import Limit, limits_known
 from fsm_dyn.modes.system import System
-from fsm_dyn.programs import Node
+from fsm_dyn.programs import Node, functions
 
 
 class Event(IntEnum):
@@ -75,7 +76,7 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if contact.limited and code > 0:
             reach = system.nodes["reach"][index]
             guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
-        if code == 2:
+        if code >= 2:
             slip = _slip(system, contact.tangent_row, embedded)
             guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.sigma(index) * slip))
     return guards
@@ -104,6 +105,15 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
 
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
         normal, tangent = contact.normal_row, contact.tangent_row
+        if contact.two_sided:
+            if code >= 2:  # the other face takes over
+                side = 1.0 if code == 2 else -1.0
+                add(Event.OPENS, index, 0.0, [(normal, side, side)], zero)
+            elif tangent >= 0 and not contact.sticks_always:
+                bound = system.nodes["static"][index] * functions.absolute(embedded.multipliers[normal])
+                for direction in (-1.0, 1.0):
+                    add(Event.SLIDES, index, direction, [(tangent, direction, direction)], bound)
+            continue
         if contact.kind == "gap" and code > 0:
             add(Event.OPENS, index, 0.0, [(normal, 1.0, 1.0)], zero)
         if code == 1 and tangent >= 0 and not contact.sticks_always and contact.kind in ("gap", "dry_friction"):

@@ -9,7 +9,7 @@ together.  Where such a limit is reached, every law in it is at its own limit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,7 @@ def open_forces(
     factors: Factors,
     rows: Sequence[int],
     sliding: Sequence[tuple[int, int]],
+    along: Mapping[int, Node],
     place: tuple[float, Array, Array],
 ) -> OpenForces:
     """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part."""
@@ -78,7 +79,7 @@ def open_forces(
             vector[row] = node
         for row, contact in sliding:
             tangent = system.contacts[contact].tangent_row
-            vector[tangent] = -(system.nodes["kinetic"][contact] * system.sigma(contact) * vector[row])
+            vector[tangent] = -(system.nodes["kinetic"][contact] * along[contact] * vector[row])
         vectors.append(tuple(vector))
     return OpenForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
 

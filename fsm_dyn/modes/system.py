@@ -30,7 +30,7 @@ class RowInfo:
 
 @dataclass(frozen=True)
 class ContactInfo:
-    """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 sliding)."""
+    """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
 
     name: str
     kind: Literal["gap", "dry_friction", "lock"]
@@ -41,6 +41,7 @@ class ContactInfo:
     sticks_always: bool = False
     poisson: bool = False
     limited: bool = False  # a face of it ends
+    two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
 
     @property
     def codes(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.recording.arrays import Evaluates, FloatArray, InputFunction
-from fsm_dyn.recording.causes import cause
+from fsm_dyn.recording.causes import cause, why
 from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
@@ -109,6 +109,7 @@ def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number:
         candidates=int(found.candidates[number]),
         guard=float(found.value[number, 0]),
         slope=float(found.slope[number, 0]),
+        why=why(automaton, raw, number),
     )
 
 

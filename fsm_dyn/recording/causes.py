@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.guards import VERBS, Event
 from fsm_dyn.simulation import resolution
+from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
 from fsm_dyn.simulation.raw_run import RawRun
 
 FREE, HELD, SLIDING = 0, 1, 2
@@ -52,6 +53,18 @@ def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
     return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
 
 
+def why(automaton: Automaton, raw: RawRun, number: int) -> tuple[str, ...]:
+    """Return why transition ``number`` led where it led: how its answer was found, then each candidate tried."""
+    found = raw.transitions
+    contacts = [contact.name for contact in automaton.contacts]
+    tried = int(found.candidates[number])
+    candidates = read_candidates(found.log[number], tried)
+    lines = [CHOSEN[int(found.chosen_by[number])], *(candidate.tell(contacts) for candidate in candidates)]
+    if tried > len(candidates):
+        lines.append(f"and {tried - len(candidates)} more")
+    return tuple(lines)
+
+
 def _written(automaton: Automaton, index: int) -> str:
     """Return what the model says of its written transition, or the condition itself."""
     return automaton.mechanism.transitions[index].because or automaton.whens[index].name
@@ -62,6 +75,8 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
     name = automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE:
         return f"{name} strikes and rebounds"
+    if event is Event.OPENS and automaton.contacts[contact].two_sided:
+        return f"{name} presses on its other face"
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
     return f"{name} {VERBS[event]} ({_SIGNS[event]})"
@@ -79,4 +94,4 @@ def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], 
 def _became(kind: str, code: int, state: str) -> str:
     if kind == "lock":
         return state
-    return {FREE: "opens", HELD: "closes" if state == "closed" else "sticks", SLIDING: "slides"}[code]
+    return {FREE: "opens", HELD: "closes" if state == "closed" else "sticks"}.get(code, "slides")

@@ -68,6 +68,7 @@ class RunModel:
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     scene: Scene | None = None
+    indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
 
     def row_labels(self) -> tuple[str, ...]:
         """Return a name for every row: its owner's, with the role where the owner has several."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import xarray
 
 
+BoolArray = npt.NDArray[np.bool_]
+
+
 class Trajectory:
     """A run: states, modes, forces and the transitions with their reasons.
 
@@ -85,6 +88,18 @@ class Trajectory:
     def multipliers(self) -> Mapping[str, FloatArray]:
         """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
         return self.rows.multipliers
+
+    @property
+    def indeterminate(self) -> Mapping[str, BoolArray]:
+        """Where the forces of :attr:`multipliers` are not determined, shape (n,) by name.
+
+        There contacts or constraints repeat each other; of all forces with the same effect the smallest are given.
+        """
+        modes = self.model.indeterminate or ((),) * len(self.model.modes)
+        return {
+            name: np.array([any(self.model.rows[r].owner == name for r in rows) for rows in modes])[self.record.mode]
+            for name in self.multipliers
+        }
 
     @property
     def outputs(self) -> Mapping[str, FloatArray]:

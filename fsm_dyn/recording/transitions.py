@@ -31,6 +31,8 @@ class Transition:
         How many combinations of contact states agreed with the forces; above 1 the documented preference chose.
     guard, slope : float
         Value and rate of the guard that fired, just before; nan where none did.
+    why : tuple of str
+        How the answer was found, then what was tried and how each candidate fared.
     """
 
     time: float
@@ -45,6 +47,7 @@ class Transition:
     candidates: int = 1
     guard: float = float("nan")
     slope: float = float("nan")
+    why: tuple[str, ...] = ()
 
     @property
     def energy_lost(self) -> float:

@@ -94,6 +94,11 @@ class Machine:
         return tuple(self.automaton.modes[chart.mode].name for chart in self.charts)
 
     @property
+    def chart_indeterminate(self) -> tuple[tuple[int, ...], ...]:
+        """Rows whose multipliers are not determined, for every number of the tables."""
+        return tuple(chart.programs.indeterminate for chart in self.charts)
+
+    @property
     def chart_programs(self) -> tuple[Program, ...]:
         """The full program behind every number of the tables."""
         return tuple(chart.programs.full for chart in self.charts)
@@ -144,6 +149,8 @@ class Machine:
         sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
         sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
         sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
+        sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
+        sizes[tb.ON_SEVERAL] = automaton.mechanism.on_several == "prefer_previous"
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
         return Tables(
             sizes=sizes,
@@ -185,14 +192,8 @@ class Machine:
         contact = self.automaton.contacts[index]
         friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
         flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.limited else 0)
-        flags |= tb.GROUP * self._first_of_entry(index)
-        flags |= tb.POISSON if contact.poisson else 0
+        flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.two_sided else 0)
         return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
-
-    def _first_of_entry(self, index: int) -> int:
-        """Number of the first contact that the same entry of the model stands for."""
-        entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
-        return entries.index(entries[index])
 
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton

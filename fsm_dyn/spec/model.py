@@ -162,7 +162,8 @@ class Contact:
         a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
 
     States: ``gap`` without friction ``open closed``; ``gap`` with friction ``open stick slide``;
-    ``dry_friction`` ``stick slip``; ``lock`` ``released engaged``.
+    ``dry_friction`` ``stick slip``; ``bilateral`` (a slot) ``closed``, or
+    ``stick slide slide_under``; ``lock`` ``released engaged``.
     """
 
     name: str
@@ -178,6 +179,7 @@ class Contact:
     features: tuple[Feature, Feature] | None = None
     limited: bool = False
     entry: str = ""
+    bilateral: bool = False
     where: Location = NOWHERE
 
     @property
@@ -193,6 +195,10 @@ class Contact:
             return ("released", "engaged")
         if self.kind == "dry_friction":
             return ("", "stick", "slip")
+        if self.bilateral:
+            if not self.has_friction:
+                return ("", "closed")
+            return ("", "stick") if self.infinite_friction else ("", "stick", "slide", "slide_under")
         if self.has_friction:
             return ("open", "stick") if self.infinite_friction else ("open", "stick", "slide")
         return ("open", "closed")
@@ -343,6 +349,8 @@ class Mechanism:
     memory: Mapping[str, Memory] = field(default_factory=dict)
     transitions: tuple[Transition, ...] = ()
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
+    on_inconsistent: Literal["stop", "impact"] = "stop"
+    on_several: Literal["stop", "prefer_previous"] = "stop"
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)

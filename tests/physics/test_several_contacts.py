@@ -47,6 +47,9 @@ def test_a_block_on_two_corners_holds_to_the_true_limit(block):
     assert np.all(run.q[run.t < first.time - 1e-6, 0] == 0.0)
     mode = block.modes["left_stick+right_stick"] if hasattr(block, "modes") else None
     assert mode is not None
+    assert run.indeterminate["left"][0]
+    assert not run.indeterminate["left"][-1]
+    assert run.multipliers["left"][0, 1] == pytest.approx(run.multipliers["right"][0, 1])  # shared alike
     after = run.t > first.time + 1e-6
     v = run.u[after, 0]
     expected = 0.5 * run.t[after] ** 2 - 0.5 * first.time**2 - 0.3 * G * (run.t[after] - first.time)
@@ -107,3 +110,84 @@ def test_three_balls(law, order, e, after):
         if expected is not None:
             assert value == pytest.approx(expected, abs=1e-12)
     assert run.u[-1].sum() == pytest.approx(1.0)
+
+
+ROD = """
+fsm_dyn: 1
+name: rod
+summary: A uniform rod of length 2 l leans on its lower end, which slides (Painlevé 1895).
+parameters: {m: 1, l: 1, mu: 1.5, g: 9.81}
+coordinates: [x, y, th]
+frames: {B: {parent: N, rotate: {z: th}}}
+points:
+  C: {from: O, at: x*N.x + y*N.y}
+  E: {from: C, at: -l*B.x}
+bodies: {rod: {frame: B, center: C, mass: m, inertia: {zz: m*l**2/3}}}
+contacts:
+  end: {gap: "dot(pos(E), N.y)", slip: "dot(vel(E), N.x)", friction: mu}
+loads: [{gravity: -g*N.y}]
+on_inconsistent: stop
+initial: {x: 0, th: 1.1071487177940904, y: 0.8944271909999159, x_dot: -2, y_dot: 0, th_dot: 0}
+"""
+
+
+def rod(mu, slip, policy="stop", **options):
+    from fsm_dyn.spec import load
+
+    graph = fsm_dyn.compile(load("rod.yaml", text=ROD.replace("on_inconsistent: stop", f"on_inconsistent: {policy}")))
+    return fsm_dyn.simulate(graph, 0.02, parameters={"mu": mu}, initial={"x_dot": slip}, **options)
+
+
+def test_the_rod_jams_beyond_four_thirds_only():
+    """At th = arctan 2 the apparent mass is zero for mu = 4/3 (Genot and Brogliato 1999)."""
+    jams = []
+    for mu in (1.33, 1.34):
+        for slip in (-2.0, 2.0):
+            run = rod(mu, slip, on_failure="return")
+            jams.append((mu, slip, run.outcome.name == "inconsistent contact state"))
+    assert sum(jam for _, _, jam in jams) == 1
+    assert next(mu for mu, _, jam in jams if jam) == 1.34
+
+
+def test_a_jam_tells_what_was_tried():
+    slip = next(s for s in (-2.0, 2.0) if rod(1.6, s, on_failure="return").outcome.failed)
+    with pytest.raises(fsm_dyn.RunError) as caught:
+        rod(1.6, slip)
+    text = str(caught.value)
+    assert "end open: end would sink in" in text
+    assert "end would pull" in text
+    assert "state:" in text
+    run = rod(1.6, slip, policy="impact")  # the declared policy: friction stops the slip at once
+    first = run.transitions[0]
+    assert "impact without collision" in first.why[0]
+    assert first.energy_after <= first.energy_before
+    assert abs(first.u_after[0] - first.u_before[0]) > 0.1
+
+
+SLOT = """
+fsm_dyn: 1
+name: slot
+parameters: {m: 1, mu: 0.3, press: 10}
+coordinates: [x, y]
+points: {P: {from: O, at: x*N.x + y*N.y}}
+bodies: {bead: {center: P, mass: m}}
+contacts: {slot: {gap: "dot(pos(P), N.y)", slip: "dot(vel(P), N.x)", friction: mu, bilateral: true}}
+loads: [{force: press*(t - 1)*N.y, at: P}]
+initial: {x: 0, x_dot: 5}
+"""
+
+
+def test_a_slot_rubs_on_either_face():
+    """Pressed on one face until 1 s and on the other after: friction always opposes, and the states tell which."""
+    from fsm_dyn.spec import load
+
+    run = fsm_dyn.simulate(fsm_dyn.compile(load("slot.yaml", text=SLOT)), 4.0)
+    face, rest = run.transitions[-2:]
+    assert face.time == pytest.approx(1.0, abs=1e-9)
+    assert {face.source, face.target} == {"slot_slide", "slot_slide_under"}
+    assert run.at(2.0).u[0] == pytest.approx(2.0, abs=1e-8)
+    at_rest = 1.0 + np.sqrt(2.0 * (5.0 - 1.5) / 3.0)
+    assert rest.time == pytest.approx(at_rest, abs=1e-8)
+    assert run.modes[-1] == "slot_stick"
+    force = run.multipliers["slot"]
+    assert (abs(force[:, 1]) <= 0.3 * abs(force[:, 0]) + 1e-9).all()

@@ -40,7 +40,8 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 
 
 def _by_gap(name: str, form: ContactForm) -> Contact:
-    only_with(form, "gap", ("slip", "friction", "restitution", "law", "closes_if"))
+    extras = ("bilateral",) if form.bilateral else ("restitution", "law", "closes_if")
+    only_with(form, "gap", ("slip", "friction", *extras))
     if form.friction is not None and form.slip is None:
         raise ModelError(
             f"contact {name!r} has friction but no slip",
@@ -65,6 +66,7 @@ def _by_gap(name: str, form: ContactForm) -> Contact:
         infinite_friction=friction.infinite,
         law=form.law,
         closes_if=form.closes_if,
+        bilateral=form.bilateral,
         where=where_of(name),
     )
 

@@ -57,6 +57,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         memory=form.memory,
         transitions=transitions_of(form.transitions),
         impacts=form.impacts,
+        on_inconsistent=form.on_inconsistent,
+        on_several=form.on_several,
         ports={name: port_of(name, port) for name, port in form.ports.items()},
         initial=form.initial,
         outputs=form.outputs,

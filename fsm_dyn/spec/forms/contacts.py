@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, validated
-from fsm_dyn.spec.forms.fields import Expression, Law, Pair, Reference, expression
+from fsm_dyn.spec.forms.fields import Expression, Flag, Law, Pair, Reference, expression
 from fsm_dyn.spec.tree import Scalar, Section, Tree
 
 
@@ -98,7 +98,6 @@ class ContactForm(Form):
     what: ClassVar[str] = "a contact"
     later: ClassVar[Mapping[str, str]] = {
         "compliant": "model it as a load: `law: where(gap < 0, ..., 0)` along the gap",
-        "bilateral": "write the row under `constraints`, or a `lock` that transitions engage and release",
     }
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
 
@@ -111,6 +110,7 @@ class ContactForm(Form):
     restitution: Expression | None = None
     law: Law = "newton"
     closes_if: Expression | None = None
+    bilateral: Flag = False
     joint_stop: JointStopForm | None = None
     dry_friction: DryFrictionForm | None = None
     lock: LockForm | None = None

@@ -192,6 +192,14 @@ Impacts: TypeAlias = Annotated[
     PlainValidator(one_of("simultaneous", "sequential")),
     _schema({"enum": ["simultaneous", "sequential"]}),
 ]
+OnInconsistent: TypeAlias = Annotated[
+    Literal["stop", "impact"], PlainValidator(one_of("stop", "impact")), _schema({"enum": ["stop", "impact"]})
+]
+OnSeveral: TypeAlias = Annotated[
+    Literal["stop", "prefer_previous"],
+    PlainValidator(one_of("stop", "prefer_previous")),
+    _schema({"enum": ["stop", "prefer_previous"]}),
+]
 Crossing: TypeAlias = Annotated[
     Literal["rising", "falling", "both"],
     PlainValidator(one_of("rising", "falling", "both")),

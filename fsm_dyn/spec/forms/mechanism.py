@@ -21,7 +21,7 @@ from fsm_dyn.spec.forms.control import (
     ScheduleField,
     TransitionForm,
 )
-from fsm_dyn.spec.forms.fields import Expression, FreeText, Impacts, Key, Reference
+from fsm_dyn.spec.forms.fields import Expression, FreeText, Impacts, Key, OnInconsistent, OnSeveral, Reference
 from fsm_dyn.spec.forms.geometry import (
     BodyForm,
     ConstraintForm,
@@ -104,6 +104,8 @@ class MechanismForm(Form):
     memory: MemoryField = Field(default_factory=dict)
     transitions: Annotated[list[TransitionForm], items_of("transitions")] = Field(default_factory=list)
     impacts: Impacts = "simultaneous"
+    on_inconsistent: OnInconsistent = "stop"
+    on_several: OnSeveral = "stop"
     ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)

@@ -1,0 +1,81 @@
+"""The candidates of a decision, read back from its log and told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import contact_law as law
+from fsm_dyn.simulation import next_state
+
+LAWS_KEPT: Final = 1e-9
+
+_CHOICES: Final = (
+    "open", "stick", "slide +", "slide -", "parting", "parting, slide +", "parting, slide -", "slide + (other face)",
+    "slide - (other face)",
+)  # fmt: skip
+_BROKEN: Final = {
+    law.PULLS: "{0} would pull",
+    law.SINKS: "{0} would sink in",
+    law.OVER_LIMIT: "{0} would need more friction than it has",
+    law.AGAINST: "{0} would slide against its acceleration",
+    law.NO_SOLUTION: "its rows contradict each other",
+    law.NO_MOTION: "it leaves the motion undetermined",
+    law.LEFT: "it is the state whose guard fired",
+}
+CHOSEN: Final = {
+    next_state.NOTHING_TO_CHOOSE: "nothing to choose",
+    next_state.ONLY_ONE: "the only one that agrees with forces and accelerations",
+    next_state.LEAST_CHANGE: "of those that agree, the one that changes least",
+    next_state.FIRED_KEPT: "nothing else agreed, so the state whose guard fired goes on",
+    next_state.POLICY: "several motions agree; by on_several the one that changes least goes on",
+    next_state.ARRESTED: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One combination that was tried.
+
+    Attributes
+    ----------
+    choices : tuple of (contact, code)
+        Indices of contacts, and choices of :mod:`fsm_dyn.simulation.meeting`.
+    violation : float
+        Worst violation of a law, as a fraction of the largest force or acceleration at hand; up to 1e-9 it is none.
+    law, contact : int
+        Which law (:mod:`fsm_dyn.simulation.contact_law`) is broken, by which contact.
+    """
+
+    choices: tuple[tuple[int, int], ...]
+    violation: float
+    law: int
+    contact: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all laws are kept."""
+        return self.violation <= LAWS_KEPT
+
+    def tell(self, names: Sequence[str]) -> str:
+        """Say what was tried and how it fared."""
+        tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
+        if self.agrees:
+            return f"{tried}: agrees"
+        return f"{tried}: {_BROKEN[self.law].format(names[self.contact])} (by {self.violation:.3g} of the scale)"
+
+
+def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
+    """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them."""
+    found = []
+    for row in log.reshape(-1, law.LOG_WIDTH)[:tried]:
+        members, code = int(row[0]), int(row[1])
+        contacts = [k for k in range(members.bit_length()) if members >> k & 1]
+        digits = f"{code:0{len(contacts)}d}"[-len(contacts) :] if contacts else ""
+        choices = tuple((contact, int(digit)) for contact, digit in zip(contacts, digits, strict=False))
+        found.append(Candidate(choices, float(row[2]), int(row[3]) // 1000, int(row[3]) % 1000))
+    return tuple(found)
