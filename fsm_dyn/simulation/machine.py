@@ -193,7 +193,13 @@ class Machine:
         friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
         flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.limited else 0)
         flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.two_sided else 0)
+        flags |= tb.GROUP * self._first_of_entry(index)
         return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
+
+    def _first_of_entry(self, index: int) -> int:
+        """Number of the first contact that the same entry of the model stands for."""
+        entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
+        return entries.index(entries[index])
 
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton
