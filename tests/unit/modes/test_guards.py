@@ -118,7 +118,7 @@ def test_slopes_along_the_motion(mode_graph, context, name):
     graph = mode_graph(name)
     layout = graph.automaton.terms.layout
     rng = np.random.default_rng(12)
-    step = 1e-5
+    step = 3e-6
     for mode in graph.automaton.modes:
         full = mode.programs.full
         for _ in range(5):
