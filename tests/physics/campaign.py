@@ -1,0 +1,223 @@
+"""Random starts of the models with contacts, and what must hold of every run, checked from its record alone.
+
+Everything is evaluated with NumPy over whole runs at once: gaps in 200 places of every step, forces in 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import fsm_dyn
+from fsm_dyn.programs import Program
+from fsm_dyn.recording.dense import quartic
+
+PLACES = 200  # of a step, where gaps are looked at
+FORCE_PLACES = 8
+GAP = 1e-9  # m
+ENERGY = 1e-8  # of the energy that passes through a run
+IMPACT = 1e-12  # of the kinetic energy before
+AT_ONCE = 20_000  # samples evaluated together
+
+ADAPTIVE = {"rtol": 1e-10, "atol": 1e-12}
+# a fixed step leaves less than the energy tolerance: fast cams and stiff springs ask for a shorter one
+FIXED_STEP = {"cam_flat_follower": 1e-4, "ratchet": 2e-4, "latch": 2e-4, "double_pendulum_with_stop": 4e-4}
+
+
+def options(model, rng):
+    """A method of integration: two in three times the adaptive one."""
+    return ADAPTIVE if rng.integers(3) else {"method": "rk4", "step": FIXED_STEP.get(model, 1e-3)}
+
+
+THETA = np.linspace(0.0, 1.0, PLACES)
+
+
+def _basis():
+    """A step's quartic at all places at once: weights of x0, h x0', x_mid, x1, h x1'."""
+    one, h = np.eye(5), np.ones(PLACES)
+    parts = [np.tile(one[k], (PLACES, 1)) for k in range(5)]
+    return quartic(THETA, h, *parts)
+
+
+BASIS = _basis()
+
+
+@dataclass(frozen=True)
+class Start:
+    """One run to be made: what ``simulate`` is given."""
+
+    model: str
+    seed: int
+    until: float
+    initial: dict = field(default_factory=dict)
+    parameters: dict = field(default_factory=dict)
+    inputs: dict = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return (
+            f"model {self.model}, seed {self.seed}: simulate(until={self.until!r}, initial={self.initial!r}, "
+            f"parameters={self.parameters!r}, inputs={self.inputs!r}, **{self.options!r})"
+        )
+
+
+class Checked:
+    """A compiled model with the programs that the checks evaluate."""
+
+    def __init__(self, model):
+        self.graph = fsm_dyn.compile(model)
+        automaton = self.graph.automaton
+        terms = automaton.terms
+        nodes = terms.graph()[2]
+        self.gaps = Program.from_nodes(terms.layout, {name: nodes[name] for name in ("residual", "closes_if")})
+        self.contacts = automaton.contacts
+        self.normal = [c.normal_row for c in automaton.contacts if c.kind == "gap"]
+        self.number = [i for i, c in enumerate(automaton.contacts) if c.kind == "gap"]
+
+    def run(self, start):
+        """Make the run; a named failure is returned like any other end."""
+        return fsm_dyn.simulate(
+            self.graph, start.until, initial=start.initial, parameters=start.parameters, inputs=start.inputs,
+            on_failure="return", max_steps=20_000, **start.options,
+        )  # fmt: skip
+
+    def complaints(self, run):
+        """Return in words what of a run breaks the laws, nothing if it keeps them."""
+        found = [*self.open_gaps(run), *self.forces(run), *self.energy(run), *impacts(self, run)]
+        if not (np.isfinite(run.q).all() and np.isfinite(run.u).all()):
+            found.append("a state is not finite")
+        return found
+
+    def open_gaps(self, run):
+        """No gap below -1e-9 m among contacts that may close."""
+        if not self.normal:
+            return
+        record = run.record
+        begin = np.flatnonzero(~record.starts) - 1
+        for first in range(0, len(begin), AT_ONCE // PLACES):
+            rows = begin[first : first + AT_ONCE // PLACES]
+            h = (run.t[rows + 1] - run.t[rows])[:, None]
+            x = np.einsum("pk,krj->rpj", BASIS, np.stack([
+                record.x[rows], h * record.x_dot[rows], record.x_mid[rows + 1], record.x[rows + 1],
+                h * record.x_dot[rows + 1],
+            ]))  # fmt: skip
+            t = run.t[rows, None] + THETA * h
+            # no gap of these models depends on an input, so the context may be that of the step's beginning
+            values = self.gaps.evaluate(t, x, run.rows.context[rows, None, :])
+            gap = np.broadcast_to(values["residual"], (*t.shape, values["residual"].shape[-1]))[..., self.normal]
+            may = np.broadcast_to(values["closes_if"], (*t.shape, values["closes_if"].shape[-1]))[..., self.number]
+            low = np.where(may != 0.0, gap, np.inf)
+            if low.min(initial=np.inf) < -GAP:
+                i, p, k = np.unravel_index(np.argmin(low), low.shape)
+                name = self.contacts[self.number[k]].name
+                yield f"gap of {name} is {low[i, p, k]:.3g} m at t = {t[i, p]:.12g} s in mode {run.modes[rows[i]]}"
+                return
+
+    def forces(self, run):
+        """No pulling, and no friction outside its cone: within 1e-7 of the largest force at play."""
+        for samples in places(run, FORCE_PLACES):
+            found = self.judge(samples)
+            if found:
+                yield from found
+                return
+
+    def judge(self, samples):
+        """Return the first complaint about the forces at some states."""
+        model = samples.model
+        n = len(samples)
+        states = np.array([mode_states(self.graph, name) for name in model.modes])[samples.mode]
+        force = samples.multiplier_table
+        terms = model.terms.evaluate(samples.t, samples.x, samples.context)
+        bounds = {k: np.broadcast_to(terms[k], (n, len(self.contacts))) for k in ("static", "kinetic")}
+        n_u = samples.u.shape[1]
+        speed = np.einsum("...rk,...k->...r", terms["A"][..., :n_u], samples.u) + terms["b"]
+        sigma = samples.context[:, model.layout.sigma_slice]
+        # where rows depend on each other a contact's share of the forces is open: one of many is recorded, and what the
+        # contacts bear together is judged by the guards alone
+        shared = np.array([redundant(self.graph, name) for name in model.modes])[samples.mode]
+        small = 1e-7 * np.abs(force).max(initial=0.0) + 1e-9
+        for i, contact in enumerate(self.contacts):
+            closed = (states[:, i] > 0) & ~shared
+            if not closed.any() or contact.kind == "lock":
+                continue
+            press = 1.0
+            if contact.kind == "gap":
+                press = force[:, contact.normal_row]
+                if press[closed].min() < -small:
+                    k = np.flatnonzero(closed)[np.argmin(press[closed])]
+                    return [f"{contact.name} pulls with {press[k]:.3g} N at t = {samples.t[k]:.12g} s in "
+                            f"{samples.modes[k]}"]  # fmt: skip
+            if contact.tangent_row < 0 or contact.sticks_always:
+                continue
+            friction = force[:, contact.tangent_row]
+            stuck, slides = closed & (states[:, i] == 1), closed & (states[:, i] == 2)
+            excess = np.where(stuck, np.abs(friction) - bounds["static"][:, i] * press, -1.0)
+            if excess.max() > small:
+                k = int(np.argmax(excess))
+                return [f"{contact.name} sticks with {excess[k]:.3g} N too much at t = {samples.t[k]:.12g} s in "
+                        f"{samples.modes[k]}"]  # fmt: skip
+            off = np.where(slides, np.abs(friction + sigma[:, i] * bounds["kinetic"][:, i] * press), 0.0)
+            if off.max() > small:
+                k = int(np.argmax(off))
+                return [f"friction of {contact.name} is off its cone by {off[k]:.3g} N at t = {samples.t[k]:.12g} s"]
+            back = np.where(slides, -sigma[:, i] * speed[:, contact.tangent_row], 0.0)
+            if back.max() > 1e-8 * (1.0 + np.abs(samples.u).max()):
+                k = int(np.argmax(back))
+                return [f"{contact.name} slides backwards by {back[k]:.3g} m/s at t = {samples.t[k]:.12g} s"]
+        return []
+
+    def energy(self, run):
+        """The account of energy closes on the flows."""
+        if run.energy.closure > ENERGY and np.abs(run.energy.residual).max() > 1e-13:
+            at = int(np.argmax(np.abs(np.diff(run.energy.residual))))
+            yield (
+                f"energy account leaves {run.energy.closure:.3g}; the largest part arises at t = {run.t[at]:.12g} s "
+                f"in {run.modes[at]}"
+            )
+
+
+def mode_states(graph, name):
+    """Contact state codes of a mode by name."""
+    return next(mode.states for mode in graph.automaton.modes if mode.name == name)
+
+
+def redundant(graph, name):
+    """Whether a mode holds rows that depend on each other."""
+    return bool(next(mode for mode in graph.automaton.modes if mode.name == name).programs.redundant)
+
+
+def places(run, count):
+    """Sample ``count`` places inside every step (its ends included), in portions."""
+    begin = np.flatnonzero(~run.record.starts) - 1
+    theta = np.linspace(0.0, 1.0, count)
+    for first in range(0, len(begin), max(1, AT_ONCE // count)):
+        rows = begin[first : first + max(1, AT_ONCE // count)]
+        times = run.t[rows, None] + theta * (run.t[rows + 1] - run.t[rows])[:, None]
+        times[:, -1] = run.t[rows + 1]
+        yield run._between(times.ravel(), np.repeat(rows, count))
+
+
+def impacts(checked, run):
+    """No impact gains energy, seen from constraints that move: ``½ Σ Λ (v⁺ + v⁻)`` over all rows."""
+    automaton = checked.graph.automaton
+    owners = [row.name for row in automaton.rows]
+    for transition in run.transitions:
+        if not transition.impulse:
+            continue
+        if "train of impacts" in transition.cause:
+            continue  # its record spans the strokes left out, and loads and motors work between them
+        now = run.sample([transition.time])
+        terms = automaton.terms.evaluate(now.t, now.x, now.context)
+        n_u = len(transition.u_before)
+        A = terms["A"].reshape(-1, len(owners), terms["A"].shape[-1])[0][:, :n_u]
+        b = terms["b"].reshape(-1, len(owners))[0]
+        impulse = np.zeros(len(owners))
+        for name, values in transition.impulse.items():
+            impulse[[i for i, owner in enumerate(owners) if owner == name]] = values
+        gained = 0.5 * impulse @ (A @ (transition.u_before + transition.u_after) + 2.0 * b)
+        M = terms["M"].reshape(-1, *terms["M"].shape[-2:])[0][:n_u, :n_u]
+        before = 0.5 * transition.u_before @ M @ transition.u_before
+        if gained > IMPACT * before + 1e-15:
+            yield f"impact at t = {transition.time:.12g} s gains {gained:.3g} J of {before:.3g} J: {transition}"
+            return
