@@ -95,6 +95,16 @@ class TestSlidingRod:
         nearby = [sliding_rod.foot_compliance(q + d, given["critical_mu"], -1.0) for d in (-0.1, 0.1)]
         assert min(nearby) > 0.0
 
+    @pytest.mark.parametrize(("share", "end"), [(1 - 1e-4, "done"), (1 + 1e-4, "inconsistent contact state")])
+    def test_jamming_boundary(self, compiled, reference, share, end):
+        """On either side of the critical friction: a clean run, and a named failure where no mode agrees."""
+        given = reference("closed_forms")["painleve_rod"]
+        run = fsm_dyn.simulate(
+            compiled("sliding_rod"), until=0.05, on_failure="return", parameters={"mu": share * given["critical_mu"]},
+            initial={"mode": "sliding", "q": np.deg2rad(given["critical_angle_deg"]), "vx": -2.0, "w": 0.0}, **TIGHT,
+        )  # fmt: skip
+        assert run.outcome.name == end
+
     @pytest.mark.parametrize(("share", "mode"), [(1 - 1e-6, "sliding"), (1 + 1e-6, "in_air")])
     def test_lift_off_boundary(self, compiled, share, mode):
         """To a part in a million on either side of the rate at which the foot lifts."""
