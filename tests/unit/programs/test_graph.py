@@ -1,5 +1,4 @@
 import math
-import time
 
 import numpy as np
 import pytest
@@ -154,11 +153,10 @@ def test_repr(graph, xyz):
     assert +x is x
 
 
-def test_building_is_fast_and_deep_graphs_are_walked(graph, xyz):
+def test_deep_graphs_are_built_and_walked(graph, xyz):
     x, y, _ = xyz
-    start, node, i = time.perf_counter(), x, 0
+    node, i = x, 0
     while len(graph) < 100_000:
         i += 1
         node = node * y + sin(node) - float(i)
-    assert time.perf_counter() - start < 2.0  # about 0.15 s on an idle machine
     assert len(reachable([node])) > 80_000
