@@ -30,8 +30,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "text": automaton.mechanism.text,
         "rows": [[row.name, row.role, row.contact, row.positional] for row in automaton.rows],
         "contacts": [
-            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), *_flags(c)]
-            for c in automaton.contacts
+            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), *_flags(c)] for c in automaton.contacts
         ],
         "whens": [[w.name, w.index, w.crossing, w.has_guard] for w in automaton.whens],
         "quaternions": list(automaton.quaternions),
