@@ -12,6 +12,7 @@ from fsm_dyn.modes.assembly import Given, assemble, configuration_program
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
+from fsm_dyn.modes.following import following
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.redundancy import closed_place
@@ -180,4 +181,4 @@ class Automaton:
 
     def assemble(self, states: Sequence[int], given: Given) -> Array:
         """Find a state in the mode with these contact states; see :func:`fsm_dyn.modes.assembly.assemble`."""
-        return assemble(self.system, states, given)
+        return assemble(self.system, states, given, following(self.geometry, given.t, given.context))

@@ -15,6 +15,7 @@ import numpy as np
 from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.following import SUFFIX, Follow
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Program, gradient
 
@@ -35,8 +36,13 @@ class Given:
     context: Array
 
 
-def assemble(system: System, states: Sequence[int], given: Given) -> Array:
+def assemble(system: System, states: Sequence[int], given: Given, follow: Follow = np.copy) -> Array:
     """Return the state ``x = [q, u]`` of a start in the mode with these contact states.
+
+    Parameters
+    ----------
+    follow : callable
+        Puts the parameters of contacts on curves where they belong (:func:`fsm_dyn.modes.following.following`).
 
     Raises
     ------
@@ -44,12 +50,12 @@ def assemble(system: System, states: Sequence[int], given: Given) -> Array:
         The values given contradict the rows, or the configuration cannot be assembled.
     """
     active = ActiveSet.of(system, states)
-    q = _coordinates(system, active, given)
+    q = _coordinates(system, active, given, follow)
     u = _speeds(system, active, given, q)
     return np.concatenate([q, u])
 
 
-def _coordinates(system: System, active: ActiveSet, given: Given) -> Array:
+def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow) -> Array:
     layout = system.layout
     q = np.array([given.coordinates.get(name, 0.0) for name in layout.q])
     for first in system.quaternions:
@@ -62,8 +68,8 @@ def _coordinates(system: System, active: ActiveSet, given: Given) -> Array:
         q[first : first + 4] /= norm
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
-        return q
-    return _close(system, configuration_program(system), rows, q, given)
+        return follow(q)
+    return follow(_close(system, configuration_program(system), rows, q, given, follow))
 
 
 def configuration_program(system: System) -> Program:
@@ -86,7 +92,7 @@ def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
     quaternion = {first + k: first for first in system.quaternions for k in range(4)}
     ways = []
     for i, name in enumerate(system.layout.q):
-        if i not in quaternion and name not in given:
+        if i not in quaternion and name not in given and not name.endswith(SUFFIX):
             ways.append(np.eye(len(q))[i])
         elif i in system.quaternions and not any(other in given for other in system.layout.q[i : i + 4]):
             e0, e1, e2, e3 = q[i : i + 4]
@@ -97,12 +103,12 @@ def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
     return np.array(ways).reshape(len(ways), len(q)).T
 
 
-def _close(system: System, program: Program, rows: Sequence[int], q: Array, given: Given) -> Array:
+def _close(system: System, program: Program, rows: Sequence[int], q: Array, given: Given, follow: Follow) -> Array:
     """Solve the rows' residuals from ``q``; where nothing leads on (links in one line), from beside it."""
     u = np.zeros(len(system.layout.u))
 
     def terms(at: Array) -> tuple[Array, Array]:
-        values = program.evaluate(given.t, np.concatenate([at, u]), given.context)
+        values = program.evaluate(given.t, np.concatenate([follow(at), u]), given.context)
         return values["residual"][list(rows)], values["jacobian"][list(rows)]
 
     found, residual = _newton(system, terms, q, given)

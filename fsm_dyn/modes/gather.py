@@ -50,6 +50,9 @@ def gather(terms: Terms) -> Shared:
                 "frames": _array(
                     [x for f in terms.frames.values() for row in f for x in row], (len(terms.frames), 3, 3)
                 ),
+                "measure": _array([f.measure for f in terms.followings], (len(terms.followings),)),
+                "slope": _array([f.slope for f in terms.followings], (len(terms.followings),)),
+                "bend": _array([f.bend for f in terms.followings], (len(terms.followings),)),
             }
         ),
         resets=tuple(_reset_program(terms, item) for item in terms.transitions),

@@ -15,10 +15,12 @@ from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.scene import NEWTONIAN, Shape
 from fsm_dyn.spec.model import Repeat
 from fsm_dyn.spec.model import Shape as Given
+from fsm_dyn.spec.outlines import formula_at, periodic_spline
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
 _STEP = math.radians(6.0)
 _PRODUCTS: Mapping[str, Callable[..., Any]] = {"dot": np.dot, "cross": np.cross, "norm": np.linalg.norm}
+_AROUND = np.arange(0.0, 2.0 * math.pi, _STEP / 2.0)
 _FAR = 1e3  # m; to either side of a line without ends
 
 
@@ -52,7 +54,7 @@ class Outlines:
 
     def _copies(self, shape: Given) -> list[Shape]:
         points = self._points(shape)
-        closed, endless = shape.kind in ("circle", "polygon") and not shape.inside, shape.kind == "line"
+        closed, endless = shape.kind in ("circle", "polygon", "curve") and not shape.inside, shape.kind == "line"
         if shape.kind in ("circle", "polygon") and shape.inside:
             points = np.vstack([points, points[:1]])
         copies = [points]
@@ -83,7 +85,10 @@ class Outlines:
             if shape.angles is None:
                 angles = angles[:-1]
             return evaluate(shape.radius, self._values) * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        return np.array([[evaluate(text, self._values) for text in point] for point in shape.points])
+        if shape.formula:
+            return np.array([formula_at(shape.formula, angle, self._values) for angle in _AROUND])
+        points = np.array([[evaluate(text, self._values) for text in point] for point in shape.points])
+        return np.asarray(periodic_spline(points)(_AROUND)) if shape.kind == "curve" else points
 
     def _between(self, frame: str, start: str, end: str) -> FloatArray:
         """Return the vector from one point to another, resolved in a frame."""

@@ -13,6 +13,8 @@ from typing import Literal
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
 
+POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -107,13 +109,15 @@ class Shape:
 
     ``kind`` selects which fields are used: ``line`` (through the origin, ``along``), ``segment`` (two ``points``, or
     the points of the model named in ``ends``), ``circle`` and ``arc`` (``radius`` about the origin; ``angles`` from
-    the frame's x axis), ``polygon`` (``points``).  ``side`` is a vector to the free side of a line or segment;
+    the frame's x axis), ``polygon`` (``points``), ``curve`` (``formula``: the distance from the origin as a function
+    of ``phi``, or x and y as functions of ``s``, both over a whole turn; or a periodic cubic spline through
+    ``points``).  ``side`` is a vector to the free side of a line or segment;
     ``inside`` tells that the free side of the others is the inner one.  ``turn`` is +1 where the points of a polygon
     go round against the clock, else -1; ``concave`` holds the corners that nothing outside can touch.
     """
 
     name: str
-    kind: Literal["line", "segment", "circle", "arc", "polygon"]
+    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve"]
     frame: str
     origin: str
     points: tuple[tuple[Text, ...], ...] = ()
@@ -121,6 +125,7 @@ class Shape:
     along: Text | None = None
     radius: Text | None = None
     angles: tuple[Text, Text] | None = None
+    formula: tuple[Text, ...] = ()
     side: Text | None = None
     inside: bool = False
     turn: int = 1
@@ -134,11 +139,12 @@ class Feature:
     """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle or arc) or ``corner`` (of a polygon, or an end of a segment or arc).  ``label`` tells it apart in names.
+    (circle or arc), ``corner`` (of a polygon, or an end of a segment or arc) or ``curve``.  ``label`` tells it apart in
+    names.
     """
 
     shape: str
-    part: Literal["point", "face", "round", "corner"]
+    part: Literal["point", "face", "round", "corner", "curve"]
     index: int = 0
     copy: int = 0
     label: str = ""
@@ -181,6 +187,12 @@ class Contact:
     entry: str = ""
     bilateral: bool = False
     where: Location = NOWHERE
+
+    @property
+    def parameter(self) -> str:
+        """The coordinate that follows the place of contact along a curve; empty where none is needed."""
+        curved = any(feature.part == "curve" for feature in self.features or ())
+        return f"{self.name}.xi" if curved else ""
 
     @property
     def has_friction(self) -> bool:

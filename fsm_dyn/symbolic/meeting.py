@@ -4,6 +4,9 @@ With the centre C of the round feature (radius ρ, 0 for a point) and a flat fac
 round feature about D (docs/theory.md, "Contact geometry"):
 
 - round and flat: ``gap = (C - P) . n - ρ``;
+- a curve and a face: ``gap = (P(ξ) - P) . n`` where it is least over ξ; a curve and a round feature: the normal n(ξ) of
+  the curve takes the place of the face's, at the closest place.  The parameter ξ is a coordinate of its own that
+  follows (:class:`Following`); the gap does not depend on it to first order;
 - round and round: ``gap = |C - D| - ρ - R``, n from D to C; inside a hollow circle ``gap = R - ρ - |C - D|``, n from
   C to D.
 
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
 from fsm_dyn.spec.model import Contact
+from fsm_dyn.symbolic.curves import Curve
 from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.shapes import Flat, Round, Shapes, Z
 from fsm_dyn.symbolic.system import System
@@ -41,6 +45,25 @@ class Meeting:
     gap: Node
     slip: Node
     reach: Node | None
+    following: Following | None = None
+
+
+@dataclass(frozen=True)
+class Following:
+    """How the place of contact moves along a curve.
+
+    It is where ``measure`` is least: ``slope`` is its derivative by the parameter, zero there, and ``bend`` the second.
+
+    Attributes
+    ----------
+    parameter : Node
+        Symbol of the coordinate that follows (rad).
+    """
+
+    parameter: Node
+    measure: Node
+    slope: Node
+    bend: Node
 
 
 class Meetings:
@@ -60,6 +83,11 @@ class Meetings:
         self._motion = motion
         self._space = system.space
 
+    def all(self) -> dict[str, Meeting]:
+        """Return the meetings of all contacts between shapes, by name."""
+        contacts = self.system.mechanism.contacts.values()
+        return {contact.name: self.of(contact) for contact in contacts if contact.features is not None}
+
     def of(self, contact: Contact) -> Meeting:
         """Return the meeting of a contact's two features.
 
@@ -72,6 +100,10 @@ class Meetings:
             raise ModelError(f"the contact '{contact.name}' is not between shapes", contact.where)
         first, second = (self._shapes.feature(feature) for feature in contact.features)
         self._check_plane(contact, first, second)
+        if isinstance(second, Curve) and not isinstance(first, Curve):
+            return self._on_curve(contact, first, second, 1)
+        if isinstance(first, Curve) and not isinstance(second, Curve):
+            return self._on_curve(contact, second, first, -1)
         if isinstance(first, Round) and isinstance(second, Flat):
             return self._on_flat(first, second, 1)
         if isinstance(first, Flat) and isinstance(second, Round):
@@ -83,7 +115,7 @@ class Meetings:
             return self._on_round(first, second, 1)
         raise ModelError(f"the faces of contact '{contact.name}' touch only at corners", contact.where)
 
-    def _check_plane(self, contact: Contact, first: Flat | Round, second: Flat | Round) -> None:
+    def _check_plane(self, contact: Contact, first: Flat | Round | Curve, second: Flat | Round | Curve) -> None:
         frames = [
             feature.frame for feature, given in zip((first, second), contact.features or (), strict=True)
             if given.part != "point"
@@ -172,6 +204,37 @@ class Meetings:
         first = space.dot(space.cross(arc.span[0], direction), z)
         last = space.dot(space.cross(direction, arc.span[1]), z)
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
+
+    # -- curves --------------------------------------------------------------------------------------------
+
+    def _on_curve(self, contact: Contact, other: Flat | Round, curve: Curve, sign: int) -> Meeting:
+        """Return the meeting with a curve at the place given by the contact's parameter."""
+        space, graph = self._space, self.system.graph
+        xi = graph.symbol(contact.parameter)
+        place, direction, bend = curve.place(xi), curve.direction(xi), curve.bend(xi)
+        between = space.sum((self.system.points.position(curve.origin, other.origin), place))
+        away = space.subtract(between, other.offset)  # from the other to the place on the curve
+        if isinstance(other, Flat):
+            # the face is the base: its tangent is the same wherever the curve touches
+            gap = space.dot(away, other.normal)
+            slope, curvature = space.dot(direction, other.normal), space.dot(bend, other.normal)
+            reach = self._along(away, other) if other.length is not None else None
+            ball = Round(curve.frame, curve.origin, place, graph.zero)
+            slip = self._slip(ball, other, place, other.tangent, -sign)
+            return Meeting(gap, slip, reach, Following(xi, gap, slope, curvature))
+        z = space.axis(curve.frame, Z)
+        speed = space.norm(direction)
+        normal = space.divide(space.scale(float(curve.turn), space.cross(direction, z)), speed)
+        gap = -space.dot(away, normal) - other.radius
+        measure = 0.5 * space.square(away)
+        slope = space.dot(away, direction)
+        curvature = space.square(direction) + space.dot(away, bend)
+        tangent = space.cross(normal, z)
+        ball_place = space.sum((other.offset, space.scale(-other.radius, normal)))
+        base = Round(curve.frame, curve.origin, place, graph.zero)
+        slip = self._slip(other, base, ball_place, tangent, sign)
+        reach = self._reach_round(other, space.negate(normal))
+        return Meeting(gap, slip, reach, Following(xi, measure, slope, curvature))
 
     # -- velocities ----------------------------------------------------------------------------------------
 

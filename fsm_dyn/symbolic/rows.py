@@ -12,11 +12,10 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, reachable, substitute, support, tangent
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.algebra import NodeAlgebra
-from fsm_dyn.symbolic.meeting import Meeting, Meetings
+from fsm_dyn.symbolic.meeting import Meeting
 from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.reduction import cost
 from fsm_dyn.symbolic.sampling import sample
-from fsm_dyn.symbolic.shapes import Shapes
 from fsm_dyn.symbolic.speeds import Speeds
 from fsm_dyn.symbolic.system import System, require_independent
 from fsm_dyn.symbolic.terms import ContactTerms, Role, Row
@@ -39,10 +38,18 @@ class Rows:
         Over that motion.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs with kinematic speeds at zero.
+    meetings : mapping of str to Meeting
+        Of the contacts between shapes.
     """
 
     def __init__(
-        self, system: System, speeds: Speeds, motion: Motion, algebra: NodeAlgebra, flow: Mapping[Node, Node]
+        self,
+        system: System,
+        speeds: Speeds,
+        motion: Motion,
+        algebra: NodeAlgebra,
+        flow: Mapping[Node, Node],
+        meetings: Mapping[str, Meeting],
     ) -> None:
         self.system = system
         self._speeds = speeds
@@ -51,7 +58,7 @@ class Rows:
         self._flow = flow
         self._symbols = (*speeds.declared, *speeds.kinematic)
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
-        self._meetings = Meetings(system, Shapes(system, algebra), motion)
+        self.meetings = meetings
 
     # -- constraints ---------------------------------------------------------------------------------------
 
@@ -81,7 +88,7 @@ class Rows:
         for index, contact in enumerate(self.system.mechanism.contacts.values()):
             normal = tangential = -1
             if contact.features is not None:
-                meeting = self._meetings.of(contact)
+                meeting = self.meetings[contact.name]
                 normal = start + len(rows)
                 rows += self._met(contact, index, meeting)
                 tangential = normal + 1 if contact.has_friction else -1

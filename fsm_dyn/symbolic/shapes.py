@@ -1,8 +1,9 @@
 """Features of shapes as vectors: where they are, which way they face, how they end.
 
-A planar shape is rigid: it moves with its point and turns with its frame.  All features are one of two primitives,
-*round* (a circle or arc; a point or corner has no radius) and *flat* (a straight face), so that there are two kinds of
-meeting (:mod:`fsm_dyn.symbolic.meeting`).  Shapes lie in planes of the x and y axes of their frames.
+A planar shape is rigid: it moves with its point and turns with its frame.  Features are one of three primitives:
+*round* (a circle or arc; a point or corner has no radius), *flat* (a straight face) and *curve*
+(:mod:`fsm_dyn.symbolic.curves`), so that there are few kinds of meeting (:mod:`fsm_dyn.symbolic.meeting`).  Shapes lie
+in planes of the x and y axes of their frames.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fsm_dyn.programs import Node, evaluate, functions, support
 from fsm_dyn.spec.model import Feature, Shape
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.curves import Curve, components, derivative
 from fsm_dyn.symbolic.frames import NEWTONIAN, Triple
 from fsm_dyn.symbolic.system import System
 from fsm_dyn.symbolic.vectors import Vector
@@ -93,10 +95,10 @@ class Shapes:
         self.system = system
         self._space = system.space
         self._algebra = algebra
-        self._known: dict[Feature, Flat | Round] = {}
+        self._known: dict[Feature, Flat | Round | Curve] = {}
         self._numbers: dict[str, float] | None = None
 
-    def feature(self, feature: Feature) -> Flat | Round:
+    def feature(self, feature: Feature) -> Flat | Round | Curve:
         """Return a feature as a primitive.
 
         Raises
@@ -109,12 +111,14 @@ class Shapes:
             known = self._known[feature] = self._primitive(feature)
         return known
 
-    def _primitive(self, feature: Feature) -> Flat | Round:
+    def _primitive(self, feature: Feature) -> Flat | Round | Curve:
         zero = self.system.graph.zero
         if feature.part == "point":
             return Round(NEWTONIAN, feature.shape, Vector(), zero)
         shape = self.system.mechanism.shapes[feature.shape]
         match shape.kind, feature.part:
+            case "curve", _:
+                return self._curve(shape, feature.copy)
             case "line", _:
                 return self._line(shape, feature.copy)
             case "segment", "face":
@@ -192,6 +196,26 @@ class Shapes:
         first, last = (self._value(self._algebra.scalar(text)) for text in shape.angles)
         wide = last - first > math.pi
         return Round(shape.frame, shape.origin, center, radius, shape.inside, (span[0], span[1]), wide)
+
+    def _curve(self, shape: Shape, copy: int) -> Curve:
+        zero = self.system.graph.zero
+
+        def scalar(text: Text, names: dict[str, Node]) -> Node:
+            return self.system.algebra(None, names).scalar(text)
+
+        def vector(pair: tuple[Node, Node]) -> Vector:
+            return self._space.vector(shape.frame, (*pair, zero))
+
+        def place(xi: Node) -> Vector:
+            return self._moved(shape, copy, vector(components(shape, xi, scalar)))
+
+        def direction(xi: Node) -> Vector:
+            return self._turned(shape, copy, vector(derivative(components(shape, xi, scalar), xi)))
+
+        def bend(xi: Node) -> Vector:
+            return self._turned(shape, copy, vector(derivative(derivative(components(shape, xi, scalar), xi), xi)))
+
+        return Curve(shape.frame, shape.origin, place, direction, bend, shape.turn)
 
     # -- directions and copies -----------------------------------------------------------------------------
 

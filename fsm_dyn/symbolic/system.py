@@ -26,7 +26,7 @@ class System:
     Attributes
     ----------
     coordinates : tuple of Node
-        Symbols of the coordinates, Euler parameters last.
+        Symbols of the coordinates, Euler parameters last; without the parameters of contacts on curves.
     euler : tuple of tuple of Node
         The symbols of each set of Euler parameters.
     inputs : tuple of Node
@@ -113,7 +113,7 @@ def build_system(mechanism: Mechanism) -> System:
         reducer=reducer,
         space=space,
         points=points,
-        coordinates=tuple(names[q] for q in layout.q),
+        coordinates=tuple(names[q] for q in layout.q if q not in parameters_of_contacts(mechanism)),
         euler=euler,
         inputs=tuple(names[w] for w in layout.w),
         names=names,
@@ -126,6 +126,7 @@ def layout_of(mechanism: Mechanism) -> Layout:
     for frame in mechanism.frames.values():
         if frame.kind == "euler_parameters":
             q += [name for i in range(4) if (name := f"{frame.euler}{i}") not in mechanism.coordinates]
+    q += parameters_of_contacts(mechanism)
     p: list[str] = []
     for parameter in mechanism.parameters.values():
         p += (
@@ -141,6 +142,11 @@ def layout_of(mechanism: Mechanism) -> Layout:
         contacts=tuple(mechanism.contacts),
         memory=tuple(mechanism.memory),
     )
+
+
+def parameters_of_contacts(mechanism: Mechanism) -> list[str]:
+    """Return the coordinates that follow contacts along curves, in the order of the contacts."""
+    return [contact.parameter for contact in mechanism.contacts.values() if contact.parameter]
 
 
 def speed_definitions(mechanism: Mechanism) -> dict[str, Text]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from fsm_dyn.programs import Graph, Layout, Node, Program
 from fsm_dyn.spec.model import Contact, Mechanism, Transition
+from fsm_dyn.symbolic.meeting import Following
 
 NodeRow: TypeAlias = tuple[Node, ...]
 NodeMatrix: TypeAlias = tuple[NodeRow, ...]
@@ -161,6 +162,8 @@ class Terms:
         Positions in N, from O.
     frames : dict of str to 3 x 3 nodes
         The columns are the frame's unit vectors resolved in N.
+    followings : tuple of Following
+        Of the contacts on curves, in the order of their parameters, which come last in q.
     """
 
     mechanism: Mechanism
@@ -182,6 +185,7 @@ class Terms:
     transitions: tuple[TransitionTerms, ...]
     points: Mapping[str, NodeRow]
     frames: Mapping[str, NodeMatrix]
+    followings: tuple[Following, ...] = ()
 
     @property
     def q_names(self) -> tuple[str, ...]:

@@ -121,3 +121,63 @@ def test_copies_stand_around_their_hub():
     height = 0.3 * np.sin(np.pi / 3) + np.sqrt(0.25**2 - 0.15**2)
     assert run.modes[-1] == "lies_2_closed+lies_3_closed"
     np.testing.assert_allclose(run.record.x[-1], [0.0, height, 0.0, 0.0, 0.0, 0.0], atol=1e-9)
+
+
+def driven_cam(curve, contact, **more):
+    """A cam turned at constant speed under a follower that slides up and down."""
+    return {
+        "fsm_dyn": 1,
+        "parameters": {"w": 2, "g": G},
+        "coordinates": ["q", "y"],
+        "frames": {"B": {"rotate": {"z": "q"}}},
+        "points": {"T": {"from": "O", "at": "y*N.y"}},
+        "bodies": {
+            "cam": {"frame": "B", "center": "O", "mass": 1, "inertia": {"zz": 1}},
+            "follower": {"center": "T", "mass": 0.3},
+        },
+        "constraints": {"turns": {"position": "q - w*t"}},
+        "shapes": {"cam_outline": {"curve": {"frame": "B", **curve}}, **more},
+        "contacts": {"lifts": contact},
+        "loads": [{"gravity": "-g*N.y"}],
+        "modes": {"up": {"lifts": "closed"}},
+        "initial": {"mode": "up", "q_dot": 2},
+    }
+
+
+def test_an_ellipse_lifts_a_flat_follower_by_its_support_function():
+    plate = {"line": {"from": "T", "along": "N.x"}, "side": "-N.y"}
+    mechanism = driven_cam({"x": "0.3*cos(s)", "y": "0.2*sin(s)"}, {"between": ["cam_outline", "plate"]}, plate=plate)
+    mechanism["initial"]["y"] = 0.2
+    run = fsm_dyn.simulate(fsm_dyn.compile(mechanism, cache=False), until=6.0)
+    assert set(run.modes) == {"up"}
+    samples = run.sample(np.linspace(0.0, 6.0, 301))
+    height = np.hypot(0.3 * np.sin(2 * samples.t), 0.2 * np.cos(2 * samples.t))
+    np.testing.assert_allclose(samples.x[:, 1], height, atol=1e-9)
+
+
+def test_a_cam_lifts_a_knife_edge_by_its_polar_radius():
+    mechanism = driven_cam({"r": "0.3 + 0.05*cos(2*phi)"}, {"point": "T", "on": "cam_outline"})
+    run = fsm_dyn.simulate(fsm_dyn.compile(mechanism, cache=False), until=6.0)
+    assert set(run.modes) == {"up"}
+    samples = run.sample(np.linspace(0.0, 6.0, 301))
+    height = 0.3 + 0.05 * np.cos(2 * (np.pi / 2 - 2 * samples.t))
+    np.testing.assert_allclose(samples.x[:, 1], height, atol=1e-8)
+
+
+def test_a_fast_cam_throws_its_follower_off():
+    plate = {"line": {"from": "T", "along": "N.x"}, "side": "-N.y"}
+    mechanism = driven_cam({"x": "0.3*cos(s)", "y": "0.2*sin(s)"}, {"between": ["cam_outline", "plate"]}, plate=plate)
+    mechanism["parameters"]["w"] = mechanism["initial"]["q_dot"] = 12
+    run = fsm_dyn.simulate(fsm_dyn.compile(mechanism, cache=False), until=0.3)
+    first = run.transitions[0]
+    assert (first.source, first.target) == ("up", "all_free")
+
+    # it lets go where h'' w² + g = 0, h the support function
+    def force(t, h=1e-4):
+        def support(q):
+            return np.hypot(0.3 * np.sin(q), 0.2 * np.cos(q))
+
+        q = 12 * t
+        return (support(q + h) - 2 * support(q) + support(q - h)) / h**2 * 144 + G
+
+    assert force(first.time) == pytest.approx(0.0, abs=1e-4)

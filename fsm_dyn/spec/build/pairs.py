@@ -9,6 +9,7 @@ segment            its face, its two ends                          ``face start 
 circle             itself
 arc                its round face, its two ends                    ``face start end``
 polygon            its faces, its corners that stick out           ``face1 face2 ...``, ``1 2 ...``
+curve              itself
 =================  ==============================================  =========================================
 
 Copies of a repeated shape put their number in front.  A contact bears the name given, followed by the names of those
@@ -47,6 +48,8 @@ def _features_of_one(shape: Shape) -> list[Feature]:
             return [Feature(name, "face")]
         case "circle":
             return [Feature(name, "round")]
+        case "curve":
+            return [Feature(name, "curve")]
         case "segment" | "arc":
             face: Feature = Feature(name, "face" if shape.kind == "segment" else "round", 0, 0, "face")
             return [face, Feature(name, "corner", 0, 0, "start"), Feature(name, "corner", 1, 0, "end")]
@@ -68,7 +71,8 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
         raise ModelError(
             f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
             where_of(name),
-            allowed="points against anything but points; round against round or flat; corners against faces",
+            allowed="points against anything but points; round against round or flat; corners against faces; curves "
+            "from outside, but not against curves",
         )
     if len(pairs) > MOST_PAIRS:
         raise ModelError(
@@ -93,6 +97,8 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
 
 def _can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     parts = {a.part, b.part}
+    if "curve" in parts:
+        return a.part != b.part and not any(f.part == "round" and shapes[f.shape].inside for f in (a, b))
     if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):
         return False
     hollow = [f for f in (a, b) if f.part == "round" and shapes[f.shape].inside]
@@ -104,7 +110,7 @@ def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool
     for feature, other in (pair, pair[::-1]):
         if feature.part in ("face", "round") and shapes[feature.shape].kind in ("segment", "arc", "polygon"):
             return True
-        if feature.part == "corner" and other.part == "round":
+        if feature.part == "corner" and other.part in ("round", "curve"):
             return True
     return False
 

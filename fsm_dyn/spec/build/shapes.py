@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.expressions import Text
@@ -10,11 +12,13 @@ from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
-from fsm_dyn.spec.forms.shapes import GeometryForm, PolygonForm, RepeatForm, SegmentForm
+from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
 from fsm_dyn.spec.model import Mechanism, Repeat, Shape
+from fsm_dyn.spec.outlines import formula_at
 from fsm_dyn.spec.tree import where_of
 
-KINDS = ("line", "segment", "circle", "arc", "polygon")
+KINDS = ("line", "segment", "circle", "arc", "polygon", "curve")
+LOOKS = 360  # places at which a curve is looked at
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -49,6 +53,8 @@ def _shape(
         )
     if form.segment is not None:
         return _segment(name, form, form.segment, bodies, repeat)
+    if form.curve is not None:
+        return _curve(name, form, form.curve, bodies, repeat, values)
     inside = _inside(form, kind)
     if form.polygon is not None:
         turn, concave = _turn(name, form.polygon, inside, values)
@@ -87,6 +93,54 @@ def _segment(
         name, "segment", segment.frame, origin, segment.points or (), segment.ends, side=_side(name, form),
         repeat=repeat, where=where_of(name),
     )  # fmt: skip
+
+
+def _curve(
+    name: str,
+    form: GeometryForm,
+    curve: CurveForm,
+    bodies: Mapping[str, BodyForm],
+    repeat: Repeat | None,
+    values: Mapping[str, ParameterValue] | None,
+) -> Shape:
+    given = exactly_one(curve, ("r", "x", "points"))
+    if (curve.x is None) != (curve.y is None):
+        raise ModelError("a curve needs both 'x' and 'y'", curve.key("x" if curve.x is not None else "y"))
+    if form.side is not None:
+        raise ModelError("a curve is touched from outside", form.key("side"), remedy="leave `side` out")
+    if curve.points is not None and len(curve.points) < 3:
+        raise ModelError("a spline goes through at least three points", curve.key(given), found=f"{len(curve.points)}")
+    formula = tuple(text for text in (curve.r, curve.x, curve.y) if text is not None)
+    origin = _origin(name, curve.frame, curve.origin, bodies)
+    shape = Shape(
+        name, "curve", curve.frame, origin, curve.points or (), formula=formula, repeat=repeat, where=where_of(name)
+    )
+    return replace(shape, turn=_sense(shape, values, curve))
+
+
+def _sense(shape: Shape, values: Mapping[str, ParameterValue] | None, form: CurveForm) -> int:
+    """Return +1 for a curve that goes round against the clock, else -1; it must close."""
+    if values is None:
+        return 1
+    try:
+        if shape.points:
+            places = [(evaluate(x, values), evaluate(y, values)) for x, y in shape.points]
+        else:
+            places = [formula_at(shape.formula, 2.0 * math.pi * k / LOOKS, values) for k in range(LOOKS + 1)]
+    except InputError:
+        return 1  # said where expressions are checked
+    if not shape.points:
+        (x0, y0), (x1, y1) = places[0], places.pop()
+        if math.hypot(x1 - x0, y1 - y0) > 1e-9 * (1.0 + math.hypot(x0, y0)):
+            raise ModelError(
+                f"curve {str(shape.name)!r} does not close", shape.formula[0].where,
+                found=f"from [{x0:g}, {y0:g}] to [{x1:g}, {y1:g}]",
+                remedy="its formula must come back after a whole turn",
+            )  # fmt: skip
+    area = sum(x0 * y1 - y0 * x1 for (x0, y0), (x1, y1) in zip(places, places[1:] + places[:1], strict=True))
+    if area == 0.0:
+        raise ModelError(f"curve {str(shape.name)!r} encloses nothing", form.where)
+    return 1 if area > 0.0 else -1
 
 
 def _side(name: str, form: GeometryForm) -> Text:

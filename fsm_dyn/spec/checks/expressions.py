@@ -11,9 +11,9 @@ from fsm_dyn.spec.checks.loads import check_loads
 from fsm_dyn.spec.checks.meaning import INERTIA, LENGTH, MASS, POWER, TIME, meaning
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.quantities import Quantity, Scope
-from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_speeds
+from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.units import texts_of
-from fsm_dyn.spec.model import Contact, Input, Mechanism, Port, Schedule, Shape, Transition
+from fsm_dyn.spec.model import PARAMETER, POLAR, Contact, Input, Mechanism, Port, Schedule, Shape, Transition
 from fsm_dyn.spec.tree import where_of
 
 
@@ -165,6 +165,9 @@ def _shape(shape: Shape, scopes: Scopes) -> None:
         meaning(text, scopes.constant, f"a length of {what}", [LENGTH])
     for text in (*(shape.angles or ()), *filter(None, [shape.repeat and shape.repeat.angle])):
         meaning(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
+    name = POLAR if len(shape.formula) == 1 else PARAMETER
+    for text in shape.formula:
+        meaning(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
     for word, vector in (("direction", shape.along), ("free side", shape.side)):
         if vector is not None:
             meaning(vector, scopes.axes, f"the {word} of {what}", kind="vector")

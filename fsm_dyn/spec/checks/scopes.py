@@ -79,6 +79,11 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
     return replace(scopes, state=state, logic=logic)
 
 
+def with_scalar(scope: Scope, name: str) -> Scope:
+    """Return a scope in which one more number without a unit is visible, whatever its name means elsewhere."""
+    return _extend(scope, f"a formula of {name}", {name: DIMENSIONLESS})
+
+
 def _extend(scope: Scope, label: str, names: Mapping[str, Dimension]) -> Scope:
     added = {str(name): Quantity("scalar", d if scope.units else None) for name, d in names.items()}
     return replace(scope, label=label, scalars=MappingProxyType({**scope.scalars, **added}))

@@ -111,6 +111,19 @@ class PolygonForm(Form):
     points: Corners
 
 
+class CurveForm(Form):
+    """A smooth closed outline."""
+
+    what: ClassVar[str] = "a curve"
+
+    frame: Reference = "N"
+    origin: Reference | None = Field(default=None, alias="from")
+    r: Expression | None = None
+    x: Expression | None = None
+    y: Expression | None = None
+    points: Corners | None = None
+
+
 class RepeatForm(Form):
     """Copies turned about a point."""
 
@@ -121,19 +134,20 @@ class RepeatForm(Form):
     angle: Expression | None = None
 
 
-_LATER = "approximate it by a polygon, or write the contact by its `gap` and `slip`"
+_LATER = "write the contact by its `gap` and `slip`"
 
 
 class GeometryForm(Form):
     """A shape: one outline, its free side, its copies."""
 
     what: ClassVar[str] = "a shape"
-    later: ClassVar[Mapping[str, str]] = dict.fromkeys(("curve", "sphere", "plane", "disk"), _LATER)
+    later: ClassVar[Mapping[str, str]] = dict.fromkeys(("sphere", "plane", "disk"), _LATER)
 
     line: LineForm | None = None
     segment: SegmentForm | None = None
     circle: CircleForm | None = None
     arc: ArcForm | None = None
     polygon: PolygonForm | None = None
+    curve: CurveForm | None = None
     side: Expression | None = None
     repeat: RepeatForm | None = None
