@@ -56,6 +56,8 @@ def first_event(tables: Tables, state: State, work: Work, h: float) -> tuple[flo
         tolerance = state.guards[2 * most + j] + 16.0 * _EPS * size
         waiting = state.armed[j] == st.WAITING
         if not waiting and roots.surely_positive(work.roots, tolerance, sixth):
+            if which == NO_EVENT and _may_dip(state, work, j, most, n_g, at, h, tolerance):
+                which = MISPREDICTED
             continue
         root = roots.first_crossing(work.roots, tolerance, waiting)
         if root <= 1.0:
@@ -66,6 +68,30 @@ def first_event(tables: Tables, state: State, work: Work, h: float) -> tuple[flo
         elif which == NO_EVENT and root > 1.0 and not waiting:
             which = MISPREDICTED
     return best, which
+
+
+@lean
+def _may_dip(state: State, work: Work, j: int, most: int, n_g: int, at: int, h: float, tolerance: float) -> bool:
+    """Whether a guard that turns between two known values may have been below zero at the turn.
+
+    A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
+    they meet.  Where the tangents at the known values meet below zero, the step is too long to tell.
+    """
+    middle, middle_slope = work.full_mid[at + j], work.full_mid[at + n_g + j]
+    first = _tangents_meet(state.guards[j], state.guards[most + j], middle, middle_slope, 0.5 * h)
+    second = _tangents_meet(middle, middle_slope, work.full_end[at + j], work.full_end[at + n_g + j], 0.5 * h)
+    return min(first, second) < -tolerance
+
+
+@lean
+def _tangents_meet(a: float, a_slope: float, b: float, b_slope: float, length: float) -> float:
+    """Return the value at which the tangents of a falling start and a rising end meet, 0 where it does not turn so."""
+    if a_slope >= 0.0 or b_slope <= 0.0:
+        return 0.0
+    when = (b - a - b_slope * length) / (a_slope - b_slope)
+    if not 0.0 < when < length:
+        return 0.0
+    return a + a_slope * when
 
 
 @lean

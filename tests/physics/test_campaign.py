@@ -27,8 +27,8 @@ KNOWN = {
     "double_pendulum_with_stop": (0.05, ("unending chatter",)),
     # a slip that comes to rest within the last strokes of a train
     "rolling_disk": (0.05, ("backwards",)),
-    # a step of free flight so long that the gap's interpolant misses a peg
-    "twelve_contacts": (0.06, ("gap of peg", "backwards")),
+    # let go at rest, the ball passes a peg within its first step: neither end of it shows how near
+    "twelve_contacts": (0.03, ("gap of peg", "backwards")),
 }
 
 
