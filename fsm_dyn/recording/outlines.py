@@ -37,7 +37,7 @@ class Outlines:
     """
 
     def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
-        self._shapes = automaton.mechanism.shapes
+        self._planar = [shape for shape in automaton.mechanism.shapes.values() if not shape.spatial]
         self._values = values
         # what is fixed in a frame can be seen in any state
         layout = automaton.terms.layout
@@ -50,7 +50,7 @@ class Outlines:
 
     def all(self) -> tuple[Shape, ...]:
         """Return the outlines of all copies of all shapes."""
-        return tuple(outline for shape in self._shapes.values() for outline in self._copies(shape))
+        return tuple(outline for shape in self._planar for outline in self._copies(shape))
 
     def _copies(self, shape: Given) -> list[Shape]:
         points = self._points(shape)

@@ -111,18 +111,20 @@ class Shape:
     the points of the model named in ``ends``), ``circle`` and ``arc`` (``radius`` about the origin; ``angles`` from
     the frame's x axis), ``polygon`` (``points``), ``curve`` (``formula``: the distance from the origin as a function
     of ``phi``, or x and y as functions of ``s``, both over a whole turn; or a periodic cubic spline through
-    ``points``).  ``side`` is a vector to the free side of a line or segment;
-    ``inside`` tells that the free side of the others is the inner one.  ``turn`` is +1 where the points of a polygon
-    go round against the clock, else -1; ``concave`` holds the corners that nothing outside can touch.
+    ``points``); in space ``sphere`` (``radius``), ``plane`` (through the origin, facing ``side``) and ``disk``
+    (``radius``, ``axis``).  ``side`` is a vector to the free side of a line, segment or plane; ``inside`` tells that
+    the free side of the others is the inner one.  ``turn`` is +1 where a polygon or curve goes round against the
+    clock, else -1; ``concave`` holds the corners that nothing outside can touch.
     """
 
     name: str
-    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve"]
+    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk"]
     frame: str
     origin: str
     points: tuple[tuple[Text, ...], ...] = ()
     ends: tuple[str, str] | None = None
     along: Text | None = None
+    axis: Text | None = None
     radius: Text | None = None
     angles: tuple[Text, Text] | None = None
     formula: tuple[Text, ...] = ()
@@ -133,18 +135,23 @@ class Shape:
     repeat: Repeat | None = None
     where: Location = NOWHERE
 
+    @property
+    def spatial(self) -> bool:
+        """Whether it is a shape in space."""
+        return self.kind in ("sphere", "plane", "disk")
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle or arc), ``corner`` (of a polygon, or an end of a segment or arc) or ``curve``.  ``label`` tells it apart in
-    names.
+    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve`` or ``rim`` (of a disk).
+    ``label`` tells it apart in names.
     """
 
     shape: str
-    part: Literal["point", "face", "round", "corner", "curve"]
+    part: Literal["point", "face", "round", "corner", "curve", "rim"]
     index: int = 0
     copy: int = 0
     label: str = ""

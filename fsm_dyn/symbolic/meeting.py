@@ -23,7 +23,7 @@ from fsm_dyn.programs import Node, functions
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.curves import Curve
 from fsm_dyn.symbolic.motion import Motion
-from fsm_dyn.symbolic.shapes import Flat, Round, Shapes, Z
+from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.system import System
 from fsm_dyn.symbolic.vectors import Vector
 
@@ -100,9 +100,13 @@ class Meetings:
             raise ModelError(f"the contact '{contact.name}' is not between shapes", contact.where)
         first, second = (self._shapes.feature(feature) for feature in contact.features)
         self._check_plane(contact, first, second)
-        if isinstance(second, Curve) and not isinstance(first, Curve):
+        if isinstance(first, Rim) and isinstance(second, Flat):
+            return self._on_rim(first, second)
+        if isinstance(first, Flat) and isinstance(second, Rim):
+            return self._on_rim(second, first)
+        if isinstance(second, Curve) and isinstance(first, Flat | Round):
             return self._on_curve(contact, first, second, 1)
-        if isinstance(first, Curve) and not isinstance(second, Curve):
+        if isinstance(first, Curve) and isinstance(second, Flat | Round):
             return self._on_curve(contact, second, first, -1)
         if isinstance(first, Round) and isinstance(second, Flat):
             return self._on_flat(first, second, 1)
@@ -115,10 +119,10 @@ class Meetings:
             return self._on_round(first, second, 1)
         raise ModelError(f"the faces of contact '{contact.name}' touch only at corners", contact.where)
 
-    def _check_plane(self, contact: Contact, first: Flat | Round | Curve, second: Flat | Round | Curve) -> None:
+    def _check_plane(self, contact: Contact, first: Primitive, second: Primitive) -> None:
         frames = [
             feature.frame for feature, given in zip((first, second), contact.features or (), strict=True)
-            if given.part != "point"
+            if given.part != "point" and not self.system.mechanism.shapes[given.shape].spatial
         ]  # fmt: skip
         if len(frames) < 2 or frames[0] == frames[1]:
             return
@@ -204,6 +208,15 @@ class Meetings:
         first = space.dot(space.cross(arc.span[0], direction), z)
         last = space.dot(space.cross(direction, arc.span[1]), z)
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
+
+    def _on_rim(self, rim: Rim, face: Flat) -> Meeting:
+        """Return the meeting of a disk's rim with a plane, at its lowest place; a disk that lies flat has none."""
+        space, graph = self._space, self.system.graph
+        along = space.dot(face.normal, rim.axis)
+        square = self.system.reducer.reduce(1.0 - along * along)
+        upright = functions.sqrt(functions.where(functions.compare(">", square, 0.0), square, graph.zero))
+        center = space.sum((self.system.points.position(rim.origin, face.origin), space.negate(face.offset)))
+        return Meeting(space.dot(center, face.normal) - rim.radius * upright, graph.zero, None)
 
     # -- curves --------------------------------------------------------------------------------------------
 

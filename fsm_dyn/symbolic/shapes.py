@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
@@ -81,6 +82,20 @@ class Round:
     beyond: tuple[Flat | Round, ...] = ()
 
 
+@dataclass(frozen=True)
+class Rim:
+    """The rim of a thin disk in space: its centre from the origin (m), its unit axis, its radius (m)."""
+
+    frame: str
+    origin: str
+    offset: Vector
+    axis: Vector
+    radius: Node
+
+
+Primitive: TypeAlias = Flat | Round | Curve | Rim
+
+
 class Shapes:
     """Turns features into primitives.
 
@@ -95,10 +110,10 @@ class Shapes:
         self.system = system
         self._space = system.space
         self._algebra = algebra
-        self._known: dict[Feature, Flat | Round | Curve] = {}
+        self._known: dict[Feature, Primitive] = {}
         self._numbers: dict[str, float] | None = None
 
-    def feature(self, feature: Feature) -> Flat | Round | Curve:
+    def feature(self, feature: Feature) -> Primitive:
         """Return a feature as a primitive.
 
         Raises
@@ -111,12 +126,17 @@ class Shapes:
             known = self._known[feature] = self._primitive(feature)
         return known
 
-    def _primitive(self, feature: Feature) -> Flat | Round | Curve:
+    def _primitive(self, feature: Feature) -> Primitive:
         zero = self.system.graph.zero
         if feature.part == "point":
             return Round(NEWTONIAN, feature.shape, Vector(), zero)
         shape = self.system.mechanism.shapes[feature.shape]
         match shape.kind, feature.part:
+            case "plane", _:
+                return Flat(shape.frame, shape.origin, Vector(), Vector(), self._facing(shape, shape.side))
+            case "disk", _:
+                radius = self.system.graph.zero if shape.radius is None else self._algebra.scalar(shape.radius)
+                return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, shape.axis), radius)
             case "curve", _:
                 return self._curve(shape, feature.copy)
             case "line", _:
@@ -197,6 +217,18 @@ class Shapes:
         wide = last - first > math.pi
         return Round(shape.frame, shape.origin, center, radius, shape.inside, (span[0], span[1]), wide)
 
+    def _facing(self, shape: Shape, text: Text | None) -> Vector:
+        """Return a unit vector in space, fixed in the shape's frame."""
+        if text is None:
+            raise ModelError(f"shape '{shape.name}' has no direction", shape.where)
+        word = "axis" if shape.kind == "disk" else "free side"
+        x, y, z = self._fixed(shape, self._algebra.vector(text), word, text, flat=False)
+        square = self.system.reducer.reduce(x * x + y * y + z * z)
+        if square.is_one:
+            return self._space.vector(shape.frame, (x, y, z))
+        length = functions.sqrt(square)
+        return self._space.vector(shape.frame, (x / length, y / length, z / length))
+
     def _curve(self, shape: Shape, copy: int) -> Curve:
         zero = self.system.graph.zero
 
@@ -224,8 +256,8 @@ class Shapes:
             raise ModelError(f"shape '{shape.name}' has no {word}", shape.where)
         return self._unit(self._fixed(shape, self._algebra.vector(text), word, text))[1]
 
-    def _fixed(self, shape: Shape, vector: Vector, word: str, text: Text | None = None) -> Triple:
-        """Return the components of a vector in the shape's frame; they must lie in its plane and stay as they are."""
+    def _fixed(self, shape: Shape, vector: Vector, word: str, text: Text | None = None, flat: bool = True) -> Triple:
+        """Return the components of a vector in the shape's frame; they must stay as they are (and lie in its plane)."""
         reduce = self.system.reducer.reduce
         x, y, z = (reduce(node) for node in self._space.resolve(vector, shape.frame))
         moving = support((x, y, z)) & {*self.system.coordinates, *self.system.inputs, self.system.names["t"]}
@@ -237,6 +269,8 @@ class Shapes:
                 found=f"it changes with {', '.join(sorted(node.name for node in moving))}",
                 remedy="name the frame it is fixed in: `frame: ...`",
             )
+        if not flat:
+            return (x, y, z)
         if not z.is_zero and abs(self._value(z)) > 1e-12:
             raise ModelError(
                 f"the {word} of shape '{shape.name}' leaves the plane of x and y of frame '{shape.frame}'", where

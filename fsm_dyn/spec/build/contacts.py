@@ -84,6 +84,14 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
                              remedy="add `on: shape`")  # fmt: skip
         first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
     friction = form.friction or Friction()
+    in_space = [f.shape for f in (*first, *second) if f.part != "point" and shapes[f.shape].spatial]
+    if in_space and form.friction is not None:
+        raise ModelError(
+            f"contact {str(name)!r} is in space, where friction is not available yet",
+            form.key("friction"),
+            found=f"{in_space[0]} is a {shapes[in_space[0]].kind}",
+            remedy="leave `friction` out, or write velocity constraints for rolling without slip",
+        )
     return [
         replace(
             contact,

@@ -10,6 +10,8 @@ circle             itself
 arc                its round face, its two ends                    ``face start end``
 polygon            its faces, its corners that stick out           ``face1 face2 ...``, ``1 2 ...``
 curve              itself
+sphere, plane      itself
+disk               its rim
 =================  ==============================================  =========================================
 
 Copies of a repeated shape put their number in front.  A contact bears the name given, followed by the names of those
@@ -44,9 +46,11 @@ def features_of(shape: Shape) -> list[Feature]:
 def _features_of_one(shape: Shape) -> list[Feature]:
     name = shape.name
     match shape.kind:
-        case "line":
+        case "line" | "plane":
             return [Feature(name, "face")]
-        case "circle":
+        case "disk":
+            return [Feature(name, "rim")]
+        case "circle" | "sphere":
             return [Feature(name, "round")]
         case "curve":
             return [Feature(name, "curve")]
@@ -72,7 +76,7 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
             f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
             where_of(name),
             allowed="points against anything but points; round against round or flat; corners against faces; curves "
-            "from outside, but not against curves",
+            "from outside, but not against curves; disks against planes; shapes in space not against planar ones",
         )
     if len(pairs) > MOST_PAIRS:
         raise ModelError(
@@ -97,6 +101,9 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
 
 def _can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     parts = {a.part, b.part}
+    spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
+    if len(spatial) == 2 or "rim" in parts:
+        return len(spatial) == 1 and parts == {"rim", "face"}
     if "curve" in parts:
         return a.part != b.part and not any(f.part == "round" and shapes[f.shape].inside for f in (a, b))
     if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):

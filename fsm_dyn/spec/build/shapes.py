@@ -17,7 +17,7 @@ from fsm_dyn.spec.model import Mechanism, Repeat, Shape
 from fsm_dyn.spec.outlines import formula_at
 from fsm_dyn.spec.tree import where_of
 
-KINDS = ("line", "segment", "circle", "arc", "polygon", "curve")
+KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
 LOOKS = 360  # places at which a curve is looked at
 NEWTONIAN, ORIGIN = "N", "O"
 
@@ -53,6 +53,8 @@ def _shape(
         )
     if form.segment is not None:
         return _segment(name, form, form.segment, bodies, repeat)
+    if form.sphere is not None or form.plane is not None or form.disk is not None:
+        return _spatial(name, form, bodies)
     if form.curve is not None:
         return _curve(name, form, form.curve, bodies, repeat, values)
     inside = _inside(form, kind)
@@ -93,6 +95,26 @@ def _segment(
         name, "segment", segment.frame, origin, segment.points or (), segment.ends, side=_side(name, form),
         repeat=repeat, where=where_of(name),
     )  # fmt: skip
+
+
+def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> Shape:
+    where = where_of(name)
+    if form.repeat is not None:
+        raise ModelError("shapes in space are not repeated", form.key("repeat"), remedy="write them one by one")
+    if form.plane is not None:
+        origin = _origin(name, form.plane.frame, form.plane.origin, bodies)
+        return Shape(name, "plane", form.plane.frame, origin, side=_side(name, form), where=where)
+    if form.disk is not None:
+        if form.side is not None:
+            raise ModelError("a disk is touched at its rim", form.key("side"), remedy="leave `side` out")
+        disk = form.disk
+        origin = _origin(name, disk.frame, disk.center, bodies)
+        return Shape(name, "disk", disk.frame, origin, axis=disk.axis, radius=disk.radius, where=where)
+    if form.sphere is None:
+        raise ModelError(f"shape {str(name)!r} says nothing", where, allowed=", ".join(KINDS))
+    sphere, inside = form.sphere, _inside(form, "sphere")
+    origin = _origin(name, sphere.frame, sphere.center, bodies)
+    return Shape(name, "sphere", sphere.frame, origin, radius=sphere.radius, inside=inside, where=where)
 
 
 def _curve(

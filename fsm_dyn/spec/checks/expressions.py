@@ -168,7 +168,7 @@ def _shape(shape: Shape, scopes: Scopes) -> None:
     name = POLAR if len(shape.formula) == 1 else PARAMETER
     for text in shape.formula:
         meaning(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
-    for word, vector in (("direction", shape.along), ("free side", shape.side)):
+    for word, vector in (("direction", shape.along), ("axis", shape.axis), ("free side", shape.side)):
         if vector is not None:
             meaning(vector, scopes.axes, f"the {word} of {what}", kind="vector")
 

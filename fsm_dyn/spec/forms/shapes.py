@@ -124,6 +124,38 @@ class CurveForm(Form):
     points: Corners | None = None
 
 
+class SphereForm(Form):
+    """A sphere."""
+
+    what: ClassVar[str] = "a sphere"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+
+    frame: Reference = "N"
+    center: Reference | None = None
+    radius: Expression
+
+
+class PlaneForm(Form):
+    """A plane without ends."""
+
+    what: ClassVar[str] = "a plane"
+
+    frame: Reference = "N"
+    origin: Reference | None = Field(default=None, alias="from")
+
+
+class DiskForm(Form):
+    """A thin disk, touched at its rim."""
+
+    what: ClassVar[str] = "a disk"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+
+    frame: Reference = "N"
+    center: Reference | None = None
+    axis: Expression
+    radius: Expression
+
+
 class RepeatForm(Form):
     """Copies turned about a point."""
 
@@ -134,20 +166,18 @@ class RepeatForm(Form):
     angle: Expression | None = None
 
 
-_LATER = "write the contact by its `gap` and `slip`"
-
-
 class GeometryForm(Form):
     """A shape: one outline, its free side, its copies."""
 
     what: ClassVar[str] = "a shape"
-    later: ClassVar[Mapping[str, str]] = dict.fromkeys(("sphere", "plane", "disk"), _LATER)
-
     line: LineForm | None = None
     segment: SegmentForm | None = None
     circle: CircleForm | None = None
     arc: ArcForm | None = None
     polygon: PolygonForm | None = None
     curve: CurveForm | None = None
+    sphere: SphereForm | None = None
+    plane: PlaneForm | None = None
+    disk: DiskForm | None = None
     side: Expression | None = None
     repeat: RepeatForm | None = None
