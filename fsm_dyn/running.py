@@ -12,7 +12,7 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
-from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
@@ -20,14 +20,12 @@ from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
-from fsm_dyn.simulation.online_machine import OnlineMachine
 from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
 UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
-STRATEGIES = ("graph", "online", "mixed")
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
 
 
@@ -39,7 +37,6 @@ def simulate(
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
     method: str = "dopri5",
-    strategy: str = "graph",
     rtol: float = 1e-9,
     atol: float | Sequence[float] = 1e-11,
     step: float | None = None,
@@ -64,9 +61,6 @@ def simulate(
         Values that replace those under ``initial``: coordinates, speeds, memory, ``mode``.
     method : str
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models).
-    strategy : "graph", "online" or "mixed"
-        How modes are evaluated: by kernels of their own, derived when first reached; all of them embedded on line from
-        the unconstrained terms; or by kernels where the compiled graph has them and on line elsewhere.
     rtol, atol : float
         Relative and absolute tolerance of a step's error; ``atol`` may be one per coordinate and speed.
     step : float, optional
@@ -91,10 +85,6 @@ def simulate(
     RunError
         The run could not go on; its ``trajectory`` holds what was recorded.
     """
-    if strategy not in STRATEGIES:
-        raise InputError(
-            f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
-        )
     if on_failure not in ("raise", "return"):
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
     automaton = graph.automaton
@@ -107,7 +97,7 @@ def simulate(
         until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
     drive = _drive(graph, numbers, vector, inputs or {}, until)
     start = _start(graph, numbers, vector, initial or {}, drive)
-    machine = ready_machine(graph, strategy)
+    machine = ready_machine(graph)
     number = machine.number_of(start.states)
     raw = run(
         machine.tables,
@@ -126,8 +116,7 @@ def simulate(
         max_steps=max_steps,
         progress=progress,
     )
-    if strategy == "graph":
-        graph.automaton = machine.automaton
+    graph.automaton = machine.automaton
     context = start.context
 
     def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -186,28 +175,14 @@ def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterVa
     )
 
 
-def ready_machine(graph: ModeGraph, strategy: str = "graph") -> Machine:
+def ready_machine(graph: ModeGraph) -> Machine:
     """Return the graph's compiled form, made at the first run and kept, without the charts of the runs before."""
-    machine: Machine
-    if strategy != "graph":
-        machine = graph.remember(("machine", strategy), lambda: _online_machine(graph, strategy))
-    else:
-        if graph.machine is None:
-            graph.machine = Machine(graph.automaton, _home(graph))
-        machine = graph.machine
+    if graph.machine is None:
+        home = initial_start(graph.automaton, graph.values, graph.parameters)
+        graph.machine = Machine(graph.automaton, (home.x, home.context))
+    machine: Machine = graph.machine
     machine.forget_charts()
     return machine
-
-
-def _home(graph: ModeGraph) -> tuple[Array, Array]:
-    home = initial_start(graph.automaton, graph.values, graph.parameters)
-    return home.x, home.context
-
-
-def _online_machine(graph: ModeGraph, strategy: str) -> OnlineMachine:
-    # modes that earlier runs have added do not count, so that a run does not depend on them
-    derived = graph.automaton.modes[: graph.derived] if strategy == "mixed" else ()
-    return OnlineMachine(graph.automaton, _home(graph), derived=derived)
 
 
 def failure_text(trajectory: Trajectory, raw: RawRun) -> str:

@@ -17,7 +17,7 @@ from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import ready_machine
 from fsm_dyn.simulation.drive import Drive
-from fsm_dyn.simulation.machine import Machine, OnlineMode
+from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
 from fsm_dyn.spec.values import ParameterValue, parameter_values
@@ -104,8 +104,6 @@ class Setting:
     def derivatives(self, number: int) -> ModeDerivatives:
         """Return the derivative programs behind a mode number of a run, made once."""
         programs = self.machine.charts[number].programs
-        if isinstance(programs, OnlineMode):
-            raise TypeError("a mode embedded on line has no programs to differentiate")
         return self.graph.remember(
             ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
         )

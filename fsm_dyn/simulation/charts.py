@@ -8,22 +8,12 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.calling import call_full
 from fsm_dyn.simulation.compiled import lean
-from fsm_dyn.simulation.online import is_online
-from fsm_dyn.simulation.online_chart import choose_online_chart
+from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.state import State, Work
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
-
-
-@lean
-def _try(tables: Tables, state: State, work: Work, mode: int, t: float, x: Floats) -> None:
-    """Run the full kernel of a chart into ``work.full_mid``."""
-    if is_online(tables, mode):
-        choose_online_chart(tables, state.chart, work.online, mode, t, x, state.c)
-    call_full(tables, state.chart, work.online, mode, t, x, state.c, work.full_mid)
 
 
 @lean
@@ -39,7 +29,7 @@ def better_chart(tables: Tables, state: State, work: Work, t: float, x: Floats, 
     for other in range(tables.sizes[tb.N_MODES]):
         if other == mode or tables.mode_group[other] != tables.mode_group[mode]:
             continue
-        _try(tables, state, work, other, t, x)
+        call_kernel(tables.mode_full[other], t, x, state.c, work.full_mid)
         found = work.full_mid[at]
         if found > least:
             least = found
@@ -59,10 +49,9 @@ def entry_chart(tables: Tables, state: State, work: Work, target: int) -> int:
         chart = target if k < 0 else k
         if tables.mode_group[chart] != tables.mode_group[target]:
             continue
-        _try(tables, state, work, chart, state.clock[st.TIME], state.x)
+        call_kernel(tables.mode_full[chart], state.clock[st.TIME], state.x, state.c, work.full_mid)
         if work.full_mid[at] >= tables.tolerances[tol.PIVOT]:
             return chart
         if work.full_mid[at] > largest:
             best, largest = chart, work.full_mid[at]
-    # on line the best choice of speeds was tried already
-    return best if state.counters[st.ASKED] == 1 or is_online(tables, best) else -1
+    return best if state.counters[st.ASKED] == 1 else -1

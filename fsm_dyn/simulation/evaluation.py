@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.calling import call_full
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
 from fsm_dyn.simulation.integrators import STAGES, MethodArrays, middle_state, runge_kutta_step
-from fsm_dyn.simulation.online import is_online
-from fsm_dyn.simulation.online_chart import choose_online_chart
+from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.projection import project
 from fsm_dyn.simulation.state import State, Work
 from fsm_dyn.simulation.tables import Tables
@@ -48,7 +46,7 @@ def evaluate_end(
     mode = state.counters[st.MODE]
     n = state.x.shape[0]
     update_inputs(drive, t_end, state.counters[st.SEGMENT], work.x_end, state.c)
-    call_full(tables, state.chart, work.online, mode, t_end, work.x_end, state.c, work.full_end)
+    call_kernel(tables.mode_full[mode], t_end, work.x_end, state.c, work.full_end)
     at = method.counts[STAGES] * n
     for j in range(n):
         work.k[at + j] = work.full_end[j]
@@ -66,10 +64,7 @@ def take(
     for j in range(state.x.shape[0]):
         work.k[j] = state.x_dot[j]
     runge_kutta_step(
-        tables,
-        state.chart,
-        work.online,
-        mode,
+        tables.mode_rhs[mode],
         drive,
         method,
         state.clock[st.TIME],
@@ -109,21 +104,15 @@ def evaluate_middle(
     if guard_count(tables, mode) > 0:
         t_mid = state.clock[st.TIME] + 0.5 * h
         update_inputs(drive, t_mid, state.counters[st.SEGMENT], work.x_mid, state.c)
-        call_full(tables, state.chart, work.online, mode, t_mid, work.x_mid, state.c, work.full_mid)
+        call_kernel(tables.mode_full[mode], t_mid, work.x_mid, state.c, work.full_mid)
 
 
 @lean
 def evaluate_here(tables: Tables, state: State, work: Work) -> bool:
-    """Run the full kernel at the state at hand; return whether all it gave is finite.
-
-    A mode that is embedded on line chooses its independent speeds here.
-    """
+    """Run the full kernel at the state at hand; return whether all it gave is finite."""
     mode = state.counters[st.MODE]
     n = state.x.shape[0]
-    t = state.clock[st.TIME]
-    if is_online(tables, mode):
-        choose_online_chart(tables, state.chart, work.online, mode, t, state.x, state.c)
-    call_full(tables, state.chart, work.online, mode, t, state.x, state.c, work.full_end)
+    call_kernel(tables.mode_full[mode], state.clock[st.TIME], state.x, state.c, work.full_end)
     return take_over(tables, state, work, n)
 
 

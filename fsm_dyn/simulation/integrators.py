@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.bundles import Bundle
-from fsm_dyn.simulation.calling import call_rhs
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
-from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.kernels import call_kernel_at
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # positions in ``MethodArrays.counts``
 STAGES: Final = 0
@@ -225,10 +223,7 @@ METHODS: Final[dict[str, Tableau]] = {method.name: method for method in (EULER, 
 
 @lean
 def runge_kutta_step(
-    tables: Tables,
-    chart: Integers,
-    room: Floats,
-    mode: int,
+    rhs: int,
     drive: DriveArrays,
     method: MethodArrays,
     t: float,
@@ -244,8 +239,8 @@ def runge_kutta_step(
 
     Parameters
     ----------
-    tables, chart, room, mode
-        The mode to evaluate: see :func:`~fsm_dyn.simulation.calling.call_rhs`.
+    rhs : int
+        Address of the kernel of ``x_dot``.
     x, c : float64 arrays
         State at the start; context (its inputs are overwritten with those at the stages).
     y, x_end : float64 arrays, shape (n,)
@@ -263,7 +258,7 @@ def runge_kutta_step(
             y[j] = x[j] + h * total
         at = t + method.nodes[i] * h
         update_inputs(drive, at, segment, y, c)
-        call_rhs(tables, chart, room, mode, at, y, c, k, i * n)
+        call_kernel_at(rhs, at, y, c, k, i * n)
     for j in range(n):
         total = 0.0
         for m in range(stages):
@@ -332,10 +327,7 @@ def rejection_factor(error: float, order: int) -> float:
 
 @lean
 def first_step(
-    tables: Tables,
-    chart: Integers,
-    room: Floats,
-    mode: int,
+    rhs: int,
     method: MethodArrays,
     t: float,
     x: Floats,
@@ -366,7 +358,7 @@ def first_step(
     h0 = min(h0, longest)
     for j in range(n):
         y[j] = x[j] + h0 * x_dot[j]
-    call_rhs(tables, chart, room, mode, t + h0, y, c, k, 0)
+    call_kernel_at(rhs, t + h0, y, c, k, 0)
     d2 = 0.0
     for j in range(n):
         d2 += ((k[j] - x_dot[j]) / (atol[j] + rtol * abs(x[j]))) ** 2

@@ -8,16 +8,13 @@ are forgotten when the next run begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import RunError
-from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.programs import Kernels, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
@@ -36,27 +33,9 @@ class Chart:
     """One entry of the mode tables: a mode (by its index in the automaton) in one chart, compiled."""
 
     mode: int
-    programs: ModePrograms | OnlineMode
+    programs: ModePrograms
     rhs: int
     full: int
-
-
-class Full(Protocol):
-    """What a mode gives beside its derivative, over many states at once: a program, or on-line embedding."""
-
-    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
-        """Return the outputs of a full program by name."""
-        ...  # pragma: no cover
-
-
-@dataclass(frozen=True)
-class OnlineMode:
-    """A mode without programs of its own: contact states, guards, what evaluates it, rows that others stand in for."""
-
-    states: tuple[int, ...]
-    guards: tuple[Guard, ...]
-    full: Full
-    indeterminate: tuple[int, ...] = ()
 
 
 class Machine:
@@ -77,27 +56,22 @@ class Machine:
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.tolerances = tolerances or Tolerances()
-        self._kernels: list[Kernels] = []
-        self._online = (0, 0, 0)
-        self.charts = self._compile(automaton.modes)
-        self.tables = self._build()
-
-    def _compile(self, modes: Sequence[Mode], extra: Sequence[Program] = ()) -> list[Chart]:
-        """Compile what all modes share, ``extra`` programs for on-line embedding, and these modes."""
-        automaton = self.automaton
         resets = [program for program in automaton.resets if program is not None]
-        programs = [automaton.terms, *resets, *extra]
-        for mode in modes:
+        programs = [automaton.terms, *resets]
+        for mode in automaton.modes:
             programs += [mode.programs.rhs, mode.programs.full]
         kernels = compile_programs(programs)
-        self._kernels.append(kernels)
-        addresses = iter([kernels[i].address for i in range(len(programs))])
-        self._terms = next(addresses)
-        self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
-        if extra:
-            rows, motion, watch = (next(addresses) for _ in extra)
-            self._online = (rows, motion, watch)
-        return [Chart(i, mode.programs, next(addresses), next(addresses)) for i, mode in enumerate(modes)]
+        self._kernels: list[Kernels] = [kernels]
+        addresses = [kernels[i].address for i in range(len(programs))]
+        self._terms = addresses[0]
+        rest = iter(addresses[1 : 1 + len(resets)])
+        self._resets = [0 if program is None else next(rest) for program in automaton.resets]
+        first = 1 + len(resets)
+        self.charts = [
+            Chart(i, mode.programs, addresses[first + 2 * i], addresses[first + 2 * i + 1])
+            for i, mode in enumerate(automaton.modes)
+        ]
+        self.tables = self._build()
 
     def forget_charts(self) -> None:
         """Keep one chart of every mode, the one it was derived in."""
@@ -117,7 +91,7 @@ class Machine:
     @property
     def chart_names(self) -> tuple[str, ...]:
         """The name of the mode behind every number of the tables."""
-        return tuple(self.automaton.name_of(chart.programs.states).name for chart in self.charts)
+        return tuple(self.automaton.modes[chart.mode].name for chart in self.charts)
 
     @property
     def chart_indeterminate(self) -> tuple[tuple[int, ...], ...]:
@@ -125,8 +99,8 @@ class Machine:
         return tuple(chart.programs.indeterminate for chart in self.charts)
 
     @property
-    def chart_programs(self) -> tuple[Full, ...]:
-        """The full program, or what stands in for it, behind every number of the tables."""
+    def chart_programs(self) -> tuple[Program, ...]:
+        """The full program behind every number of the tables."""
         return tuple(chart.programs.full for chart in self.charts)
 
     def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
@@ -137,14 +111,6 @@ class Machine:
         RunError
             The model lists its modes and this is none of them.
         """
-        codes = self.check_listed(states, t)
-        mode = self.automaton.derive(codes, 0.0, *self.home)
-        self.automaton = self.automaton.with_mode(mode)
-        self._append(len(self.automaton.modes) - 1, mode.programs)
-        return self.tables
-
-    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
-        """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
         codes = tuple(int(code) for code in states)
         name = self.automaton.name_of(codes)
         if self.automaton.mechanism.only_listed and not name.pattern:
@@ -152,7 +118,10 @@ class Machine:
                 f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
                 "\n  remedy: name this combination under modes, or drop only_listed"
             )
-        return codes
+        mode = self.automaton.derive(codes, 0.0, *self.home)
+        self.automaton = self.automaton.with_mode(mode)
+        self._append(len(self.automaton.modes) - 1, mode.programs)
+        return self.tables
 
     def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart of a mode that is good at the state given."""
@@ -186,7 +155,6 @@ class Machine:
         return Tables(
             sizes=sizes,
             terms=np.array([self._terms], np.int64),
-            online=np.array(self._online, np.int64),
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
             mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
@@ -196,7 +164,6 @@ class Machine:
             guard_event=np.array([guard.event for guard in guards], np.int64),
             guard_contact=np.array([guard.subject for guard in guards], np.int64),
             guard_direction=np.array([guard.direction for guard in guards], np.float64),
-            guard_sign=np.array([sign for chart in charts for sign in self._signs(chart)], np.float64),
             row_role=np.array([_ROLES.get(row.role, tb.CONTACT_ROW) for row in automaton.rows], np.int64),
             row_positional=np.array([row.positional for row in automaton.rows], np.int8),
             contact_kind=np.array([_KINDS[contact.kind] for contact in automaton.contacts], np.int64),
@@ -234,16 +201,6 @@ class Machine:
         entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
         return entries.index(entries[index])
 
-    def _signs(self, chart: Chart) -> list[float]:
-        """Which way the condition of each written transition must pass zero; a guard on both ways stands twice."""
-        signs: list[float] = []
-        guards = chart.programs.guards
-        for i, guard in enumerate(guards):
-            falls = self.automaton.whens[guard.subject].crossing if guard.event == Event.TRANSITION else "falling"
-            again = i > 0 and (guards[i - 1].event, guards[i - 1].subject) == (guard.event, guard.subject)
-            signs.append(1.0 if falls == "falling" or (falls == "both" and again) else -1.0)
-        return signs
-
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton
         names = [contact.name for contact in automaton.contacts]
@@ -272,6 +229,7 @@ class Machine:
         automaton = self.automaton
         table = np.zeros((len(automaton.whens), len(self.charts)), np.int8)
         for number, chart in enumerate(self.charts):
-            for i in automaton.leaving(automaton.name_of(chart.programs.states)):
+            mode = automaton.modes[chart.mode]
+            for i in automaton.leaving(automaton.name_of(mode.states)):
                 table[i, number] = 1
         return table

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import online_places, resolution, roots
+from fsm_dyn.simulation import resolution, roots
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Bundle, Packed
@@ -126,7 +126,6 @@ class State(NamedTuple):
     fired: Integers
     history: Floats
     drift: Floats
-    chart: Integers  # of a mode embedded on line: see fsm_dyn.simulation.online
 
 
 class Work(NamedTuple):
@@ -148,7 +147,6 @@ class Work(NamedTuple):
     u_before: Floats
     log: Floats  # candidates of the decision at hand
     c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
-    online: Floats  # workspace of on-line embedding
 
 
 class Buffers(NamedTuple):
@@ -196,21 +194,10 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     most = int(tables.sizes[tb.MAX_GUARDS])
     n = len(x)
     state, packed = STATE.allocate(
-        n,
-        n,
-        len(c),
-        CLOCK_COUNT,
-        COUNTER_COUNT,
-        5 * most,
-        most,
-        most,
-        RING * RING_WIDTH,
-        DRIFT_COUNT,
-        online_places.workspace(tables.sizes)[1],
+        n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most, RING * RING_WIDTH, DRIFT_COUNT
     )
     state.x[:] = x
     state.c[:] = c
-    state.chart[:] = online_places.new_chart(tables.sizes)
     state.clock[TIME] = state.clock[BEGIN] = t
     state.clock[EVENT_TIME] = state.clock[WINDOW] = -np.inf
     state.clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
@@ -224,7 +211,7 @@ def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Pa
     """Return the same state with room for the guards of tables that have grown."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])
-    for name in ("x_dot", "clock", "counters", "history", "drift", "chart"):
+    for name in ("x_dot", "clock", "counters", "history", "drift"):
         getattr(state, name)[:] = getattr(old, name)
     for i in range(5):
         state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]
@@ -257,7 +244,6 @@ def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
         n_u,
         resolution.LOG_LENGTH,
         int(s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY]),
-        online_places.workspace(s)[0],
     )
     return work
 

@@ -35,7 +35,6 @@ from fsm_dyn.simulation.integrators import (
     step_factor,
 )
 from fsm_dyn.simulation.location import MISPREDICTED, collect_fired, first_event, locate
-from fsm_dyn.simulation.online import is_online
 from fsm_dyn.simulation.projection import gate_opened_late
 from fsm_dyn.simulation.records import write_row
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
@@ -44,7 +43,6 @@ from fsm_dyn.simulation.transition import arrive, make_transition
 from fsm_dyn.simulation.zeno import add_cycle_guards, remember_event, train_length
 
 _EPS: Final = 2.220446049250313e-16
-WORST_PIVOT: Final = 1e-13  # below it nothing can be divided by
 
 
 @lean
@@ -80,24 +78,8 @@ def _reach(drive: DriveArrays, method: MethodArrays, options: Options, state: St
 
 
 @lean
-def _choose_again(tables: Tables, state: State, work: Work) -> int:
-    """Choose other independent speeds on line; where none are better, go on as long as the pivot allows."""
-    if not evaluate_here(tables, state, work):
-        return outcomes.SINGULAR
-    pivot = state.clock[st.PIVOT]
-    if not pivot > WORST_PIVOT:
-        return outcomes.SINGULAR
-    state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
-    if pivot < state.clock[st.PIVOT_ALARM]:
-        state.clock[st.PIVOT_ALARM] = pivot / tables.tolerances[tol.HYSTERESIS]
-    return outcomes.GOING
-
-
-@lean
 def choose_chart(tables: Tables, state: State, work: Work) -> int:
     """Change the chart where the pivot at the state at hand is too small; return a status."""
-    if is_online(tables, state.counters[st.MODE]):
-        return _choose_again(tables, state, work)
     other = better_chart(tables, state, work, state.clock[st.TIME], state.x, state.clock[st.PIVOT])
     if other < 0:
         return outcomes.NEED_CHART
@@ -117,10 +99,7 @@ def _first_length(
         return longest
     if state.clock[st.STEP] <= 0.0:
         state.clock[st.STEP] = first_step(
-            tables,
-            state.chart,
-            work.online,
-            state.counters[st.MODE],
+            tables.mode_rhs[state.counters[st.MODE]],
             method,
             state.clock[st.TIME],
             state.x,

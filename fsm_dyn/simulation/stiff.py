@@ -17,12 +17,12 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Packed
-from fsm_dyn.simulation.calling import call_full, call_rhs
 from fsm_dyn.simulation.compiled import entry
 from fsm_dyn.simulation.drive import KERNEL, Drive
 from fsm_dyn.simulation.evaluation import evaluate_end, normalise_quaternions, project_end
 from fsm_dyn.simulation.inputs import DRIVE, update_inputs
 from fsm_dyn.simulation.integrators import METHOD
+from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.location import MISPREDICTED, first_event
 from fsm_dyn.simulation.loop import Loop, ModeSource, finish, supply
 from fsm_dyn.simulation.raw_run import RawRun
@@ -74,7 +74,7 @@ def serve(
     segment = state.counters[st.SEGMENT]
     if what == _DERIVATIVE:
         update_inputs(drive, t, segment, work.y, state.c)
-        call_rhs(tables, state.chart, work.online, mode, t, work.y, state.c, work.k, 0)
+        call_kernel(tables.mode_rhs[mode], t, work.y, state.c, work.k)
         return 0, 0.0
     if what == _END:
         normalise_quaternions(tables, work.x_end)
@@ -83,7 +83,7 @@ def serve(
     if what == _MIDDLE:
         normalise_quaternions(tables, work.x_mid)
         update_inputs(drive, t, segment, work.x_mid, state.c)
-        call_full(tables, state.chart, work.online, mode, t, work.x_mid, state.c, work.full_mid)
+        call_kernel(tables.mode_full[mode], t, work.x_mid, state.c, work.full_mid)
         return 0, 0.0
     if what == _PROJECT:
         return project_end(tables, drive, method, state, work, t), 0.0

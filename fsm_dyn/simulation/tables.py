@@ -85,11 +85,8 @@ class Tables(NamedTuple):
         Lengths, indexed by ``N_Q`` ... ``N_TERMS``, and the model's choices ``SEQUENTIAL ON_INCONSISTENT ON_SEVERAL``.
     terms : int64 array, shape (1,)
         Address of the terms kernel (0 where there is none).
-    online : int64 array, shape (3,)
-        Addresses of the kernels of on-line embedding, see :mod:`fsm_dyn.simulation.online_programs`; 0: none.
     mode_rhs, mode_full : int64 arrays, shape (n_modes,)
-        Addresses of the kernels of each mode, 0 where the mode is embedded on line.  ``rhs`` writes
-        ``x_dot`` (n_q + n_u); ``full`` writes ``x_dot``,
+        Addresses of the kernels of each mode.  ``rhs`` writes ``x_dot`` (n_q + n_u); ``full`` writes ``x_dot``,
         ``u`` (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     mode_states : int8 array, shape (n_modes, n_contacts)
         State of every contact in each mode.
@@ -105,8 +102,6 @@ class Tables(NamedTuple):
         The contact concerned; for ``WRITTEN`` the transition.
     guard_direction : float64 array, shape (n_guards,)
         Slip direction that a slide beginning here would take.
-    guard_sign : float64 array, shape (n_guards,)
-        Of a written transition's guard: -1 where the condition must rise, 1 where it must fall.
     row_role : int64 array, shape (n_rows,)
         ``KINEMATIC`` ... ``CONTACT_ROW``.
     row_positional : int8 array, shape (n_rows,)
@@ -129,7 +124,6 @@ class Tables(NamedTuple):
 
     sizes: NDArray[np.int64]
     terms: NDArray[np.int64]
-    online: NDArray[np.int64]
     mode_rhs: NDArray[np.int64]
     mode_full: NDArray[np.int64]
     mode_states: NDArray[np.int8]
@@ -139,7 +133,6 @@ class Tables(NamedTuple):
     guard_event: NDArray[np.int64]
     guard_contact: NDArray[np.int64]
     guard_direction: NDArray[np.float64]
-    guard_sign: NDArray[np.float64]
     row_role: NDArray[np.int64]
     row_positional: NDArray[np.int8]
     contact_kind: NDArray[np.int64]

@@ -48,7 +48,6 @@ def make_tables(
     values: dict[str, Any] = {
         "sizes": sizes,
         "terms": np.array([terms.address if terms is not None else _no_terms(sizes).address], dtype=np.int64),
-        "online": np.zeros(3, dtype=np.int64),
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
@@ -58,7 +57,6 @@ def make_tables(
         "guard_event": np.array([guard[0] for guard in guards], dtype=np.int64),
         "guard_contact": np.array([guard[1] for guard in guards], dtype=np.int64),
         "guard_direction": np.array([guard[2] for guard in guards], dtype=np.float64),
-        "guard_sign": np.zeros(len(guards), dtype=np.float64),
         "row_role": np.full(n_rows, 3, dtype=np.int64),
         "row_contact": np.arange(n_rows, dtype=np.int64),
         "row_positional": np.ones(n_rows, dtype=np.int8),
