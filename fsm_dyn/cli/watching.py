@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 from fsm_dyn.cli.console import say, told
 from fsm_dyn.errors import FsmDynError
@@ -25,11 +26,20 @@ def watch(path: Path, action: Callable[[], None]) -> None:
     """
     seen: Stamp | None = None
     last: Stamp | None = None
-    if threading.current_thread() is threading.main_thread():
-        # a shell that starts this in the background has it ignore Ctrl-C, which is the only way out
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The exception that Ctrl-C raises is lost where Python can't pass it on, as in a destructor; the flag isn't.
+    asked_to_stop = threading.Event()
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        asked_to_stop.set()
+        raise KeyboardInterrupt
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if in_main_thread:
+        # also where a shell that started this in the background has it ignore Ctrl-C, which is the only way out
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        while True:
+        while not asked_to_stop.is_set():
             now = _stamp(path)
             # A change is taken up once the file has held still, for it may be written in more than one go.
             if now is not None and now != seen and (now == last or seen is None):
@@ -39,7 +49,11 @@ def watch(path: Path, action: Callable[[], None]) -> None:
             last = now
             time.sleep(_PAUSE)
     except KeyboardInterrupt:
-        say("stopped watching")
+        pass
+    finally:
+        if in_main_thread and before is not None:
+            signal.signal(signal.SIGINT, before)
+    say("stopped watching")
 
 
 def _attempt(action: Callable[[], None]) -> None:

@@ -254,6 +254,28 @@ def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
             process.kill()
 
 
+def test_ctrl_c_ends_a_watch_even_where_python_cannot_raise_it(tmp_path, capsys):
+    class Thing:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    path = tmp_path / "a.yaml"
+    path.touch()
+    seen = []
+
+    def action():
+        seen.append(1)
+        Thing()
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        watch(path, action)
+    assert seen == [1]
+    assert capsys.readouterr().err.rstrip().endswith("stopped watching")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_values_are_split_at_the_first_sign_and_lists_read():
     given = assignments("--set", ["mB=25 kg", "f = a==b", "lip=[809 mm, 12 mm]", "w=[[0 s, 1 N], [1 s, 2 N]]"])
     assert given == {
