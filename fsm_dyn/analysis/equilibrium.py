@@ -84,7 +84,8 @@ def settle(
     # rows that hold; more of them than they have directions leave their forces open
     held = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
     for contact, code in zip(automaton.contacts, rest.states, strict=True):
-        rows = (contact.normal_row, contact.tangent_row) if code == 1 else (contact.normal_row,) if code == 2 else ()
+        rows = [contact.normal_row] if code and contact.kind != "compliant" else []
+        rows += [contact.tangent_row] if code == 1 else []
         held += [r for r in rows if r >= 0]
     A = terms["A"][held, : len(layout.u)]
     return Equilibrium(

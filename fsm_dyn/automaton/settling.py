@@ -20,7 +20,7 @@ from fsm_dyn.automaton.contact_statics import Array, Unknowns, solve_contacts
 from fsm_dyn.automaton.start import Start, check_names, fixed_codes, start
 from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.assembly import Given
-from fsm_dyn.programs import Layout, Program, gradient
+from fsm_dyn.programs import Layout, Program, functions, gradient
 
 FREE, HELD, SLIDING = 0, 1, 2
 STEPS = 2000
@@ -158,8 +158,10 @@ class _Settling:
     def _loaded(self, terms: dict[str, Array], forces: Array) -> list[int]:
         """Rows of the contacts that bear a force; all that stick hold, whether their friction is called on or not."""
         rows = []
-        for contact in self.automaton.contacts:
-            if contact.kind == "lock" or (contact.kind == "gap" and forces[contact.normal_row] <= 0.0):
+        for k, contact in enumerate(self.automaton.contacts):
+            idle = contact.kind == "gap" and forces[contact.normal_row] <= 0.0
+            idle |= contact.kind == "compliant" and terms["elastic"][k] <= 0.0
+            if contact.kind == "lock" or idle:
                 continue
             if contact.kind == "gap":
                 rows.append(contact.normal_row)
@@ -181,7 +183,9 @@ class _Settling:
                     return False
             tangent = contact.tangent_row
             if tangent >= 0 and not contact.sticks_always:
-                bound = terms["static"][k] * (max(forces[contact.normal_row], 0.0) if contact.kind == "gap" else 1.0)
+                load = terms["elastic"][k] if contact.kind == "compliant" else 1.0
+                load = max(forces[contact.normal_row], 0.0) if contact.kind == "gap" else load
+                bound = terms["static"][k] * load
                 if abs(forces[tangent]) > bound + small:
                     return False
         return True
@@ -249,6 +253,7 @@ class _Settling:
                 speed = float(terms["b"][contact.tangent_row])
                 moving = abs(speed) > TOUCHING and not contact.sticks_always
                 limit = terms["kinetic" if moving else "static"][k]
+                limit *= terms["elastic"][k] if contact.kind == "compliant" else 1.0
                 kind, normal = [*kind, 1], [*normal, place]
                 bound.append(INFINITE_FRICTION if contact.sticks_always else float(limit))
                 drive.append(float(np.sign(speed)) if moving else 0.0)
@@ -263,13 +268,18 @@ class _Settling:
     def _rest(self, q: Array, forces: Array, terms: dict[str, Array], size: float) -> Rest | None:
         """The equilibrium as it is returned; None where it is unstable."""
         n_u = len(self.layout.u)
-        states, sigma = [], np.zeros(len(self.automaton.contacts))
+        states, sigma, forces = [], np.zeros(len(self.automaton.contacts)), forces.copy()
         active = list(self.held)
         for k, contact in enumerate(self.automaton.contacts):
             if contact.kind == "lock":
                 states.append(self.locks.get(k, 0))
                 continue
             slip = float(terms["b"][contact.tangent_row]) if contact.tangent_row >= 0 else 0.0
+            if contact.kind == "compliant":
+                if terms["elastic"][k] <= 0.0:
+                    states.append(FREE)
+                    continue
+                forces[contact.normal_row] = terms["elastic"][k]
             if contact.kind == "gap":
                 near = bool(terms["closes_if"][k]) and abs(terms["residual"][contact.normal_row]) <= TOUCHING
                 if not near and forces[contact.normal_row] <= CONE * size:
@@ -310,12 +320,19 @@ def _statics_program(automaton: Automaton) -> Program:
     n_u = len(layout.u)
     names = tuple(f"force.{r}" for r in range(len(automaton.rows)))
     forces = [graph.symbol(name) for name in names]
-    total = [sum((nodes["A"][r, i] * force for r, force in enumerate(forces)), start=nodes["f"][i]) for i in range(n_u)]
+    f, elastic = list(nodes["f"]), nodes["elastic"]
+    for k, contact in enumerate(automaton.contacts):
+        if contact.kind == "compliant":
+            within = functions.where(functions.compare(">=", nodes["reach"][k], 0.0), nodes["closes_if"][k], 0.0)
+            elastic[k] = elastic[k] * within
+            f = [f[i] + elastic[k] * nodes["A"][contact.normal_row, i] for i in range(len(f))]
+    nodes = {**nodes, "f": np.array(f, dtype=object), "elastic": elastic}
+    total = [sum((nodes["A"][r, i] * force for r, force in enumerate(forces)), start=f[i]) for i in range(n_u)]
     table = np.empty((n_u, len(layout.q)), dtype=object)
     for i, row in enumerate(gradient(total, [symbols[name] for name in layout.q])):
         table[i, :] = row
     wider = Layout(layout.q, layout.u, (*layout.p, *names), layout.w, layout.contacts, layout.memory)
-    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach")
+    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "elastic")
     outputs = {name: nodes[name] for name in wanted if name in nodes}
     return Program.from_nodes(wider, {**outputs, "force_q": table})
 

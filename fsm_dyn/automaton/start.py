@@ -104,13 +104,18 @@ def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
 
 
 def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
-    """State of a contact that the mode does not fix: closed where it touches and does not part."""
+    """State of a contact that the mode does not fix: closed where it touches and does not part, or is pressed in."""
     contact = automaton.contacts[index]
     if contact.kind == "lock":
         return 0
-    if contact.kind == "gap" and not contact.two_sided:
+    if contact.kind in ("gap", "compliant") and not contact.two_sided:
         gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
-        if abs(gap) > TOUCHING or rate > TOUCHING or not terms["closes_if"][index]:
+        touches = abs(gap) <= TOUCHING and rate <= TOUCHING
+        if contact.kind == "compliant":
+            # behind a face that ends is not pressed into it, unless the mode says so
+            deep = gap < -TOUCHING and terms["firm"][index] > 0.0 and not contact.limited
+            touches = deep or (touches and rate < -TOUCHING)
+        if not touches or not terms["closes_if"][index]:
             return 0
         reach, outward = terms["reach"][index], -terms["reach_rate"][index]
         if reach < -TOUCHING or (reach <= TOUCHING and outward > TOUCHING):

@@ -47,7 +47,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
 
 
 def _flags(contact: ContactInfo) -> list[bool]:
-    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited, contact.two_sided]
+    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited, contact.two_sided, contact.lossy]
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def check(automaton: Automaton) -> None:
         "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
         "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
         "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
-        "reach": (n_contacts,), "reach_rate": (n_contacts,),
+        "reach": (n_contacts,), "reach_rate": (n_contacts,), "firm": (n_contacts,),
         "when": (len(automaton.mechanism.transitions),),
     }  # fmt: skip
     good = 0 <= automaton.n_kinematic <= n_rows and dict(automaton.terms.outputs) == expected

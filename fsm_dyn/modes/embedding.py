@@ -26,13 +26,15 @@ class ActiveSet:
     """What holds in a mode.
 
     ``rows`` are the rows held (``A u + b = 0``); ``sliding`` maps the normal row of a sliding contact to its
-    contact index; ``slipping`` lists contacts of dry friction that slip, ``under`` slots that slide on the other face.
+    contact index; ``slipping`` lists contacts that slip under a friction force known beforehand, ``under`` slots that
+    slide on the other face, ``pressed`` compliant contacts that are compressed.
     """
 
     rows: tuple[int, ...]
     sliding: tuple[tuple[int, int], ...] = ()
     slipping: tuple[int, ...] = ()
     under: tuple[int, ...] = ()
+    pressed: tuple[int, ...] = ()
 
     def along(self, system: System, contact: int) -> Node:
         """Direction that friction opposes, in units of the normal multiplier: reversed on a slot's other face."""
@@ -43,9 +45,13 @@ class ActiveSet:
     def of(cls, system: System, states: Sequence[int]) -> ActiveSet:
         """The active set of a vector of contact state codes; constraints are always active."""
         rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
-        sliding, slipping, under = [], [], []
+        sliding, slipping, under, pressed = [], [], [], []
         for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
-            if code == 1:
+            if contact.kind == "compliant":
+                pressed += [index] if code else []
+                rows += [contact.tangent_row] if code == 1 and contact.tangent_row >= 0 else []
+                slipping += [index] if code == 2 else []
+            elif code == 1:
                 rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
             elif code == 2 and contact.kind == "dry_friction":
                 slipping.append(index)
@@ -53,7 +59,7 @@ class ActiveSet:
                 rows.append(contact.normal_row)
                 sliding.append((contact.normal_row, index))
                 under += [index] if code == 3 else []
-        return cls(tuple(rows), tuple(sliding), tuple(slipping), tuple(under))
+        return cls(tuple(rows), tuple(sliding), tuple(slipping), tuple(under), tuple(pressed))
 
 
 @dataclass(frozen=True)
@@ -196,12 +202,15 @@ def _basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -
 
 
 def _applied(system: System, active: ActiveSet) -> list[Node]:
-    """Generalized active forces of the mode: f plus the friction of slipping dry-friction contacts."""
+    """Generalized active forces of the mode: f plus compliant forces and the friction known beforehand."""
     n_u = system.n_speeds
     f = [system.nodes["f"][i] for i in range(n_u)]
+    for index in active.pressed:
+        row, force = system.contacts[index].normal_row, system.nodes["elastic"][index]
+        f = [f[i] + force * system.nodes["A"][row, i] for i in range(n_u)]
     for index in active.slipping:
         row = system.contacts[index].tangent_row
-        friction = system.sigma(index) * system.nodes["kinetic"][index]
+        friction = system.sigma(index) * system.friction_bound("kinetic", index)
         f = [f[i] - friction * system.nodes["A"][row, i] for i in range(n_u)]
     return f
 
@@ -288,7 +297,9 @@ def _multipliers(
         multipliers[tangent] = -(system.nodes["kinetic"][contact] * active.along(system, contact) * multipliers[row])
     for contact in active.slipping:
         row = system.contacts[contact].tangent_row
-        multipliers[row] = -(system.sigma(contact) * system.nodes["kinetic"][contact])
+        multipliers[row] = -(system.sigma(contact) * system.friction_bound("kinetic", contact))
+    for contact in active.pressed:
+        multipliers[system.contacts[contact].normal_row] = system.nodes["elastic"][contact]
     kinematic = [r for r, row in enumerate(system.rows) if row.role == "kinematic"]
     for k, row in enumerate(kinematic):
         i = n_u + k

@@ -122,7 +122,12 @@ def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, 
     """
     names, rows = [], []
     for contact, code in zip(system.contacts, states, strict=True):
-        if code and contact.normal_row >= 0 and system.rows[contact.normal_row].positional:
+        if (
+            code
+            and contact.kind != "compliant"
+            and contact.normal_row >= 0
+            and system.rows[contact.normal_row].positional
+        ):
             names.append(contact.name)
             rows.append(contact.normal_row)
     if len(rows) < 2:

@@ -42,6 +42,10 @@ def gather(terms: Terms) -> Shared:
                 "potential_energy": terms.potential_energy,
                 "load_powers": _array(terms.load_powers.values(), (len(terms.load_powers),)),
                 "outputs": _array(terms.outputs.values(), (len(terms.outputs),)),
+                "restoring": _array(
+                    [terms.graph.zero if c.restoring is None else c.restoring for c in terms.contacts],
+                    (len(terms.contacts),),
+                ),
             }
         ),
         geometry=terms.program(
@@ -79,6 +83,7 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         limited=contact.reach is not None,
         two_sided=contact.spec.bilateral,
         poisson=contact.spec.law == "poisson",
+        lossy=contact.firm is not None,
     )
 
 
@@ -104,6 +109,7 @@ def _terms_program(terms: Terms) -> Program:
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
             "reach": _array([one if c.reach is None else c.reach for c in contacts], (count,)),
             "reach_rate": _array([zero if c.reach_rate is None else c.reach_rate for c in contacts], (count,)),
+            "firm": _array([one if c.firm is None else c.firm for c in contacts], (count,)),
             "when": _array(
                 [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)
             ),

@@ -9,6 +9,8 @@ open                    gap                                        closes
 closed, stick, slide    normal multiplier λ_n                      opens
 closed, on a face       distance to the end of the face            leaves
 slot, slide             λ_n, or -λ_n on the other face             opens
+compliant, open         gap                                        closes
+compliant, compressed   -gap, and the force's factor 1 + loss δ'   opens
 stick                   μ_s λ_n - λ_t  and  μ_s λ_n + λ_t          slides (σ = -1, +1)
 slide, slip             σ · slip speed                             sticks
 dry friction, stick     τ_s - λ  and  τ_s + λ                      slides (σ = -1, +1)
@@ -72,6 +74,8 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if contact.kind == "gap" and code == 0:
             gap = system.nodes["residual"][contact.normal_row]
             guards.append((Guard(Event.CLOSES, index, 0.0, f"gap of {name}"), gap))
+        if contact.kind == "compliant":
+            guards += _compliant(system, index, code)
         guards += forces.get(index, [])
         if contact.limited and code > 0:
             reach = system.nodes["reach"][index]
@@ -79,6 +83,19 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if code >= 2:
             slip = _slip(system, contact.tangent_row, embedded)
             guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.sigma(index) * slip))
+    return guards
+
+
+def _compliant(system: System, index: int, code: int) -> list[tuple[Guard, Node]]:
+    """Guards of a compliant contact; open, what left faster than the surface follows may meet it again before."""
+    contact = system.contacts[index]
+    gap, firm = system.nodes["residual"][contact.normal_row], system.nodes["firm"][index]
+    if code == 0:
+        met = functions.maximum(gap, -firm) if contact.lossy else gap
+        return [(Guard(Event.CLOSES, index, 0.0, f"gap of {contact.name}"), met)]
+    guards = [(Guard(Event.OPENS, index, 0.0, f"depth of {contact.name}"), -gap)]
+    if contact.lossy:
+        guards.append((Guard(Event.OPENS, index, 0.0, f"force of {contact.name}"), firm))
     return guards
 
 
@@ -116,8 +133,8 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
             continue
         if contact.kind == "gap" and code > 0:
             add(Event.OPENS, index, 0.0, [(normal, 1.0, 1.0)], zero)
-        if code == 1 and tangent >= 0 and not contact.sticks_always and contact.kind in ("gap", "dry_friction"):
-            bound, size = system.nodes["static"][index], float(embedded.static[index])
+        if code == 1 and tangent >= 0 and not contact.sticks_always and contact.kind != "lock":
+            bound, size = system.friction_bound("static", index), float(embedded.static[index])
             load = [(normal, bound, size)] if contact.kind == "gap" else []
             for direction in (-1.0, 1.0):
                 rest = zero if load else bound

@@ -33,7 +33,7 @@ class ContactInfo:
     """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
 
     name: str
-    kind: Literal["gap", "dry_friction", "lock"]
+    kind: Literal["gap", "compliant", "dry_friction", "lock"]
     normal_row: int
     tangent_row: int
     states: tuple[str, ...]
@@ -42,6 +42,7 @@ class ContactInfo:
     poisson: bool = False
     limited: bool = False  # a face of it ends
     two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
+    lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -103,6 +104,11 @@ class System:
     def sigma(self, contact: int) -> Node:
         """The slip direction of a contact, a constant of the mode's discrete state."""
         return self.symbols[f"{self.contacts[contact].name}.sigma"]
+
+    def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
+        """Bound of a friction force known beforehand: of dry friction, or ``μ F`` of a compliant contact."""
+        bound: Node = self.nodes[which][contact]
+        return bound * self.nodes["elastic"][contact] if self.contacts[contact].kind == "compliant" else bound
 
     def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Evaluate the terms with NumPy; leading axes of x and c broadcast."""

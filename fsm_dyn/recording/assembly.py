@@ -52,6 +52,7 @@ def run_model(
         rows=tuple(Row(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
         loads=automaton.load_names,
+        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.kind == "compliant"),
         units=units(mechanism),
         scene=Scene(
             shapes=shapes_of(mechanism, values, Outlines(automaton, parameters, values).all()),

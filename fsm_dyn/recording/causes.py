@@ -94,4 +94,4 @@ def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], 
 def _became(kind: str, code: int, state: str) -> str:
     if kind == "lock":
         return state
-    return {FREE: "opens", HELD: "closes" if state == "closed" else "sticks"}.get(code, "slides")
+    return {FREE: "opens", HELD: "sticks" if state == "stick" else "closes"}.get(code, "slides")

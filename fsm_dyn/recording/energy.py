@@ -30,7 +30,7 @@ class EnergyAccount:
     work : mapping of str to ndarray
         Work done on the motion by every load without a potential.
     friction : mapping of str to ndarray
-        Heat made by every contact with friction; it never decreases.
+        Heat made by every contact with friction or a loss of its own; it never decreases.
     constraints : mapping of str to ndarray
         Work done by every other constraint or contact: zero unless it is moved by an input or by time.
     transitions : ndarray
@@ -90,15 +90,16 @@ def account(rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, In
     steps = np.flatnonzero(~starts)
     loads = np.zeros((len(rows), len(rows.model.loads)))
     forces = np.zeros((len(rows), len(rows.model.rows)))
+    losses = np.zeros((len(rows), len(rows.model.compliant)))
     for begin in range(0, len(steps), _STEPS_AT_ONCE):
         chunk = steps[begin : begin + _STEPS_AT_ONCE]
-        loads[chunk], forces[chunk] = _work_in_steps(rows, chunk, between)
-    loads, forces = np.cumsum(loads, axis=0), np.cumsum(forces, axis=0)
+        loads[chunk], forces[chunk], losses[chunk] = _work_in_steps(rows, chunk, between)
+    loads, forces, losses = (np.cumsum(table, axis=0) for table in (loads, forces, losses))
 
     total = rows.kinetic_energy + rows.potential_energy
     jumps = np.zeros(len(rows))
     jumps[1:] = np.where(starts[1:], np.diff(total), 0.0)
-    friction, constraints = _by_owner(rows.model, forces)
+    friction, constraints = _by_owner(rows.model, forces, losses)
     return EnergyAccount(
         kinetic=rows.kinetic_energy,
         potential=rows.potential_energy,
@@ -111,8 +112,8 @@ def account(rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, In
 
 def _work_in_steps(
     rows: Samples, ends: IntArray, between: Callable[[FloatArray, IntArray], Samples]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the work of every load and of every row in the steps that end at the rows ``ends``."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the work of every load and row, and the heat of compliant contacts, in steps ending at rows ``ends``."""
     h = rows.t[ends] - rows.t[ends - 1]
     times = rows.t[ends - 1, None] + h[:, None] * _NODES
     inner = between(times.ravel(), np.repeat(ends - 1, len(_NODES)))
@@ -124,14 +125,19 @@ def _work_in_steps(
 
     n_loads = len(rows.model.loads)
     powers = inner.report["load_powers"] if n_loads else np.zeros((times.size, 0))
-    return integrate(powers), integrate(inner.row_powers)
+    return integrate(powers), integrate(inner.row_powers), integrate(inner.losses)
 
 
-def _by_owner(model: RunModel, forces: FloatArray) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+def _by_owner(
+    model: RunModel, forces: FloatArray, losses: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Split the work of the rows into heat by contact and work of moved constraints by owner."""
     friction: dict[str, FloatArray] = {}
     constraints: dict[str, FloatArray] = {}
     for i, row in enumerate(model.rows):
         table, sign = (friction, -1.0) if row.role in _DISSIPATIVE else (constraints, 1.0)
         table[row.owner] = table.get(row.owner, np.zeros(len(forces))) + sign * forces[:, i]
+    for i, (_, r) in enumerate(model.compliant):
+        owner = model.rows[r].owner
+        friction[owner] = friction.get(owner, np.zeros(len(forces))) + losses[:, i]
     return friction, constraints

@@ -45,9 +45,11 @@ class RunModel:
     outputs, loads : tuple of str
         Names of the written outputs and of the loads whose power is no part of the potential energy.
     terms : Evaluates
-        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last.
+        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
+        shape (n_rows,): what remains at rest.
     report : Evaluates
-        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,).
+        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
+        ``restoring`` (n_contacts,): the forces of compliant contacts that have a potential.
     full : sequence of Evaluates
         One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
     units : mapping of str to str
@@ -68,6 +70,7 @@ class RunModel:
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     scene: Scene | None = None
+    compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
 
     def row_labels(self) -> tuple[str, ...]:

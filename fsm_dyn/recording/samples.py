@@ -120,15 +120,39 @@ class Samples:
 
     @cached_property
     def row_powers(self) -> FloatArray:
-        """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W."""
+        """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W.
+
+        Of a compliant contact only what its moving surface puts in, -λ b: the rest is stored or lost.
+        """
         if not self.model.rows:
             return np.zeros((len(self), 0))
-        rows = np.asarray(self.model.terms.evaluate(self.t, self.x, self.context)["A"])
+        velocity, remainder = self._row_speeds
+        power: FloatArray = self.multiplier_table * velocity
+        for _, r in self.model.compliant:
+            power[:, r] = -self.multiplier_table[:, r] * remainder[:, r]
+        return power
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """Heat made in every compliant contact, shape (n, n_compliant), W (docs/theory.md, "Compliant contacts")."""
+        heat = np.zeros((len(self), len(self.model.compliant)))
+        if not self.model.compliant:
+            return heat
+        velocity, remainder = self._row_speeds
+        for i, (contact, r) in enumerate(self.model.compliant):
+            beyond = self.multiplier_table[:, r] - self.report["restoring"][:, contact]
+            heat[:, i] = -beyond * (velocity[:, r] + remainder[:, r])
+        return heat
+
+    @cached_property
+    def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
+        """``A u`` and ``b`` of every row, shape (n, n_rows) each."""
+        terms = self.model.terms.evaluate(self.t, self.x, self.context)
         n_u = len(self.model.layout.u)
         # The speeds of the kinematic rows are zero by definition, so their columns add nothing.
-        velocity = np.einsum("...rk,...k->...r", rows[..., :n_u], self.u)
-        power: FloatArray = self.multiplier_table * velocity
-        return power
+        velocity = np.einsum("...rk,...k->...r", np.asarray(terms["A"])[..., :n_u], self.u)
+        shape = (len(self), len(self.model.rows))
+        return velocity, np.broadcast_to(np.asarray(terms["b"]), shape)
 
     def columns(self) -> Iterator[tuple[str, FloatArray]]:
         """Yield every column by name: states, inputs, memory, multipliers (``lambda.<name>``), outputs, energies."""

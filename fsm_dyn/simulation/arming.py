@@ -66,7 +66,8 @@ def arm(tables: Tables, state: State, work: Work) -> int:
         value = state.guards[j]
         slope = state.guards[most + j]
         tolerance = graze
-        if event == tb.OPENS or event == tb.SLIDES:
+        yields = event == tb.OPENS and tables.contact_kind[tables.guard_contact[first + j]] == tb.COMPLIANT
+        if (event == tb.OPENS or event == tb.SLIDES) and not yields:  # what yields opens by its depth, not its force
             tolerance = graze + force
         state.guards[2 * most + j] = tolerance
         status = st.ARMED

@@ -23,7 +23,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 Array = npt.NDArray[np.float64]
 
-_KINDS = {"gap": tb.GAP, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
+_KINDS = {"gap": tb.GAP, "compliant": tb.COMPLIANT, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
 _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
 _EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks": tb.STICKS, "leaves": tb.LEAVES}
 
@@ -182,7 +182,8 @@ class Machine:
         automaton = self.automaton
         flags = tb.PROJECTS if any(row.role == "position" for row in automaton.rows) else 0
         for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
-            if code and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
+            held = code and contact.kind != "compliant"
+            if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
                 flags |= tb.PROJECTS
             if contact.gated and not code:
                 flags |= tb.WATCHES_GATES

@@ -28,6 +28,7 @@ from fsm_dyn.simulation.constrained import (
     solve_bilateral,
 )
 from fsm_dyn.simulation.decision import decide
+from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.impacts import bilateral_rows
 from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
 from fsm_dyn.simulation.tables import Tables
@@ -149,15 +150,30 @@ def _press(
             continue
         row = tables.contact_rows[k, 0]
         gap, small = terms.residual[row], tables.tolerances[tol.GAP]
-        pressed = gap < -small or (abs(gap) <= small and row_speed(terms, row, u) < -slow)
-        if event[k] == tb.OPENS or event[k] == tb.CLOSES:
+        deep = gap < -small
+        pressed = (deep and terms.elastic[k] >= 0.0) or (abs(gap) <= small and row_speed(terms, row, u) < -slow)
+        if event[k] == tb.OPENS or event[k] == tb.CLOSES or event[k] == tb.LEAVES:
             pressed = event[k] == tb.CLOSES
-        if wanted[k] == tb.FREE and terms.closes_if[k] == 0.0:
+        elif wanted[k] == tb.FREE and deep and tables.contact_flags[k] & tb.LIMITED:
+            pressed = pressed and _handed_over(tables, terms, event, k)  # else it is behind the face
+        if wanted[k] == tb.FREE and (terms.closes_if[k] == 0.0 or not within_face(tables, terms, k)):
             pressed = False
         wanted[k] = tb.HELD if pressed else tb.FREE
         if pressed:
             for i in range(force.shape[0]):
                 force[i] += terms.elastic[k] * terms.A[row, i]
+
+
+@inner
+def _handed_over(tables: Tables, terms: Terms, event: NDArray[np.int64], k: int) -> bool:
+    """Whether a contact of the same two shapes leaves its face in this instant where the one of ``k`` begins."""
+    small, group = tables.tolerances[tol.GAP], tables.contact_flags[k] // tb.GROUP
+    for j in range(event.shape[0]):
+        if event[j] == tb.LEAVES and tables.contact_flags[j] // tb.GROUP == group and terms.reach[k] <= small:
+            between = terms.residual[tables.contact_rows[j, 0]] - terms.residual[tables.contact_rows[k, 0]]
+            if abs(between) <= small:
+                return True
+    return False
 
 
 @inner

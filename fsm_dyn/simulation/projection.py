@@ -87,6 +87,8 @@ def gate_opened_late(
         row = tables.contact_rows[k, 0]
         flags = tables.contact_flags[k]
         gated = flags & tb.GATED and not flags & tb.LIMITED and tables.mode_states[mode, k] == tb.FREE
+        if tables.contact_kind[k] == tb.COMPLIANT and terms.elastic[k] <= 0.0:
+            continue  # its surface still follows what left it
         if gated and terms.closes_if[k] != 0.0 and terms.residual[row] < -tables.tolerances[tol.GAP]:
             return True
     return False
@@ -94,7 +96,7 @@ def gate_opened_late(
 
 @inner
 def _configuration_rows(tables: Tables, mode: int) -> NDArray[np.int64]:
-    """Constraints on coordinates and the normal rows of what is closed or engaged."""
+    """Constraints on coordinates and the normal rows of what is closed or engaged; what yields has a depth."""
     rows = np.empty(tables.sizes[tb.N_ROWS], np.int64)
     count = 0
     for r in range(rows.shape[0]):
@@ -103,7 +105,8 @@ def _configuration_rows(tables: Tables, mode: int) -> NDArray[np.int64]:
             count += 1
     for k in range(tables.sizes[tb.N_CONTACTS]):
         r = tables.contact_rows[k, 0]
-        if r >= 0 and tables.mode_states[mode, k] != tb.FREE and tables.row_positional[r] == 1:
+        held = tables.mode_states[mode, k] != tb.FREE and tables.contact_kind[k] != tb.COMPLIANT
+        if r >= 0 and held and tables.row_positional[r] == 1:
             rows[count] = r
             count += 1
     return rows[:count].copy()

@@ -38,7 +38,7 @@ def remember_event(tables: Tables, state: State) -> bool:
         guard = state.fired[k]
         mark = tables.guard_event[guard] + 8.0 * tables.guard_contact[guard]
         sign += mark * mark
-        if tables.guard_event[guard] == tb.CLOSES:
+        if tables.guard_event[guard] == tb.CLOSES and tables.contact_kind[tables.guard_contact[guard]] == tb.GAP:
             closes = True
             speed = max(speed, -state.guards[4 * most + k])
     state.history[at + st.RING_TIME] = state.clock[st.TIME]

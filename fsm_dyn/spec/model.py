@@ -158,6 +158,15 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
+class Compliance:
+    """The force of a contact pressed in by δ: ``stiffness δ**exponent (1 + loss δ')`` (Hunt and Crossley 1975)."""
+
+    stiffness: Text
+    exponent: Text | None = None  # None: 1
+    loss: Text | None = None  # None: 0
+
+
+@dataclass(frozen=True, slots=True)
 class Contact:
     """A constraint that comes and goes.
 
@@ -169,18 +178,21 @@ class Contact:
         file that it is a part of.  A joint stop becomes one such
         contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
         ``coordinate - lower`` or ``upper - coordinate``.
+    ``"compliant"``
+        as ``"gap"``, but it yields: pressed in, its force is that of ``compliance``, and friction is a part of it.
     ``"dry_friction"``
         friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
     ``"lock"``
         a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
 
-    States: ``gap`` without friction ``open closed``; ``gap`` with friction ``open stick slide``;
+    States: ``gap`` without friction ``open closed``, ``compliant`` without friction ``open compressed``; with
+    friction both have ``open stick slide``;
     ``dry_friction`` ``stick slip``; ``bilateral`` (a slot) ``closed``, or
     ``stick slide slide_under``; ``lock`` ``released engaged``.
     """
 
     name: str
-    kind: Literal["gap", "dry_friction", "lock"]
+    kind: Literal["gap", "compliant", "dry_friction", "lock"]
     gap: Text | None = None
     slip: Text | None = None
     static: Text | None = None
@@ -193,6 +205,7 @@ class Contact:
     limited: bool = False
     entry: str = ""
     bilateral: bool = False
+    compliance: Compliance | None = None
     where: Location = NOWHERE
 
     @property
@@ -205,7 +218,7 @@ class Contact:
     def has_friction(self) -> bool:
         """Whether the contact has a tangential (or is only a) friction force."""
         rubs = self.slip is not None or self.static is not None or self.infinite_friction
-        return self.kind == "dry_friction" or (self.kind == "gap" and rubs)
+        return self.kind == "dry_friction" or (self.kind in ("gap", "compliant") and rubs)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -220,7 +233,7 @@ class Contact:
             return ("", "stick") if self.infinite_friction else ("", "stick", "slide", "slide_under")
         if self.has_friction:
             return ("open", "stick") if self.infinite_friction else ("open", "stick", "slide")
-        return ("open", "closed")
+        return ("open", "compressed" if self.kind == "compliant" else "closed")
 
 
 @dataclass(frozen=True, slots=True)

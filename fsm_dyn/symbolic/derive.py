@@ -58,7 +58,7 @@ def derive(mechanism: Mechanism) -> Terms:
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
     potential = zero
-    for part in loads.potential:
+    for part in (*loads.potential, *(contact.stored for contact in contacts if contact.stored is not None)):
         potential = potential + part
     M = inertia.M
     f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]

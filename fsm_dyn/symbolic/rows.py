@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Node, reachable, substitute, support, tangent
+from fsm_dyn.programs import Node, functions, reachable, substitute, support, tangent
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.meeting import Meeting
@@ -92,7 +93,7 @@ class Rows:
                 normal = start + len(rows)
                 rows += self._met(contact, index, meeting)
                 tangential = normal + 1 if contact.has_friction else -1
-                terms.append(self._contact(contact, normal, tangential, meeting.reach))
+                terms.append(self._pressed(self._contact(contact, normal, tangential, meeting.reach), rows, start))
                 continue
             if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):
                 normal = start + len(rows)
@@ -101,8 +102,29 @@ class Rows:
                 tangential = start + len(rows)
                 role: Role = "friction" if contact.kind == "dry_friction" else "tangent"
                 rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
-            terms.append(self._contact(contact, normal, tangential))
+            terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
         return rows, terms
+
+    def _pressed(self, terms: ContactTerms, rows: list[Row], start: int) -> ContactTerms:
+        """Add the force law of a contact that yields (docs/theory.md, "Compliant contacts")."""
+        compliance = terms.spec.compliance
+        if compliance is None:
+            return terms
+        row = rows[terms.normal_row - start]
+        if row.residual is None:
+            raise ModelError(f"the contact '{terms.name}' has no gap", terms.spec.where)
+        one = self.system.graph.one
+        depth = functions.maximum(-row.residual, self.system.graph.zero)
+        exponent = one if compliance.exponent is None else self._value(compliance.exponent)
+        restoring = self._value(compliance.stiffness) * depth**exponent
+        stored = restoring * depth / (exponent + one)
+        if compliance.loss is None:
+            return replace(terms, elastic=restoring, restoring=restoring, stored=stored)
+        opening = row.b
+        for coefficient, speed in zip(row.A, self._speeds.declared, strict=False):
+            opening = opening + coefficient * speed
+        firm = one - self._value(compliance.loss) * opening
+        return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
 
     def _met(self, contact: Contact, index: int, meeting: Meeting) -> list[Row]:
         """Return the rows of a contact between shapes: normal, and tangent where there is friction."""

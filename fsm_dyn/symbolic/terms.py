@@ -76,6 +76,10 @@ class ContactTerms:
         1 where the contact may close, else 0.
     elastic : Node or None
         Force of a compliant contact where it is compressed (N); None for others.
+    firm : Node or None
+        Its factor ``1 + loss δ'``, where a loss is given: negative where the surface cannot follow what leaves it.
+    restoring, stored : Node or None
+        The part of its force that has a potential (N), and that potential (J).
     reach, reach_rate : Node or None
         How far inside the ends of a face the place of contact is (m), negative beyond them, and its rate (m/s); None
         where no face ends.
@@ -89,6 +93,9 @@ class ContactTerms:
     restitution: Node
     closes_if: Node | None = None
     elastic: Node | None = None
+    firm: Node | None = None
+    restoring: Node | None = None
+    stored: Node | None = None
     reach: Node | None = None
     reach_rate: Node | None = None
 
@@ -98,7 +105,7 @@ class ContactTerms:
         return self.spec.name
 
     @property
-    def kind(self) -> Literal["gap", "dry_friction", "lock"]:
+    def kind(self) -> Literal["gap", "compliant", "dry_friction", "lock"]:
         """Kind of the contact."""
         return self.spec.kind
 

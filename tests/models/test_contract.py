@@ -44,7 +44,9 @@ def test_active_rows_are_kept(run):
         )  # states before an impact are checked by it
         rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
         for contact, code in zip(automaton.contacts, mode.states, strict=True):
-            if code == 1:
+            if contact.kind == "compliant":  # it yields: only what sticks is held
+                rows += [contact.tangent_row] if code == 1 and contact.tangent_row >= 0 else []
+            elif code == 1:
                 rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
             elif code == 2 and contact.kind == "gap":
                 rows.append(contact.normal_row)
@@ -75,6 +77,12 @@ def test_no_penetration_no_pulling_no_friction_beyond_its_cone(run):
             assert gap[may_close].min(initial=0.0) >= -1e-9
             normal = forces[:, contact.normal_row]
             assert normal.min() >= -1e-6 * (1.0 + np.abs(forces).max())
+            static = static * normal
+        if contact.kind == "compliant":
+            normal = forces[:, contact.normal_row]
+            assert normal.min() >= -1e-9 * (1.0 + np.abs(forces).max())
+            gap = np.broadcast_to(terms["residual"][..., contact.normal_row], shape)
+            assert (normal[gap > 1e-9] == 0.0).all()
             static = static * normal
         if contact.tangent_row >= 0 and not contact.sticks_always:
             friction = np.abs(forces[:, contact.tangent_row])

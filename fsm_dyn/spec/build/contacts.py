@@ -10,22 +10,41 @@ from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.pairs import feature_list, touching
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.contacts import ContactForm, Friction, JointStopForm
-from fsm_dyn.spec.model import Contact, Feature, Shape
+from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
 from fsm_dyn.spec.tree import Word, where_of
 
 KINDS = ("gap", "between", "point", "joint_stop", "dry_friction", "lock")
-PROPERTIES = ("friction", "restitution", "law", "closes_if")
+REBOUND = ("restitution", "law")  # of rigid contacts; a compliant one has a loss instead
 
 
 def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return the contacts that the entry `name` stands for."""
     kind = exactly_one(form, KINDS)
+    if form.compliant is None:
+        return _stiff(name, form, kind, shapes)
+    for key in REBOUND:
+        if key in form.given():
+            raise ModelError(
+                f"contact {str(name)!r} is compliant and has a {key}",
+                form.key(key),
+                remedy="how it rebounds follows from its force: give it a `loss` under `compliant`",
+            )
+    compliance = Compliance(form.compliant.stiffness, form.compliant.exponent, form.compliant.loss)
+    return [replace(c, kind="compliant", compliance=compliance) for c in _stiff(name, form, kind, shapes)]
+
+
+def _properties(form: ContactForm) -> tuple[str, ...]:
+    return ("compliant", "closes_if") if form.compliant is not None else (*REBOUND, "compliant", "closes_if")
+
+
+def _stiff(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
+    """Return the contacts as if they were rigid."""
     if kind == "gap":
         return [_by_gap(name, form)]
     if kind in ("between", "point"):
         return _by_shapes(name, form, kind, shapes)
     if form.joint_stop is not None:
-        only_with(form, kind, ("restitution", "law", "closes_if"))
+        only_with(form, kind, _properties(form))
         return _stops(name, form, form.joint_stop)
     only_with(form, kind, ())
     if form.dry_friction is not None:
@@ -40,7 +59,7 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 
 
 def _by_gap(name: str, form: ContactForm) -> Contact:
-    extras = ("bilateral",) if form.bilateral else ("restitution", "law", "closes_if")
+    extras = ("bilateral",) if form.bilateral else _properties(form)
     only_with(form, "gap", ("slip", "friction", *extras))
     if form.friction is not None and form.slip is None:
         raise ModelError(
@@ -73,12 +92,12 @@ def _by_gap(name: str, form: ContactForm) -> Contact:
 
 def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
     if form.between is not None:
-        only_with(form, kind, PROPERTIES)
+        only_with(form, kind, ("friction", *_properties(form)))
         if form.between[0] == form.between[1]:
             raise ModelError("a contact of a shape with itself", form.key(kind), found=form.between[1])
         first, second = (feature_list(shape, shapes) for shape in form.between)
     else:
-        only_with(form, kind, ("on", *PROPERTIES))
+        only_with(form, kind, ("on", "friction", *_properties(form)))
         if form.point is None or form.on is None:
             raise ModelError(f"contact {str(name)!r} does not say what its point touches", form.key(kind),
                              remedy="add `on: shape`")  # fmt: skip

@@ -6,14 +6,25 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
-from fsm_dyn.expressions.units import divide
+from fsm_dyn.expressions.units import divide, power
 from fsm_dyn.spec.checks.loads import check_loads
 from fsm_dyn.spec.checks.meaning import INERTIA, LENGTH, MASS, POWER, TIME, meaning
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.quantities import Quantity, Scope
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.units import texts_of
-from fsm_dyn.spec.model import PARAMETER, POLAR, Contact, Input, Mechanism, Port, Schedule, Shape, Transition
+from fsm_dyn.spec.model import (
+    PARAMETER,
+    POLAR,
+    Compliance,
+    Contact,
+    Input,
+    Mechanism,
+    Port,
+    Schedule,
+    Shape,
+    Transition,
+)
 from fsm_dyn.spec.tree import where_of
 
 
@@ -195,8 +206,32 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
             meaning(text, scopes.logic, f"the {word} friction of {name!r}", force)
     if contact.restitution is not None:
         meaning(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
+    if contact.compliance is not None:
+        _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
     if contact.closes_if is not None:
         meaning(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
+
+
+def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes: Scopes) -> None:
+    """Check a force law: the unit of its stiffness follows from that of the gap and from the exponent."""
+    exponent: float | None = 1.0
+    if compliance.exponent is not None:
+        found = meaning(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
+        exponent = found.value
+        if exponent is not None and not exponent >= 1.0:
+            raise ModelError(
+                f"the exponent of {name!r} is below 1",
+                compliance.exponent.where,
+                found=f"{exponent:g}",
+                allowed="1 or more: the force begins at zero with a finite slope",
+            )
+    stiffness = loss = None
+    if gap is not None and exponent is not None:
+        stiffness = [divide(divide(divide(POWER, gap), power(gap, exponent)), power(TIME, -1.0))]
+        loss = [divide(TIME, gap)]
+    meaning(compliance.stiffness, scopes.constant, f"the stiffness of {name!r}", stiffness)
+    if compliance.loss is not None:
+        meaning(compliance.loss, scopes.constant, f"the loss of {name!r}", loss)
 
 
 def _transition(

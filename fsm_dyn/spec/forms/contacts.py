@@ -92,13 +92,20 @@ class LockForm(Form):
     velocity: Expression | None = None
 
 
+class ComplianceForm(Form):
+    """The force of a contact that yields."""
+
+    what: ClassVar[str] = "a compliance"
+
+    stiffness: Expression
+    exponent: Expression | None = None
+    loss: Expression | None = None
+
+
 class ContactForm(Form):
     """A contact: between shapes, by its gap, a joint stop, dry friction or a lock."""
 
     what: ClassVar[str] = "a contact"
-    later: ClassVar[Mapping[str, str]] = {
-        "compliant": "model it as a load: `law: where(gap < 0, ..., 0)` along the gap",
-    }
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
 
     between: Pair | None = None
@@ -111,6 +118,7 @@ class ContactForm(Form):
     law: Law = "newton"
     closes_if: Expression | None = None
     bilateral: Flag = False
+    compliant: ComplianceForm | None = None
     joint_stop: JointStopForm | None = None
     dry_friction: DryFrictionForm | None = None
     lock: LockForm | None = None

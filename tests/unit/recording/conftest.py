@@ -46,7 +46,13 @@ def block_model():
         modes=("sticking", "sliding"),
         outputs=("double",),
         loads=("pushing",),
-        terms=Formula(layout, lambda a: {"A": np.stack([0 * a["v"], 1 + 0 * a["v"]], axis=-1)[..., None]}),
+        terms=Formula(
+            layout,
+            lambda a: {
+                "A": np.stack([0 * a["v"], 1 + 0 * a["v"]], axis=-1)[..., None],
+                "b": np.stack([0 * a["v"], 0 * a["v"]], axis=-1),
+            },
+        ),
         report=Formula(
             layout,
             lambda a: {
