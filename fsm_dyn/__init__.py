@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fsm_dyn.compiling import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.recording.trajectory import Trajectory
-    from fsm_dyn.running import simulate
+    from fsm_dyn.running import open_run, simulate
     from fsm_dyn.spec.model import Mechanism
 
 __version__ = "0.1.0"
@@ -35,6 +35,7 @@ _HOMES = {
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compiling",
     "open_graph": "fsm_dyn.compiling",
+    "open_run": "fsm_dyn.running",
     "settle": "fsm_dyn.analysis.equilibrium",
     "simulate": "fsm_dyn.running",
 }
@@ -52,6 +53,7 @@ __all__ = [
     "linearise",
     "load",
     "open_graph",
+    "open_run",
     "settle",
     "simulate",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,13 @@ import numpy.typing as npt
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
+from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
+from fsm_dyn.recording.saved import read_run
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
@@ -23,7 +25,8 @@ from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
-from fsm_dyn.spec.values import ParameterValue, parameter_values
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
 UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
@@ -133,6 +136,35 @@ def simulate(
     return trajectory
 
 
+def open_run(path: str | os.PathLike[str]) -> Trajectory:
+    """Read a run that ``Trajectory.save`` wrote; its model is compiled from the text in the file.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved run, or does not hold together.
+    """
+    saved = read_run(os.fspath(path))
+    mechanism = load_mechanism(f"<{path}>", text=saved.text)
+    values = named_values(mechanism, saved.parameters.tolist())
+    graph = compile_mechanism(mechanism)
+    automaton = graph.automaton
+    home = initial_start(automaton, graph.values, graph.parameters)
+    names, charts = [], []
+    codes = [contact.codes for contact in automaton.contacts]
+    for states in saved.modes:
+        if len(states) != len(codes) or any(code not in known for code, known in zip(states, codes, strict=True)):
+            raise InputError("the saved run does not fit its model", found=f"contact states {states}")
+        index = automaton.find(states)
+        if index < 0:
+            automaton = automaton.with_mode(automaton.derive(states, 0.0, home.x, home.context))
+        names.append(automaton.modes[index].name)
+        charts.append(automaton.modes[index].programs)
+    model = run_model(automaton, names, charts, saved.parameters, values)
+    saved.check(model)
+    return Trajectory(model, saved.record)
+
+
 # What several runs of a graph share is made once: the key says all it depends on.
 
 
@@ -168,10 +200,7 @@ def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterVa
     names = machine.chart_names
     return graph.remember(
         ("model", vector.tobytes(), names, tuple(map(id, machine.chart_programs))),
-        lambda: replace(
-            run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
-            indeterminate=machine.chart_indeterminate,
-        ),
+        lambda: run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from fsm_dyn.cli.compiling import check_command, compile_command, graph_command
 from fsm_dyn.cli.demo import demo_command
+from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
 from fsm_dyn.cli.running import run_command
 
@@ -30,6 +31,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compile": compile_command,
     "graph": graph_command,
     "run": run_command,
+    "explain": explain_command,
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():

@@ -30,6 +30,7 @@ class Wanted:
     netcdf: bool
     figure: bool
     motion: bool
+    record: bool = False
 
 
 @reporting
@@ -46,19 +47,23 @@ def run_command(
     input_: Input = None,
     initial: Initial = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for files; without further options a CSV and the figures.")
+        Path | None,
+        typer.Option("--out", help="Folder for files; without further options a CSV, the run and the figures."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several instants.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the whole run as NAME.run.json, which `explain` reads.")
+    ] = False,
     watching: Annotated[
         bool, typer.Option("--watch", help="Run again whenever the file is saved; Ctrl-C ends it.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a model and tell when and why it changed its mode."""
-    chosen = csv or netcdf or figure or motion
+    chosen = csv or netcdf or figure or motion or record
     everything = out is not None and not chosen
     wanted = Wanted(
         folder=out or (Path() if chosen else None),
@@ -66,6 +71,7 @@ def run_command(
         netcdf=netcdf,
         figure=figure or everything,
         motion=motion or everything,
+        record=record or everything,
     )
     options: dict[str, Any] = {
         "until": until,
@@ -127,6 +133,8 @@ def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:
     files = []
     if wanted.csv:
         files.append(trajectory.to_csv(stem.with_suffix(".csv")))
+    if wanted.record:
+        files.append(trajectory.save(stem.with_suffix(".run.json")))
     if wanted.netcdf:
         files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
     if wanted.figure or wanted.motion:

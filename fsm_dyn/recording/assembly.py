@@ -8,8 +8,9 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.recording.arrays import Evaluates, FloatArray, InputFunction
-from fsm_dyn.recording.causes import cause, why
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.recording.arrays import FloatArray, InputFunction
+from fsm_dyn.recording.causes import cause, fired, why
 from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
@@ -24,7 +25,7 @@ _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 def run_model(
     automaton: Automaton,
     names: Sequence[str],
-    programs: Sequence[Evaluates],
+    charts: Sequence[ModePrograms],
     parameters: FloatArray,
     values: Mapping[str, ParameterValue],
 ) -> RunModel:
@@ -33,8 +34,8 @@ def run_model(
     Parameters
     ----------
     automaton : Automaton
-    names, programs : sequences
-        The name of the mode and the full program behind every mode index of the run.
+    names, charts : sequences
+        The name of the mode and the programs behind every mode index of the run.
     parameters : ndarray, shape (n_p,)
         Values of the parameters, SI, in the order of the layout.
     values : mapping of str to float or tuple of float
@@ -47,7 +48,11 @@ def run_model(
         modes=tuple(names),
         terms=automaton.terms,
         report=automaton.report,
-        full=tuple(programs),
+        full=tuple(chart.full for chart in charts),
+        charts=tuple(charts),
+        indeterminate=tuple(chart.indeterminate for chart in charts),
+        contacts=automaton.contacts,
+        text=mechanism.text,
         parameters=parameters,
         rows=tuple(Row(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
@@ -111,6 +116,7 @@ def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number:
         guard=float(found.value[number, 0]),
         slope=float(found.slope[number, 0]),
         why=why(automaton, raw, number),
+        fired=fired(automaton, raw, number),
     )
 
 

@@ -53,6 +53,18 @@ def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
     return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
 
 
+def fired(automaton: Automaton, raw: RawRun, number: int) -> tuple[tuple[str, float, float], ...]:
+    """Return the guards that fired at transition ``number``: what each announces, its value and slope just before."""
+    found = raw.transitions
+    guards = []
+    for k in range(int(found.fired[number])):
+        event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
+        written = event is Event.TRANSITION
+        text = automaton.whens[subject].name if written else f"{automaton.contacts[subject].name} {VERBS[event]}"
+        guards.append((text, float(found.value[number, k]), float(found.slope[number, k])))
+    return tuple(guards)
+
+
 def why(automaton: Automaton, raw: RawRun, number: int) -> tuple[str, ...]:
     """Return why transition ``number`` led where it led: how its answer was found, then each candidate tried."""
     found = raw.transitions

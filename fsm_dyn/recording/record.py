@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.recording.arrays import BoolArray, Evaluates, FloatArray, InputFunction, IntArray
 from fsm_dyn.recording.scene import Scene
@@ -70,6 +72,9 @@ class RunModel:
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     scene: Scene | None = None
+    contacts: tuple[ContactInfo, ...] = ()
+    charts: tuple[ModePrograms, ...] = ()  # by mode index, like ``full``
+    text: str = ""  # the model file: a saved run carries it
     compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
 

@@ -15,8 +15,10 @@ from fsm_dyn.recording import export
 from fsm_dyn.recording.arrays import FloatArray, IntArray
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.energy import EnergyAccount, account
+from fsm_dyn.recording.explanation import Explanation, explain
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.samples import Samples, State, full_context
+from fsm_dyn.recording.saved import write_run
 from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.outcomes import INTERRUPTED
 
@@ -168,6 +170,26 @@ class Trajectory:
                 allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
             )
         return self._between(wanted, locate(self.t, wanted)[0])
+
+    def explain(self, time: float) -> Explanation:
+        """Return why the mechanism is in its mode at a time, what bears it there, and what may end it.
+
+        Raises
+        ------
+        InputError
+            If the time lies outside the run.
+        """
+        return explain(self.model, self.sample([time]), self.transitions)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
+
+        Raises
+        ------
+        InputError
+            If the run has no model text to go with it.
+        """
+        return write_run(self.model, self.record, Path(path))
 
     def to_csv(self, path: str | Path) -> Path:
         """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""

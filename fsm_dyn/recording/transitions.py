@@ -33,6 +33,8 @@ class Transition:
         Value and rate of the guard that fired, just before; nan where none did.
     why : tuple of str
         How the answer was found, then what was tried and how each candidate fared.
+    fired : tuple of (str, float, float)
+        All guards that fired together: what each announces, its value and its slope just before.
     """
 
     time: float
@@ -48,6 +50,7 @@ class Transition:
     guard: float = float("nan")
     slope: float = float("nan")
     why: tuple[str, ...] = ()
+    fired: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def energy_lost(self) -> float:

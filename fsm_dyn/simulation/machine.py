@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import RunError
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.programs import Kernels, Program, compile_programs
+from fsm_dyn.programs import Kernels, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
@@ -94,14 +94,9 @@ class Machine:
         return tuple(self.automaton.modes[chart.mode].name for chart in self.charts)
 
     @property
-    def chart_indeterminate(self) -> tuple[tuple[int, ...], ...]:
-        """Rows whose multipliers are not determined, for every number of the tables."""
-        return tuple(chart.programs.indeterminate for chart in self.charts)
-
-    @property
-    def chart_programs(self) -> tuple[Program, ...]:
-        """The full program behind every number of the tables."""
-        return tuple(chart.programs.full for chart in self.charts)
+    def chart_programs(self) -> tuple[ModePrograms, ...]:
+        """The programs behind every number of the tables."""
+        return tuple(chart.programs for chart in self.charts)
 
     def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
         """Derive and append the mode with these contact states.

@@ -15,7 +15,7 @@ from fsm_dyn.spec.checks.quantities import Scope
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Parameter
 
-__all__ = ["ParameterValue", "evaluate", "flat_parameters", "flat_values", "parameter_values", "units"]
+__all__ = ["ParameterValue", "evaluate", "flat_parameters", "flat_values", "named_values", "parameter_values", "units"]
 
 Given = float | str | Sequence[float | str]
 
@@ -105,6 +105,23 @@ def flat_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = No
         else:
             flat[name] = value
     return flat
+
+
+def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, ParameterValue]:
+    """Return parameters given as numbers in the order of `flat_parameters` by name.
+
+    Raises
+    ------
+    InputError
+        Their number is not that of the model's.
+    """
+    if len(numbers) != len(flat_parameters(mechanism)):
+        raise InputError(
+            "a wrong number of parameters", found=str(len(numbers)), allowed=str(len(flat_parameters(mechanism)))
+        )
+    rest = iter(float(number) for number in numbers)
+    given = {name: tuple(next(rest) for _ in p.values) for name, p in mechanism.parameters.items()}
+    return {name: value if mechanism.parameters[name].is_vector else value[0] for name, value in given.items()}
 
 
 def units(mechanism: Mechanism) -> dict[str, str]:

@@ -17,7 +17,7 @@ from fsm_dyn.cli.settings import assignments
 from fsm_dyn.cli.watching import watch
 from fsm_dyn.errors import InputError, RunError
 
-COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "demo")
+COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "explain", "demo")
 
 
 def call(*arguments):
@@ -176,7 +176,9 @@ def test_run_writes_what_is_asked(tmp_path, picture_size):
     assert written("--csv") == ["rolling_disk.csv"]
     assert written("--netcdf") == ["rolling_disk.nc"]
     assert written("--figure", "--motion") == ["rolling_disk.png", "rolling_disk_motion.png"]
-    assert written() == ["rolling_disk.csv", "rolling_disk.png", "rolling_disk_motion.png"]
+    assert written("--record") == ["rolling_disk.run.json"]
+    everything = ["rolling_disk.csv", "rolling_disk.png", "rolling_disk.run.json", "rolling_disk_motion.png"]
+    assert written() == everything
     assert min(picture_size(tmp_path / "run_--figure_--motion" / "rolling_disk.png")) > 500
 
 
@@ -350,3 +352,25 @@ def test_errors_become_exit_codes_and_bugs_pass_through():
 
     with pytest.raises(ZeroDivisionError):
         bug()
+
+
+def test_explain_tells_the_reasons_of_a_saved_run(tmp_path):
+    assert call("run", "felt_drop", "--until", "0.2", "--record", "--out", tmp_path).exit_code == 0
+    path = tmp_path / "felt_drop.run.json"
+    result = call("explain", path, "--at", "0.15")
+    assert result.exit_code == 0
+    for word in ("flight", "felt opens", "slope", "taken:", "felt closes"):
+        assert word in result.stdout
+    pressed = json.loads(call("explain", path, "--at", "0.102", "--json").stdout)
+    assert pressed["mode"] == "pressed"
+    assert pressed["contacts"][0]["state"] == "compressed"
+    assert pressed["contacts"][0]["normal"] > 0.0
+    assert {guard["announces"] for guard in pressed["guards"]} == {"felt opens"}
+    assert call("explain", path, "--set", "m=1").exit_code == 2
+    assert call("explain", path, "--at", "7").exit_code == 2
+
+
+def test_explain_runs_a_model_as_far_as_needed():
+    told = json.loads(call("explain", "bouncing_ball", "--at", "0.451524", "--set", "e=0.5", "--json").stdout)
+    assert told["led_here"][0]["fired"][0]["guard"] == "ground closes"  # the digits printed mean that very instant
+    assert call("explain", "bouncing_ball", "--at", "6").exit_code == 0

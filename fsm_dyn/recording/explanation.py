@@ -1,0 +1,176 @@
+"""One instant of a run in words: why this mode, what bears it, and what may end it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.record import RunModel
+from fsm_dyn.recording.samples import Samples
+from fsm_dyn.recording.transitions import Transition
+
+
+@dataclass(frozen=True)
+class ContactAt:
+    """A contact at an instant, SI units; None where it has no such thing.
+
+    ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static where
+    it sticks, kinetic where it slides.  ``shared`` tells that other contacts or constraints could take its forces over:
+    those given are then the smallest.
+    """
+
+    name: str
+    state: str
+    gap: float | None
+    slip: float | None
+    normal: float | None
+    friction: float | None
+    limit: float | None
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class GuardAt:
+    """A guard at an instant: what it announces, its value and slope, and when it would be zero if it went on so (s)."""
+
+    announces: str
+    what: str
+    value: float
+    slope: float
+    zero_in: float | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a mechanism is in its mode at an instant.
+
+    Attributes
+    ----------
+    model, mode : str
+    time : float
+        s
+    led_here : tuple of Transition
+        Those of the last instant of transition up to this time, in order; empty before the first.
+    coming : Transition or None
+        The next one in the run.
+    contacts : tuple of ContactAt
+    constraints : mapping of str to list of float
+        Forces of the constraints (N, N m).
+    guards : tuple of GuardAt
+        What may end the mode, the one that falls to zero soonest first.
+    """
+
+    model: str
+    time: float
+    mode: str
+    led_here: tuple[Transition, ...]
+    coming: Transition | None
+    contacts: tuple[ContactAt, ...]
+    constraints: dict[str, list[float]]
+    guards: tuple[GuardAt, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return everything as plain data, for JSON."""
+        return {
+            "model": self.model,
+            "time": self.time,
+            "mode": self.mode,
+            "led_here": [_transition_data(item) for item in self.led_here],
+            "coming": None if self.coming is None else _transition_data(self.coming),
+            "contacts": [asdict(contact) for contact in self.contacts],
+            "constraints": self.constraints,
+            "guards": [asdict(guard) for guard in self.guards],
+        }
+
+
+def explain(model: RunModel, at: Samples, transitions: Sequence[Transition]) -> Explanation:
+    """Explain the one row ``at`` of a run with these transitions."""
+    time, x, context = float(at.t[0]), at.x[0], at.context[0]
+    chart = model.charts[int(at.mode[0])]
+    terms = model.terms.evaluate(time, x, context)
+    full = chart.full.evaluate(time, x, context)
+    speeds = terms["A"][:, : len(model.layout.u)] @ at.u[0] + terms["b"]
+    forces = at.multiplier_table[0]
+    past = [item for item in transitions if item.time <= time]
+    guards = [
+        GuardAt(_announced(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
+        for guard, value, slope in zip(chart.guards, full["guards"], full["slopes"], strict=True)
+    ]
+    contact_names = {contact.name for contact in model.contacts}
+    return Explanation(
+        model=model.name,
+        time=time,
+        mode=model.modes[int(at.mode[0])],
+        led_here=tuple(item for item in past if item.time == past[-1].time),
+        coming=next((item for item in transitions if item.time > time), None),
+        contacts=tuple(
+            _contact(contact, code, {name: float(terms[name][k]) for name in ("static", "kinetic", "elastic")},
+                     terms["residual"], speeds, forces, chart.indeterminate)
+            for k, (contact, code) in enumerate(zip(model.contacts, chart.states, strict=True))
+        ),
+        constraints={
+            name: [float(forces[i]) for i, row in enumerate(model.rows) if row.owner == name]
+            for name in dict.fromkeys(row.owner for row in model.rows)
+            if name not in contact_names
+        },
+        guards=tuple(sorted(guards, key=lambda guard: np.inf if guard.zero_in is None else guard.zero_in)),
+    )  # fmt: skip
+
+
+def _contact(
+    contact: ContactInfo,
+    code: int,
+    own: dict[str, float],
+    residual: FloatArray,
+    speeds: FloatArray,
+    forces: FloatArray,
+    indeterminate: Sequence[int],
+) -> ContactAt:
+    normal, tangent = contact.normal_row, contact.tangent_row
+    has_gap = contact.kind in ("gap", "compliant")
+    load = {"gap": abs(float(forces[normal])), "compliant": own["elastic"]}.get(contact.kind, 1.0)
+    limit = own["static" if code == 1 else "kinetic"] * load
+    bounded = tangent >= 0 and code > 0 and not contact.sticks_always
+    return ContactAt(
+        name=contact.name,
+        state=contact.states[code],
+        gap=float(residual[normal]) if has_gap else None,
+        slip=float(speeds[tangent]) if tangent >= 0 else None,
+        normal=float(forces[normal]) if normal >= 0 and code > 0 else None,
+        friction=float(forces[tangent]) if tangent >= 0 and code > 0 else None,
+        limit=limit if bounded else None,
+        shared=normal in indeterminate or tangent in indeterminate,
+    )
+
+
+def _announced(model: RunModel, guard: Guard) -> str:
+    """Return what a guard announces: an event of a contact, or the condition of a written transition."""
+    if guard.event is Event.TRANSITION:
+        return "a written transition"
+    return f"{model.contacts[guard.subject].name} {VERBS[guard.event]}"
+
+
+def _zero_in(value: float, slope: float) -> float | None:
+    return float(-value / slope) if slope < 0.0 <= value else None
+
+
+def _transition_data(item: Transition) -> dict[str, Any]:
+    return {
+        "time": item.time,
+        "source": item.source,
+        "target": item.target,
+        "cause": item.cause,
+        "fired": [{"guard": text, "value": value, "slope": slope} for text, value, slope in item.fired],
+        "candidates": item.candidates,
+        "chosen": item.why[0] if item.why else "",
+        "tried": list(item.why[1:]),
+        "impulse": {name: values.tolist() for name, values in item.impulse.items()},
+        "energy_before": item.energy_before,
+        "energy_after": item.energy_after,
+    }
