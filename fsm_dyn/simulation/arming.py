@@ -20,6 +20,8 @@ from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 
+_CONDITIONAL = tb.GATED | tb.LIMITED  # contacts whose gap may be below zero while they are open
+
 
 @lean
 def _just_fired(tables: Tables, state: State, guard: int) -> bool:
@@ -76,7 +78,13 @@ def arm(tables: Tables, state: State, work: Work) -> int:
             fired = _just_fired(tables, state, first + j)
             if fired:
                 zero = tolerance + 2.0 * abs(slope) * tables.tolerances[tol.COINCIDENCE]
-            if value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
+            plain = event == tb.CLOSES and tables.contact_flags[tables.guard_contact[first + j]] & _CONDITIONAL == 0
+            if plain and -zero > value >= -tables.tolerances[tol.GAP] and (slope >= 0.0 or not fired):
+                if slope < 0.0:
+                    work.integers[now] = first + j
+                    now += 1
+                state.guards[2 * most + j] = graze - value  # where it is now is its zero
+            elif value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
                 status = st.WAITING
         elif event == tb.STICKS and slope > 0.0 and -2.0 * slope * tables.tolerances[tol.COINCIDENCE] < value < 0.0:
             status = st.WAITING  # the slip begins here, or reverses: the instant is known to its accuracy only
@@ -90,6 +98,15 @@ def arm(tables: Tables, state: State, work: Work) -> int:
         state.guards[4 * most + k] = state.guards[most + state.fired[k] - first]
     state.counters[st.FIRED] = now
     return now
+
+
+@lean
+def arm_positive(tables: Tables, state: State) -> None:
+    """Arm the guards that are above zero at the state at hand, and let the others wait."""
+    most = tables.sizes[tb.MAX_GUARDS]
+    for j in range(guard_count(tables, state.counters[st.MODE])):
+        state.guards[2 * most + j] = tables.tolerances[tol.GRAZE]
+        state.armed[j] = st.ARMED if state.guards[j] > 0.0 else st.WAITING
 
 
 @lean

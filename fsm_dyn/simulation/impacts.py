@@ -163,7 +163,7 @@ def collide(
         target_b[k] = -terms.b[held[k]]
     if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction):
         return outcomes.SINGULAR
-    m, which, who = _gather(tables, terms, u, closed, purpose)
+    m, which, who = gather(tables, terms, u, closed, purpose)
     n, count = which.shape[0], who.shape[0]
     motions, reactions, K = contact_response(terms, bilateral, which, n_u)
     free = free_response(terms, which, n_u)
@@ -186,9 +186,15 @@ def collide(
     second_base = base
     if poisson:
         second_base = plastic_answers
-        _expand(tables, terms, m, who, plastic)
+        _expand(tables, terms, m, who, plastic, False)
     second = scaled(m, K, second_base, free, scale)
     status, _ = decide(second, LAWS_KEPT, best, forces, answers, who, log, 0)
+    if status == outcomes.INCONSISTENT and bounces and not poisson:
+        # no rebound at these speeds obeys the cones: the impulses are returned instead
+        poisson, m.target[:] = True, 0.0
+        _expand(tables, terms, m, who, plastic, True)
+        second = scaled(m, K, plastic_answers, free, scale)
+        status, _ = decide(second, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status != outcomes.GOING and status != outcomes.SEVERAL:
         return status
     if poisson:
@@ -219,7 +225,7 @@ def collide(
 
 
 @inner
-def _gather(
+def gather(
     tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int8], purpose: int
 ) -> tuple[Meeting, NDArray[np.int64], NDArray[np.int64]]:
     """The meeting of the closed contacts, their rows and their numbers; of several answers arrest is taken."""
@@ -251,6 +257,8 @@ def _gather(
                 # without a normal impulse it would also be free to slip: it is caught
                 m.allowed[at, mt.OPEN] = 1 if row_speed(terms, tables.contact_rows[k, 0], u) > slow else 0
                 m.allowed[at, mt.OPEN] |= 1 if count > 1 else 0
+                # where catching it would take a pull, the friction alone catches it, and throws it off
+                m.allowed[at, mt.PARTED_HOLD], m.cost[at, mt.PARTED_HOLD] = 1, 3.0
             else:
                 last = mt.UNDER_BACKWARD if m.two_sided[at] == 1 else mt.BACKWARD
                 for choice in range(mt.FORWARD, last + 1):
@@ -282,10 +290,12 @@ def _set_targets(
 
 
 @inner
-def _expand(tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], compression: NDArray[np.float64]) -> None:
+def _expand(
+    tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], compression: NDArray[np.float64], every: bool
+) -> None:
     """Poisson's second phase: what was compressed gives back e times the impulse, and friction goes on meanwhile."""
     for at in range(who.shape[0]):
-        if tables.contact_flags[who[at]] & tb.POISSON == 0:
+        if tables.contact_flags[who[at]] & tb.POISSON == 0 and not every:
             continue
         a = m.normal[at]
         m.floor[a] = terms.restitution[who[at]] * compression[a]

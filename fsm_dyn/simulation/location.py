@@ -75,23 +75,26 @@ def _may_dip(state: State, work: Work, j: int, most: int, n_g: int, at: int, h: 
     """Whether a guard that turns between two known values may have been below zero at the turn.
 
     A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
-    they meet.  Where the tangents at the known values meet below zero, the step is too long to tell.
+    they meet.  Where it could meet zero at the slopes it is known to have, the step is too long to tell.
     """
     middle, middle_slope = work.full_mid[at + j], work.full_mid[at + n_g + j]
-    first = _tangents_meet(state.guards[j], state.guards[most + j], middle, middle_slope, 0.5 * h)
-    second = _tangents_meet(middle, middle_slope, work.full_end[at + j], work.full_end[at + n_g + j], 0.5 * h)
+    first = _lowest(state.guards[j], state.guards[most + j], middle, middle_slope, 0.5 * h)
+    second = _lowest(middle, middle_slope, work.full_end[at + j], work.full_end[at + n_g + j], 0.5 * h)
     return min(first, second) < -tolerance
 
 
 @lean
-def _tangents_meet(a: float, a_slope: float, b: float, b_slope: float, length: float) -> float:
-    """Return the value at which the tangents of a falling start and a rising end meet, 0 where it does not turn so."""
-    if a_slope >= 0.0 or b_slope <= 0.0:
+def _lowest(a: float, a_slope: float, b: float, b_slope: float, length: float) -> float:
+    """Return how low a guard can be between two values if nowhere steeper than there; 0 where it need not turn.
+
+    It turns if it falls (or stands) and then rises, or if it lost more on the way than either slope explains.
+    """
+    mean = (b - a) / length
+    falls_and_rises = a_slope <= 0.0 < b_slope
+    if not falls_and_rises and mean >= min(a_slope, b_slope):
         return 0.0
-    when = (b - a - b_slope * length) / (a_slope - b_slope)
-    if not 0.0 < when < length:
-        return 0.0
-    return a + a_slope * when
+    steepest = max(abs(mean), max(abs(a_slope), abs(b_slope)))
+    return 0.5 * (a + b - steepest * length)
 
 
 @lean
@@ -126,10 +129,11 @@ def _close_in(
     at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
     t = state.clock[st.TIME]
     near = clock_resolution(tables, t)
-    # a guard that starts at zero and sinks has no root of its own to find: its tolerance is the mark
+    # a guard that starts a little below zero is zero where it starts; if it sinks from there it has no root to find,
+    # and its tolerance is the mark
     shift = 0.0
-    if state.armed[j] == st.ARMED and state.guards[j] <= 0.0 and state.guards[most + j] <= 0.0:
-        shift = state.guards[2 * most + j]
+    if state.armed[j] == st.ARMED and state.guards[j] <= 0.0:
+        shift = -state.guards[j] if state.guards[most + j] > 0.0 else state.guards[2 * most + j]
     low = 0.0
     high = limit
     for _ in range(_RETAKES):

@@ -35,6 +35,7 @@ from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 CHANGE: Final = 1.0  # cost of a state that differs
+NO_ACCELERATION: Final = 1e-3  # m/s^2; against less than this no acceleration is judged: all of it may be rounding
 SMALL_CHANGE: Final = 0.25  # cost of the less preferred of two states that both carry on
 
 # how the answer was found (``notes[CHOSEN_BY]``)
@@ -99,7 +100,10 @@ def settle_states(
 
     tolerance = tables.tolerances[tol.ACCELERATION]
     best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, 0.0))
+    heaviest = 0.0
+    for i in range(n_u):
+        heaviest = max(heaviest, terms.M[i, i])
+    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, heaviest * NO_ACCELERATION**2))
     wide = m.allowed.copy()
     for at in range(count):
         k = who[at]

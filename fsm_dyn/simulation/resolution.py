@@ -24,6 +24,7 @@ from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.next_state import ARRESTED, settle_states
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, split_terms
+from fsm_dyn.simulation.train_end import end_train
 
 # why ``resolve`` is called
 START: Final = 0
@@ -62,6 +63,7 @@ def resolve(
     c: NDArray[np.float64],
     mode: int,
     reason: int,
+    remaining: float,
     fired: NDArray[np.int64],
     n_fired: int,
     work: NDArray[np.float64],
@@ -88,7 +90,9 @@ def resolve(
     mode : int
         Mode before.
     reason : int
-        ``START``, ``EVENT``, ``INPUT_JUMP`` or ``ZENO`` (all impacts are plastic).
+        ``START``, ``EVENT``, ``INPUT_JUMP`` or ``ZENO`` (what fired ends its train of impacts).
+    remaining : float
+        How long that train goes on (s).
     fired : int64 array, ``n_fired`` : int
         Numbers (in ``tables.guard_event``) of all guards that reached zero together, the first one leading;
         none unless the reason is ``EVENT`` or ``ZENO``.
@@ -134,11 +138,18 @@ def resolve(
         if asked == tb.FREE or (asked > tb.FREE and tables.contact_kind[k] == tb.LOCK):
             wanted[k] = asked
     closed = np.zeros(n_contacts, np.int8)
-    if not _find_closed(tables, terms, wanted, before, event, written, closed):
+    near = tables.tolerances[tol.GAP if reason == START or reason == INPUT_JUMP else tol.PROJECTION]
+    if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
         return outcomes.PENETRATION, mode
     hand_over(tables, terms, state[sizes[tb.N_Q] :], before, event, closed)
 
-    status = strike(tables, terms, state, wanted, closed, reason == ZENO, impulse, energy, log)
+    if reason == ZENO:
+        for k in range(n_contacts):
+            if before[k] == tb.FREE and event[k] != tb.CLOSES:
+                closed[k] = 0  # near, but not of the train: its impact is its own
+        status = end_train(tables, terms, state[sizes[tb.N_Q] :], wanted, closed, remaining, impulse, log)
+    else:
+        status = strike(tables, terms, state, wanted, closed, False, impulse, energy, log)
     if status != outcomes.GOING:
         return status, mode
     stop = False
@@ -147,7 +158,8 @@ def resolve(
         if tables.transitions[written, tb.TRANSITION_RESET] != 0:
             _reset(tables, written, t, state, context, work[n_terms:])
             call_kernel(tables.terms[0], t, state, context, work[:n_terms])
-            if not _find_closed(tables, terms, wanted, before, event, written, closed):
+            near = tables.tolerances[tol.GAP]
+            if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
                 return outcomes.PENETRATION, mode
             status = strike(tables, terms, state, wanted, closed, True, impulse, energy, log)
             if status != outcomes.GOING:
@@ -244,9 +256,13 @@ def _find_closed(
     before: NDArray[np.int8],
     event: NDArray[np.int64],
     written: int,
+    near: float,
     closed: NDArray[np.int8],
 ) -> bool:
-    """Mark the contacts that touch; False if one that may close is deeper than the gap tolerance."""
+    """Mark the contacts that touch, to within ``near``; False if one is deeper than the gap tolerance.
+
+    In the course of a run what is near but has not fired is left to strike by itself: closing it would move it.
+    """
     small = tables.tolerances[tol.GAP]
     for k in range(wanted.shape[0]):
         closed[k] = 0
@@ -263,7 +279,7 @@ def _find_closed(
                 if tables.contact_flags[k] & tb.LIMITED:
                     continue  # behind the face: that is no violation
                 return False
-            if event[k] == tb.CLOSES or gap <= small:
+            if event[k] == tb.CLOSES or gap <= near:
                 closed[k] = 1
     return True
 

@@ -29,7 +29,8 @@ PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
 JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
 PIVOT: Final = 7  # smallest scaled pivot at the state at hand
 WINDOW: Final = 8  # when the present window of transitions began
-CLOCK_COUNT: Final = 9
+REMAINING: Final = 9  # how long the train of impacts that is being ended goes on
+CLOCK_COUNT: Final = 10
 
 # ``State.counters``
 MODE: Final = 0

@@ -40,7 +40,7 @@ from fsm_dyn.simulation.records import write_row
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.transition import arrive, make_transition
-from fsm_dyn.simulation.zeno import add_cycle_guards, remember_event, train_length
+from fsm_dyn.simulation.zeno import LONGEST_CYCLE, add_cycle_guards, remember_event, train_length
 
 _EPS: Final = 2.220446049250313e-16
 
@@ -209,15 +209,13 @@ def _begin_event(tables: Tables, options: Options, state: State) -> None:
     state.clock[st.JUMP] = 0.0
     if not remember_event(tables, state):
         return
-    jump, cycle = train_length(state, tables.tolerances[tol.GAP])
-    if jump >= 0.0:
+    remaining, strokes = train_length(state, tables.tolerances[tol.GAP])
+    if remaining >= 0.0:
         state.counters[st.REASON] = resolution.ZENO
-        state.clock[st.JUMP] = jump
-        state.counters[st.CYCLE] = cycle
-        add_cycle_guards(tables, state, cycle)
-    elif 2 * state.counters[st.INSTANT] > options.counts[st.MAX_INSTANT]:
-        # strokes too close for the clock, in no regular cycle: what is left of the train is nothing
-        state.counters[st.REASON] = resolution.ZENO
+        state.clock[st.REMAINING] = remaining
+        state.clock[st.JUMP] = remaining if strokes <= LONGEST_CYCLE else 0.0
+        state.counters[st.CYCLE] = strokes
+        add_cycle_guards(tables, state, strokes)
 
 
 @lean

@@ -8,18 +8,21 @@ from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.arming import arm
+from fsm_dyn.simulation.arming import arm, arm_positive
 from fsm_dyn.simulation.charts import entry_chart
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import evaluate_here, evaluate_middle, project_end, take, take_over
-from fsm_dyn.simulation.inputs import DriveArrays, write_inputs
+from fsm_dyn.simulation.inputs import DriveArrays, next_breakpoint, write_inputs
 from fsm_dyn.simulation.integrators import MethodArrays
-from fsm_dyn.simulation.location import clock_resolution
+from fsm_dyn.simulation.location import NO_EVENT, clock_resolution, first_event
+from fsm_dyn.simulation.next_state import FIRED_KEPT
+from fsm_dyn.simulation.projection import project
 from fsm_dyn.simulation.records import write_row, write_transition
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.zeno import cycle_is_closed
 
+_STANDSTILL: Final = 8  # times in one instant that a state may be kept though its guard fired, as nothing else agrees
 _WINDOW: Final = 1e8  # length of the window in which transitions are counted, in units of the time tolerance
 
 
@@ -42,6 +45,7 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             state.c,
             state.counters[st.MODE],
             state.counters[st.REASON],
+            state.clock[st.REMAINING],
             state.fired,
             state.counters[st.FIRED],
             work.floats,
@@ -88,22 +92,35 @@ def begin(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers:
 
 @lean
 def _end_train(
-    tables: Tables, drive: DriveArrays, method: MethodArrays, state: State, work: Work, buffers: Buffers
+    tables: Tables,
+    drive: DriveArrays,
+    method: MethodArrays,
+    options: Options,
+    state: State,
+    work: Work,
+    buffers: Buffers,
 ) -> int:
-    """Advance, contacts closed, to the end of a train of impacts; return a status."""
-    h = state.clock[st.JUMP]
-    state.clock[st.JUMP] = 0.0
-    state.counters[st.HISTORY] = 0
+    """Advance, contacts closed, to the end of a train of impacts; return a status.
+
+    Where something else happens on the way, the closed mode begins at once, and what happens is met in steps.
+    """
     if not evaluate_here(tables, state, work):
         return outcomes.NON_FINITE
-    write_row(tables, state, buffers, state.x)
-    t_end = state.clock[st.TIME] + h
-    take(tables, drive, method, state, work, h, t_end)
-    status = project_end(tables, drive, method, state, work, t_end)
+    h, t = state.clock[st.JUMP], state.clock[st.TIME]
+    if t + h > min(options.numbers[st.UNTIL], next_breakpoint(drive, state.counters[st.SEGMENT])):
+        return outcomes.GOING
+    take(tables, drive, method, state, work, h, t + h)
+    status = project_end(tables, drive, method, state, work, t + h)
     if status > 1:
         return status
     evaluate_middle(tables, drive, method, state, work, h)
-    return arrive(tables, drive, state, work, buffers, t_end)
+    arm_positive(tables, state)
+    _, event = first_event(tables, state, work, h)
+    write_inputs(drive, t, state.counters[st.SEGMENT], state.x, state.c)
+    if event != NO_EVENT:
+        return outcomes.GOING
+    write_row(tables, state, buffers, state.x)
+    return arrive(tables, drive, state, work, buffers, t + h)
 
 
 @lean
@@ -157,10 +174,18 @@ def make_transition(
         return status
     reason = state.counters[st.REASON]
     changed = work.notes[resolution.CHANGED] != 0
+    if not changed and state.counters[st.INSTANT] >= _STANDSTILL and work.notes[resolution.CHOSEN_BY] == FIRED_KEPT:
+        return outcomes.INCONSISTENT
     state.counters[st.MODE] = target
     state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    if changed and tables.mode_flags[target] & tb.PROJECTS != 0:
+        # what closed within the tolerance is brought to zero now, so that no step begins off its rows
+        t = state.clock[st.TIME]
+        problem = project(tables, t, state.x, state.c, target, work.floats, work.integers, state.drift)
+        if problem > 1:
+            return problem
     if reason == resolution.ZENO and state.clock[st.JUMP] > 0.0 and cycle_is_closed(tables, state, target):
-        problem = _end_train(tables, drive, method, state, work, buffers)
+        problem = _end_train(tables, drive, method, options, state, work, buffers)
         if problem != outcomes.GOING:
             return problem
     finite = evaluate_here(tables, state, work)

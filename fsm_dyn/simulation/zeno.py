@@ -3,6 +3,9 @@
 When the same cycle of contacts strikes three times over with durations that shrink by a steady ratio ``r < 1``,
 and the gaps between have become smaller than the tolerance, the remaining strokes add up to a geometric series:
 the train ends ``d r / (1 - r)`` after the last stroke, ``d`` being the last duration.
+
+Strokes of several contacts need not fall into a cycle, and trains may consist of trains.  When the last few have kept
+within the tolerance all together, what is left of them takes about as long again.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ from typing import Final
 
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import guard_count
 from fsm_dyn.simulation.state import State
 from fsm_dyn.simulation.tables import Tables
 
-_LONGEST_CYCLE: Final = 4
+LONGEST_CYCLE: Final = 4
+_TOGETHER: Final = 8  # strokes that are looked at where there is no cycle
 _STEADINESS: Final = 0.2  # how far two ratios in a row may differ, as a fraction of 1 - r
 
 
@@ -50,12 +55,13 @@ def remember_event(tables: Tables, state: State) -> bool:
 
 @lean
 def train_length(state: State, gap: float) -> tuple[float, int]:
-    """Return how long the train of impacts under way will go on (s), and the length of its cycle.
+    """Return how long the train of impacts under way will go on (s), and how many strokes back its contacts are met.
 
     The length is negative where there is no such train or its apex is still above ``gap`` (m), the apex being
-    estimated as that of a parabola with the last duration and the largest closing speed.
+    estimated as that of a parabola with the last duration and the largest closing speed.  The number of strokes is
+    that of the cycle, or more than any cycle has where there is none and the length is but a guess.
     """
-    for cycle in range(1, _LONGEST_CYCLE + 1):
+    for cycle in range(1, LONGEST_CYCLE + 1):
         if state.counters[st.HISTORY] < 3 * cycle + 1:
             break
         same = True
@@ -74,17 +80,29 @@ def train_length(state: State, gap: float) -> tuple[float, int]:
         before = (t1 - t2) / (t2 - t3)
         if ratio >= 1.0 or before >= 1.0 or abs(ratio - before) > _STEADINESS * (1.0 - max(ratio, before)):
             continue
-        speed = 0.0
-        for i in range(cycle):
-            speed = max(speed, state.history[_entry(state, i) + st.RING_SPEED])
+        speed = _largest_speed(state, cycle)
         if speed > 0.0 and 0.25 * speed * (t0 - t1) < gap:
             return (t0 - t1) * ratio / (1.0 - ratio), cycle
+    if state.counters[st.HISTORY] >= _TOGETHER:
+        duration = state.history[_entry(state, 0) + st.RING_TIME]
+        duration -= state.history[_entry(state, _TOGETHER - 1) + st.RING_TIME]
+        if 0.25 * _largest_speed(state, _TOGETHER) * duration < gap:
+            return duration, _TOGETHER
     return -1.0, 0
 
 
 @lean
+def _largest_speed(state: State, count: int) -> float:
+    """Return the largest closing speed of the last events (m/s)."""
+    speed = 0.0
+    for i in range(count):
+        speed = max(speed, state.history[_entry(state, i) + st.RING_SPEED])
+    return speed
+
+
+@lean
 def add_cycle_guards(tables: Tables, state: State, cycle: int) -> None:
-    """Add the guards of all contacts that strike in the cycle to the fired ones, so that all close together."""
+    """Add the guards of contacts that strike in the cycle and are near to the fired ones: they close together."""
     mode = state.counters[st.MODE]
     most = tables.sizes[tb.MAX_GUARDS]
     first = tables.mode_guard_start[mode]
@@ -93,7 +111,7 @@ def add_cycle_guards(tables: Tables, state: State, cycle: int) -> None:
         for j in range(guard_count(tables, mode)):
             if tables.guard_event[first + j] != tb.CLOSES or tables.guard_contact[first + j] != contact:
                 continue
-            known = False
+            known = state.guards[j] > tables.tolerances[tol.GAP]
             for k in range(state.counters[st.FIRED]):
                 known = known or state.fired[k] == first + j
             if not known:

@@ -89,6 +89,25 @@ class Checked:
             found.append("a state is not finite")
         return found
 
+    def cannot_go_on(self, run):
+        """Whether a run that ended inconsistent did so where the laws leave it nothing to do.
+
+        A contact that never slides may need more friction as its pressure falls to zero.  It can neither hold on, as it
+        would have to pull, nor let go, as the friction alone kept it from sinking.
+        """
+        sample = run.sample([run.t[-1]])
+        states = mode_states(self.graph, sample.modes[0])
+        closed = [c for i, c in enumerate(self.contacts) if states[i] > 0]
+        if run.outcome.name != "inconsistent contact state" or len(closed) != 1 or not closed[0].sticks_always:
+            return False
+        rows, n_u = [closed[0].normal_row, closed[0].tangent_row], sample.u.shape[1]
+        terms = self.graph.automaton.terms.evaluate(sample.t, sample.x, sample.context)
+        A = terms["A"].reshape(-1, terms["A"].shape[-1])[rows][:, :n_u]
+        M = terms["M"].reshape(-1, terms["M"].shape[-1])[:n_u, :n_u]
+        free = A @ np.linalg.solve(M, terms["f"].reshape(-1)[:n_u]) + terms["gamma"].reshape(-1)[rows]
+        pressure, friction = np.linalg.solve(A @ np.linalg.solve(M, A.T), -free)
+        return bool(abs(pressure) <= 1e-7 * abs(friction) and free[0] < 0.0)
+
     def open_gaps(self, run):
         """No gap below -1e-9 m among contacts that may close."""
         if not self.normal:

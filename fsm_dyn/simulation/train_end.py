@@ -1,0 +1,119 @@
+"""The state that a train of impacts leads to, decided for all its contacts together (docs/theory.md, "Trains").
+
+Over the time ``h`` that a train still takes, its strokes add up: ``M (u_end - u) = f h + AᵀΛ`` with
+``0 ≤ Λ_n ⊥ v_n ≥ 0`` and Coulomb's law between the sums, which is a step of Moreau's time stepping.  It tells which
+contacts the train leaves closed, and which of them stick; the impulses of the strokes alone would not, as every stroke
+of one contact may throw another off that the load has pressed back by the end.
+
+The forces' part belongs to the flow that follows.  What is left for the instant itself, ``M (u⁺ - u) = AᵀΛ`` with the
+rows of the contacts left closed brought to rest, takes impulses of either sign; with the forces' part none pulls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import meeting as mt
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.constrained import (
+    contact_response,
+    factor_bilateral,
+    free_response,
+    row_speed,
+    solve_bilateral,
+)
+from fsm_dyn.simulation.contact_law import scale_of, solve_choices
+from fsm_dyn.simulation.decision import decide
+from fsm_dyn.simulation.impacts import LAWS_KEPT, PLASTIC, bilateral_rows, gather
+from fsm_dyn.simulation.meeting import scaled
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.terms import Terms
+
+
+@inner
+def end_train(
+    tables: Tables,
+    terms: Terms,
+    u: NDArray[np.float64],
+    wanted: NDArray[np.int8],
+    closed: NDArray[np.int8],
+    remaining: float,
+    impulse: NDArray[np.float64],
+    log: NDArray[np.float64],
+) -> int:
+    """Bring the contacts marked in ``closed`` to the end of their train; changes ``u``, adds to ``impulse``.
+
+    Parameters
+    ----------
+    terms : Terms
+        Evaluated at the last stroke.
+    u : float64 array, shape (n_u,)
+        Speeds before the stroke; on return those with which the flow after it begins.
+    remaining : float
+        How long the train goes on (s).
+
+    Returns
+    -------
+    int
+        ``GOING``, or a failure: then the train does not end with these contacts closed, and ``u`` is as it was.
+    """
+    n_u, n = u.shape[0], 0
+    held = bilateral_rows(tables, wanted)
+    bilateral = factor_bilateral(terms, held, n_u)
+    momentum, force = np.zeros(n_u), np.zeros(n_u)
+    speed_target, motion_target = np.zeros(held.shape[0]), np.zeros(held.shape[0])
+    base_u, base_motion = np.zeros(n_u), np.zeros(n_u)
+    base_reaction, reaction = np.zeros(held.shape[0]), np.zeros(held.shape[0])
+    twice = 0.0
+    for i in range(n_u):
+        force[i] = terms.f[i]
+        for j in range(n_u):
+            momentum[i] += terms.M[i, j] * u[j]
+        twice += momentum[i] * u[i]
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        if tables.contact_kind[k] == tb.COMPLIANT and wanted[k] != tb.FREE:
+            for i in range(n_u):
+                force[i] += terms.elastic[k] * terms.A[tables.contact_rows[k, 0], i]
+    for k in range(held.shape[0]):
+        speed_target[k], motion_target[k] = -terms.b[held[k]], -terms.gamma[held[k]]
+    if not solve_bilateral(bilateral, momentum, speed_target, base_u, base_reaction):
+        return outcomes.SINGULAR
+    if not solve_bilateral(bilateral, force, motion_target, base_motion, reaction):
+        return outcomes.SINGULAR
+    m, which, who = gather(tables, terms, u, closed, PLASTIC)
+    n = which.shape[0]
+    motions, reactions, K = contact_response(terms, bilateral, which, n_u)
+    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, 0.0))
+    now, then = np.zeros(n), np.zeros(n)
+    for r in range(n):
+        now[r] = then[r] = row_speed(terms, which[r], base_u)
+        then[r] += remaining * terms.gamma[which[r]]
+        for i in range(n_u):
+            then[r] += remaining * terms.A[which[r], i] * base_motion[i]
+    best, forces, answers = np.zeros(who.shape[0], np.int64), np.zeros(n), np.zeros(n)
+    status, _ = decide(scaled(m, K, then, free, scale), LAWS_KEPT, best, forces, answers, who, log, 0)
+    if status != outcomes.GOING and status != outcomes.SEVERAL:
+        return status
+    problem = scaled(m, K, now, free, scale)
+    remainder, _ = solve_choices(problem, best, forces, answers)
+    if remainder > LAWS_KEPT * scale_of(problem, forces):
+        return outcomes.INCONSISTENT
+    for at in range(who.shape[0]):
+        sinks = answers[m.normal[at]] / problem.unit[m.normal[at]] < -tables.tolerances[tol.SPEED]
+        if best[at] == mt.OPEN and sinks:
+            return outcomes.INCONSISTENT  # it strikes, though the forces would have turned it back by the end
+    for i in range(n_u):
+        u[i] = base_u[i]
+        for r in range(n):
+            u[i] += motions[r, i] * problem.unit[r] * forces[r]
+    for r in range(n):
+        impulse[which[r]] += problem.unit[r] * forces[r]
+    for k in range(held.shape[0]):
+        impulse[held[k]] += base_reaction[k]
+        for r in range(n):
+            impulse[held[k]] += reactions[r, k] * problem.unit[r] * forces[r]
+    return outcomes.GOING
