@@ -29,7 +29,7 @@ def test_the_laws_hold_where_they_did_not(name, seed):
 
 
 def test_a_corner_that_may_neither_slip_nor_hold_ends_the_run_by_name():
-    """With ``friction: inf`` the pressure on a corner of a falling block comes to zero, while friction holds it down."""
+    """With ``friction: inf`` the pressure on a falling corner comes to zero, while friction holds it down."""
     checked = Checked("rocking_block")
     run = checked.run(start("rocking_block", 50))
     assert run.outcome.name == "inconsistent contact state"
