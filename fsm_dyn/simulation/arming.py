@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.arena import indices, release
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import guard_count
 from fsm_dyn.simulation.state import State, Work
@@ -62,7 +63,8 @@ def arm(tables: Tables, state: State, work: Work) -> int:
     most = tables.sizes[tb.MAX_GUARDS]
     graze = tables.tolerances[tol.GRAZE]
     force = tables.tolerances[tol.MULTIPLIER] * _largest_force(tables, work, n_g, state.x.shape[0])
-    now = 0
+    release(work, (0, 0))
+    below, now = indices(work, n_g), 0
     for j in range(n_g):
         event = tables.guard_event[first + j]
         value = state.guards[j]
@@ -89,11 +91,11 @@ def arm(tables: Tables, state: State, work: Work) -> int:
         elif event == tb.STICKS and slope > 0.0 and -2.0 * slope * tables.tolerances[tol.COINCIDENCE] < value < 0.0:
             status = st.WAITING  # the slip begins here, or reverses: the instant is known to its accuracy only
         elif value < -tolerance:
-            work.integers[now] = first + j
+            below[now] = first + j
             now += 1
         state.armed[j] = status
     for k in range(now):
-        state.fired[k] = work.integers[k]
+        state.fired[k] = below[k]
         state.guards[3 * most + k] = state.guards[state.fired[k] - first]
         state.guards[4 * most + k] = state.guards[most + state.fired[k] - first]
     state.counters[st.FIRED] = now

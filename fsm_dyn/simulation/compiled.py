@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-call, misc, assignment, untyped-decorator"
-"""The two decorators under which compiled functions stand.
+"""The decorators under which compiled functions stand.
 
 numba optimises and emits machine code for every function together with all it calls, again at every level of
 calls.  Here functions that only compiled functions call are merely lowered, and everything is linked, optimised
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import caching
+from numba.core import caching, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
-from numba.core.typed_passes import AnnotateTypes
+from numba.core.typed_passes import AnnotateTypes, NopythonTypeInference
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -141,7 +141,7 @@ class _LateEnvironments:
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of one inner function: lowered, not linked, not optimised, not emitted."""
+    """The code of one function below an entry: lowered, not linked, not optimised, not emitted."""
 
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
@@ -206,6 +206,25 @@ class _MakeWhole(LoweringPass):
         return True
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _InferTypes(NopythonTypeInference):
+    """Type inference that lets functions return views of arrays they were given, though references are not counted.
+
+    Who returns an array of his own where none are counted would leave it without an owner; but here nobody can make
+    one.
+    """
+
+    _name = "fsm_dyn_infer_types"
+
+    def run_pass(self, state: Any) -> bool:
+        plain = state.targetctx
+        state.targetctx = plain.subtarget(enable_nrt=True)
+        try:
+            return bool(super().run_pass(state))
+        finally:
+            state.targetctx = plain
+
+
 class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         return [_with_pass(self.state, _MakePart)]
@@ -218,28 +237,31 @@ class _WholeCompiler(CompilerBase):
 
 def _with_pass(state: Any, extra: Any) -> Any:
     passes = DefaultPassBuilder.define_nopython_pipeline(state)
+    passes.passes = [(_InferTypes if each is NopythonTypeInference else each, why) for each, why in passes.passes]
     passes.add_pass_after(extra, AnnotateTypes)
     passes.finalize()
     return passes
 
 
 def lean(function: F) -> F:
-    """Compile a function that only compiled functions call and that makes no array of its own.
+    """Compile a function that only compiled functions call; what arrays it needs it is given, or has from an arena.
 
     It counts no references: counting them, atomically, takes longer than a step of a small mechanism.
     """
-    return _part(function, _nrt=False)
+    dispatcher: Any = _njit(
+        pipeline_class=_PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, **_OPTIONS
+    )(function)
+    template = dispatcher.get_call_template
 
+    def once(arguments: Any, named: Any) -> Any:
+        # a constant among the arguments is a number like any other: no version of its own is compiled for it
+        return template(
+            tuple(types.unliteral(each) for each in arguments),
+            {name: types.unliteral(each) for name, each in named.items()},
+        )
 
-def inner(function: F) -> F:
-    """Compile a function that only compiled functions call and that may make arrays."""
-    return _part(function, _nrt=True)
-
-
-def _part(function: F, **options: Any) -> F:
-    return _njit(pipeline_class=_PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS, **options)(
-        function
-    )
+    dispatcher.get_call_template = once
+    return dispatcher
 
 
 def whole(function: F) -> F:

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, indices, matrix, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.linear import factor, solve
 from fsm_dyn.simulation.terms import Terms
 
@@ -21,7 +22,7 @@ AGREEMENT: Final = 1e-7
 
 
 class Bilateral(NamedTuple):
-    """The factored system: ``held`` are the bilateral rows; see the module."""
+    """The factored system: ``held`` are the bilateral rows, ``scratch`` room for solving; see the module."""
 
     held: NDArray[np.int64]
     matrix: NDArray[np.float64]
@@ -29,38 +30,41 @@ class Bilateral(NamedTuple):
     columns: NDArray[np.int64]
     scale: NDArray[np.float64]
     row_scale: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     rank: int
 
 
-@inner
-def factor_bilateral(terms: Terms, held: NDArray[np.int64], n_u: int) -> Bilateral:
+@lean
+def factor_bilateral(arena: Arena, terms: Terms, held: NDArray[np.int64], n_u: int) -> Bilateral:
     """Factor the system for the declared speeds (kinematic rows are met by the choice of speeds)."""
     m = held.shape[0]
     size = n_u + m
-    scale, row_scale = np.ones(n_u), np.ones(m)
+    scale, row_scale = vector(arena, n_u), vector(arena, m)
     for i in range(n_u):
+        scale[i] = 1.0
         if terms.M[i, i] > 0.0:
             scale[i] = 1.0 / np.sqrt(terms.M[i, i])
     for k in range(m):
+        row_scale[k] = 1.0
         norm = 0.0
         for i in range(n_u):
             norm += (terms.A[held[k], i] * scale[i]) ** 2
         if norm > 0.0:
             row_scale[k] = 1.0 / np.sqrt(norm)
-    matrix = np.zeros((size, size))
+    system = matrix(arena, size, size)
     for i in range(n_u):
         for j in range(n_u):
-            matrix[i, j] = terms.M[i, j] * scale[i] * scale[j]
+            system[i, j] = terms.M[i, j] * scale[i] * scale[j]
         for k in range(m):
             entry = terms.A[held[k], i] * scale[i] * row_scale[k]
-            matrix[i, n_u + k] = -entry
-            matrix[n_u + k, i] = entry
-    rows, columns = np.empty(size, np.int64), np.empty(size, np.int64)
-    rank = factor(matrix, rows, columns, RANK)
-    return Bilateral(held, matrix, rows, columns, scale, row_scale, rank)
+            system[i, n_u + k] = -entry
+            system[n_u + k, i] = entry
+    rows, columns = indices(arena, size), indices(arena, size)
+    rank = factor(system, rows, columns, RANK)
+    return Bilateral(held, system, rows, columns, scale, row_scale, vector(arena, 3 * size), rank)
 
 
-@inner
+@lean
 def solve_bilateral(
     bilateral: Bilateral,
     force: NDArray[np.float64],
@@ -70,7 +74,9 @@ def solve_bilateral(
 ) -> bool:
     """Solve for the motion (n_u,) and the reactions (m,); False if the rows contradict each other."""
     n_u, m = force.shape[0], target.shape[0]
-    right, scratch, solution = np.empty(n_u + m), np.empty(n_u + m), np.empty(n_u + m)
+    n = n_u + m
+    right, scratch = bilateral.scratch[:n], bilateral.scratch[n : 2 * n]
+    solution = bilateral.scratch[2 * n :]
     size = 1e-300
     for i in range(n_u):
         right[i] = force[i] * bilateral.scale[i]
@@ -86,7 +92,7 @@ def solve_bilateral(
     return remainder <= AGREEMENT * size
 
 
-@inner
+@lean
 def row_speed(terms: Terms, row: int, u: NDArray[np.float64]) -> float:
     """Return ``A u + b`` of one row."""
     speed = terms.b[row]
@@ -95,9 +101,9 @@ def row_speed(terms: Terms, row: int, u: NDArray[np.float64]) -> float:
     return float(speed)
 
 
-@inner
+@lean
 def contact_response(
-    terms: Terms, bilateral: Bilateral, which: NDArray[np.int64], n_u: int
+    arena: Arena, terms: Terms, bilateral: Bilateral, which: NDArray[np.int64], n_u: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Unit responses of contact rows.
 
@@ -111,8 +117,8 @@ def contact_response(
         What each row feels of it.
     """
     n, m = which.shape[0], bilateral.held.shape[0]
-    motions, reactions, K = np.zeros((n, n_u)), np.zeros((n, m)), np.zeros((n, n))
-    none = np.zeros(m)
+    motions, reactions, K = matrix(arena, n, n_u), matrix(arena, n, m), matrix(arena, n, n)
+    none = vector(arena, m)
     for r in range(n):
         solve_bilateral(bilateral, terms.A[which[r], :n_u], none, motions[r], reactions[r])
         for s in range(n):
@@ -121,10 +127,10 @@ def contact_response(
     return motions, reactions, K
 
 
-@inner
-def free_response(terms: Terms, which: NDArray[np.int64], n_u: int) -> NDArray[np.float64]:
+@lean
+def free_response(arena: Arena, terms: Terms, which: NDArray[np.int64], n_u: int) -> NDArray[np.float64]:
     """How much each row would yield to a unit force if nothing else held: the measure of what is rounding, (n,)."""
-    free = np.zeros(which.shape[0])
+    free = vector(arena, which.shape[0])
     for r in range(which.shape[0]):
         for i in range(n_u):
             if terms.M[i, i] > 0.0:

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, indices, mark, matrix, release, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.feasibility import null_space, smallest_norm, widest_margin
-from fsm_dyn.simulation.linear import factor, solve
+from fsm_dyn.simulation.linear import factor, put, solve
 from fsm_dyn.simulation.meeting import (
     CHOICES,
     HOLD,
@@ -69,9 +70,9 @@ class Verdict(NamedTuple):
     nearest: float
 
 
-@inner
+@lean
 def solve_choices(
-    m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64]
+    arena: Arena, m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Solve for the forces ``y`` and motions ``v`` of one combination.
 
@@ -83,35 +84,35 @@ def solve_choices(
         Forces that the equations leave open; ``y`` has none of them.
     """
     n = m.K.shape[0]
-    matrix, right = np.zeros((n, n)), np.zeros(n)
+    system, right = matrix(arena, n, n), vector(arena, n)
     for k in range(choices.shape[0]):
         choice, a, b = choices[k], m.normal[k], m.tangent[k]
         if a >= 0 and is_open(choice):
-            matrix[a, a] = 1.0
+            system[a, a] = 1.0
             right[a] = m.floor[a]
         elif a >= 0:
             for j in range(n):
-                matrix[a, j] = m.K[a, j]
+                system[a, j] = m.K[a, j]
             right[a] = m.target[a] - m.base[a]
         if b < 0:
             continue
         if choice == HOLD or choice == PARTED_HOLD:
             for j in range(n):
-                matrix[b, j] = m.K[b, j]
+                system[b, j] = m.K[b, j]
             right[b] = m.target[b] - m.base[b]
             continue
-        matrix[b, b] = 1.0
+        system[b, b] = 1.0
         along = direction_of(choice)
         if along != 0.0 and a >= 0:
-            matrix[b, a] = along * side_of(choice) * m.kinetic[k]
+            system[b, a] = along * side_of(choice) * m.kinetic[k]
         elif along != 0.0:
             right[b] = -along * m.kinetic[k]
-    rows, columns, scratch = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    rank = factor(matrix, rows, columns, RANK)
-    remainder = solve(matrix, rows, columns, rank, right, scratch, y)
-    basis = null_space(matrix, rows, columns, rank)
+    rows, columns, scratch = indices(arena, n), indices(arena, n), vector(arena, n)
+    rank = factor(system, rows, columns, RANK)
+    remainder = solve(system, rows, columns, rank, right, scratch, y)
+    basis = null_space(arena, system, rows, columns, rank)
     if rank < n:
-        smallest_norm(y, basis, m.unit)
+        smallest_norm(arena, y, basis, m.unit)
     for i in range(n):
         v[i] = m.base[i]
         for j in range(n):
@@ -119,7 +120,7 @@ def solve_choices(
     return remainder, basis
 
 
-@inner
+@lean
 def scale_of(m: Meeting, y: NDArray[np.float64]) -> float:
     """The magnitude against which the laws are judged."""
     scale = max(m.scale, 1e-300)
@@ -128,11 +129,13 @@ def scale_of(m: Meeting, y: NDArray[np.float64]) -> float:
     return scale
 
 
-@inner
-def _inequalities(m: Meeting, choices: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+@lean
+def _inequalities(
+    arena: Arena, m: Meeting, choices: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """The laws on forces as ``g y >= h``: no pull, and the static limit where a contact sticks."""
     n, count = m.K.shape[0], choices.shape[0]
-    g, h = np.zeros((3 * count, n)), np.zeros(3 * count)
+    g, h = matrix(arena, 3 * count, n), vector(arena, 3 * count)
     at = 0
     for k in range(count):
         choice, a, b = choices[k], m.normal[k], m.tangent[k]
@@ -152,19 +155,24 @@ def _inequalities(m: Meeting, choices: NDArray[np.int64]) -> tuple[NDArray[np.fl
     return g[:at], h[:at], at
 
 
-@inner
+@lean
 def judge(
-    m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64], tolerance: float
+    arena: Arena,
+    m: Meeting,
+    choices: NDArray[np.int64],
+    y: NDArray[np.float64],
+    v: NDArray[np.float64],
+    tolerance: float,
 ) -> Trial:
     """Solve one combination and judge it; where forces are open, ``y`` becomes a choice that keeps the laws."""
     n = m.K.shape[0]
-    remainder, basis = solve_choices(m, choices, y, v)
+    remainder, basis = solve_choices(arena, m, choices, y, v)
     scale = scale_of(m, y)
     if remainder > tolerance * scale:
         return Trial(remainder / scale, NO_SOLUTION, 0, 0.0)
     if basis.shape[1] > 0:
-        g, h, count = _inequalities(m, choices)
-        slack, along = np.zeros(count), np.zeros((count, basis.shape[1]))
+        g, h, count = _inequalities(arena, m, choices)
+        slack, along = vector(arena, count), matrix(arena, count, basis.shape[1])
         needed = False
         for i in range(count):
             slack[i] = -h[i]
@@ -174,7 +182,7 @@ def judge(
                     along[i, a] += g[i, j] * basis[j, a]
             needed = needed or slack[i] < 0.0
         if needed:
-            _, s = widest_margin(along, slack, scale)
+            _, s = widest_margin(arena, along, slack, scale)
             for j in range(n):
                 for a in range(basis.shape[1]):
                     y[j] += basis[j, a] * s[a]
@@ -208,7 +216,7 @@ def judge(
     return Trial(worst / scale, law, who, excess / scale)
 
 
-@inner
+@lean
 def _stirs(m: Meeting, basis: NDArray[np.float64]) -> bool:
     """Whether forces that the equations leave open move anything."""
     n = m.K.shape[0]
@@ -228,7 +236,7 @@ LOG_WIDTH: Final = 4
 LOG_SIZE: Final = 12
 
 
-@inner
+@lean
 def write_log(
     log: NDArray[np.float64], at: int, choices: NDArray[np.int64], who: NDArray[np.int64], trial: Trial
 ) -> None:
@@ -245,8 +253,9 @@ def write_log(
     log[at * LOG_WIDTH + 3] = 1000.0 * trial.law + who[trial.contact]
 
 
-@inner
+@lean
 def enumerate_choices(
+    arena: Arena,
     m: Meeting,
     tolerance: float,
     best: NDArray[np.int64],
@@ -260,6 +269,7 @@ def enumerate_choices(
 
     Parameters
     ----------
+    arena : Arena
     m : Meeting
     tolerance : float
         Violation up to which a law counts as kept, as a fraction of the scales at hand.
@@ -269,8 +279,8 @@ def enumerate_choices(
         Contacts in the numbering of the model; log of candidates, and how many it holds already.
     """
     count, n = m.normal.shape[0], m.K.shape[0]
-    choices = np.zeros(count, np.int64)
-    y, v, first = np.zeros(n), np.zeros(n), np.zeros(n)
+    choices = indices(arena, count)
+    y, v, first = vector(arena, n), vector(arena, n), vector(arena, n)
     for k in range(count):
         while choices[k] < CHOICES and m.allowed[k, choices[k]] == 0:
             choices[k] += 1
@@ -279,7 +289,9 @@ def enumerate_choices(
     consistent, tried, motions, undetermined, nearest, least = 0, 0, 0, 0, WORST, WORST
     going = True
     while going:
-        trial = judge(m, choices, y, v, tolerance)
+        top = mark(arena)
+        trial = judge(arena, m, choices, y, v, tolerance)
+        release(arena, top)
         if trial.violation <= tolerance and _is_banned(m, choices):
             trial = Trial(1.0, LEFT, 0, 0.0)
         write_log(log, logged + tried, choices, who, trial)
@@ -296,14 +308,14 @@ def enumerate_choices(
                 total += m.cost[k, choices[k]]
             if total < least:
                 least = total
-                best[:] = choices
-                forces[:] = y
-                answers[:] = v
+                put(best, choices)
+                put(forces, y)
+                put(answers, v)
         going = advance_choices(choices, m.allowed)
     return Verdict(consistent, tried, motions, undetermined, nearest)
 
 
-@inner
+@lean
 def _is_banned(m: Meeting, choices: NDArray[np.int64]) -> bool:
     """Whether all contacts that together have to leave their states keep them."""
     some = False
@@ -315,10 +327,10 @@ def _is_banned(m: Meeting, choices: NDArray[np.int64]) -> bool:
     return some
 
 
-@inner
+@lean
 def _count_motion(motions: int, first: NDArray[np.float64], v: NDArray[np.float64], close: float) -> int:
     if motions == 0:
-        first[:] = v
+        put(first, v)
         return 1
     for i in range(v.shape[0]):
         if abs(v[i] - first[i]) > close:
@@ -326,8 +338,8 @@ def _count_motion(motions: int, first: NDArray[np.float64], v: NDArray[np.float6
     return motions
 
 
-@inner
-def advance_choices(choices: NDArray[np.int64], allowed: NDArray[np.int8]) -> bool:
+@lean
+def advance_choices(choices: NDArray[np.int64], allowed: NDArray[np.int64]) -> bool:
     """Step to the next allowed combination; False after the last."""
     for k in range(choices.shape[0]):
         for choice in range(choices[k] + 1, CHOICES):

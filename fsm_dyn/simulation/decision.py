@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import outcomes
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, indices, mark, release, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.contact_law import WORST, Verdict, enumerate_choices
 from fsm_dyn.simulation.lemke import propose
-from fsm_dyn.simulation.meeting import CHOICES, Meeting, components, part_of
+from fsm_dyn.simulation.meeting import CHOICES, PARTED_BACKWARD, PARTED_HOLD, Meeting, components, part_of
 
 ENUMERATED: Final = 6  # contacts that feel each other, up to which all combinations are tried
 
 
-@inner
+@lean
 def decide(
+    arena: Arena,
     m: Meeting,
     tolerance: float,
     best: NDArray[np.int64],
@@ -31,7 +33,7 @@ def decide(
 
     Parameters
     ----------
-    m, tolerance, best, forces, answers, who, log, logged
+    arena, m, tolerance, best, forces, answers, who, log, logged
         As for :func:`~fsm_dyn.simulation.contact_law.enumerate_choices`; forces and motions come back unscaled.
 
     Returns
@@ -42,7 +44,7 @@ def decide(
         Of all sets together: combinations tried, the least number of consistent ones, the most motions.
     """
     count = m.normal.shape[0]
-    group = components(m)
+    group = components(arena, m)
     status, tried, consistent, motions, undetermined, nearest = outcomes.GOING, 0, 0, 0, 0, WORST
     for number in range(count):
         size = 0
@@ -50,22 +52,24 @@ def decide(
             size += group[k] == number
         if size == 0:
             continue
-        members, rows = np.empty(size, np.int64), np.empty(2 * size, np.int64)
+        top = mark(arena)
+        members, rows = indices(arena, size), indices(arena, 2 * size)
+        part_who = indices(arena, size)
         at, n = 0, 0
         for k in range(count):
             if group[k] == number:
-                members[at] = k
+                members[at], part_who[at] = k, who[k]
                 at += 1
                 for row in (m.normal[k], m.tangent[k]):
                     if row >= 0:
                         rows[n] = row
                         n += 1
-        part = part_of(m, members, rows[:n])
-        part_best, part_forces, part_answers = np.zeros(size, np.int64), np.zeros(n), np.zeros(n)
+        part = part_of(arena, m, members, rows[:n])
+        part_best, part_forces, part_answers = indices(arena, size), vector(arena, n), vector(arena, n)
         if size > ENUMERATED:
-            _narrow(part, part_best)
+            _narrow(arena, part, part_best)
         verdict = enumerate_choices(
-            part, tolerance, part_best, part_forces, part_answers, who[members], log, logged + tried
+            arena, part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried
         )
         tried += verdict.tried
         consistent = verdict.consistent if consistent == 0 else min(consistent, verdict.consistent)
@@ -82,16 +86,20 @@ def decide(
         for i in range(n):
             forces[rows[i]] = part_forces[i] * part.unit[i]
             answers[rows[i]] = part_answers[i] / part.unit[i]
+        release(arena, top)
     return status, Verdict(consistent, tried, motions, undetermined, nearest)
 
 
-@inner
-def _narrow(part: Meeting, proposal: NDArray[np.int64]) -> None:
+@lean
+def _narrow(arena: Arena, part: Meeting, proposal: NDArray[np.int64]) -> None:
     """Leave each contact only the choice that complementarity proposes, unless that is not allowed."""
     for k in range(part.normal.shape[0]):
-        if part.two_sided[k] == 1 or part.allowed[k, 4:7].any():
+        if part.two_sided[k] == 1:
             return
-    if not propose(part, proposal):
+        for choice in range(PARTED_HOLD, PARTED_BACKWARD + 1):
+            if part.allowed[k, choice] == 1:
+                return
+    if not propose(arena, part, proposal):
         return
     for k in range(part.normal.shape[0]):
         if part.allowed[k, proposal[k]] == 1:

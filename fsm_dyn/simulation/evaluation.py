@@ -88,7 +88,7 @@ def project_end(
     mode = state.counters[st.MODE]
     if tables.mode_flags[mode] & tb.PROJECTS == 0:
         return 0
-    status = project(tables, t_end, work.x_end, state.c, mode, work.floats, work.integers, state.drift)
+    status = project(work, tables, t_end, work.x_end, state.c, mode, state.drift)
     if status == MOVED:
         evaluate_end(tables, drive, method, state, work, t_end)
     return status

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import row_speed
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 
-@inner
+@lean
 def within_face(tables: Tables, terms: Terms, k: int) -> bool:
     """Whether a contact is where its face is: within its ends, or at one and not on the way out."""
     if tables.contact_flags[k] & tb.LIMITED == 0:
@@ -24,14 +24,14 @@ def within_face(tables: Tables, terms: Terms, k: int) -> bool:
     return terms.reach[k] >= -small and terms.reach_rate[k] >= -tables.tolerances[tol.SPEED]
 
 
-@inner
+@lean
 def hand_over(
     tables: Tables,
     terms: Terms,
     u: NDArray[np.float64],
-    before: NDArray[np.int8],
+    before: NDArray[np.int64],
     event: NDArray[np.int64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
 ) -> None:
     """Strike out of ``closed`` what no contact that leaves its face can hand over to.
 

@@ -13,43 +13,44 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, indices, matrix, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.linear import factor, solve
 
 PIVOT: Final = 1e-12
 MOST_PIVOTS: Final = 500
 
 
-@inner
+@lean
 def null_space(
-    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], rank: int
+    arena: Arena, factors: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], rank: int
 ) -> NDArray[np.float64]:
     """Return a basis (n, n - rank) of the null space from the factors of :func:`~.linear.factor`."""
-    n = matrix.shape[0]
-    basis = np.zeros((n, n - rank))
+    n = factors.shape[0]
+    basis = matrix(arena, n, n - rank)
     for k in range(n - rank):
         basis[columns[rank + k], k] = 1.0
         for back in range(rank):
             i = rank - 1 - back
-            value = -matrix[rows[i], columns[rank + k]]
+            value = -factors[rows[i], columns[rank + k]]
             for j in range(i + 1, rank):
-                value -= matrix[rows[i], columns[j]] * basis[columns[j], k]
-            basis[columns[i], k] = value / matrix[rows[i], columns[i]]
+                value -= factors[rows[i], columns[j]] * basis[columns[j], k]
+            basis[columns[i], k] = value / factors[rows[i], columns[i]]
     return basis
 
 
-@inner
-def smallest_norm(y: NDArray[np.float64], basis: NDArray[np.float64], unit: NDArray[np.float64]) -> None:
+@lean
+def smallest_norm(arena: Arena, y: NDArray[np.float64], basis: NDArray[np.float64], unit: NDArray[np.float64]) -> None:
     """Take out of ``y`` what lies in the null space: of all forces ``unit * y`` of one effect the smallest remain."""
     n, k = basis.shape
-    gram, right, shift = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+    gram, right, shift = matrix(arena, k, k), vector(arena, k), vector(arena, k)
     for a in range(k):
         for i in range(n):
             right[a] += unit[i] * unit[i] * basis[i, a] * y[i]
         for b in range(k):
             for i in range(n):
                 gram[a, b] += unit[i] * unit[i] * basis[i, a] * basis[i, b]
-    rows, columns, scratch = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
+    rows, columns, scratch = indices(arena, k), indices(arena, k), vector(arena, k)
     rank = factor(gram, rows, columns, PIVOT)
     solve(gram, rows, columns, rank, right, scratch, shift)
     for i in range(n):
@@ -57,8 +58,10 @@ def smallest_norm(y: NDArray[np.float64], basis: NDArray[np.float64], unit: NDAr
             y[i] -= basis[i, a] * shift[a]
 
 
-@inner
-def widest_margin(g: NDArray[np.float64], slack: NDArray[np.float64], cap: float) -> tuple[float, NDArray[np.float64]]:
+@lean
+def widest_margin(
+    arena: Arena, g: NDArray[np.float64], slack: NDArray[np.float64], cap: float
+) -> tuple[float, NDArray[np.float64]]:
     """Maximise ``tau <= cap`` with ``slack + g s >= tau``, by the simplex method with Bland's rule.
 
     Parameters
@@ -76,8 +79,8 @@ def widest_margin(g: NDArray[np.float64], slack: NDArray[np.float64], cap: float
     for i in range(m):
         lowest = min(lowest, slack[i])
     width = 2 * k + 1 + m + 1  # s+, s-, tau - lowest, one slack variable per row and one for the cap
-    table = np.zeros((m + 2, width + 1))
-    basic = np.empty(m + 1, np.int64)
+    table = matrix(arena, m + 2, width + 1)
+    basic = indices(arena, m + 1)
     for i in range(m + 1):
         if i < m:
             for a in range(k):
@@ -112,7 +115,7 @@ def widest_margin(g: NDArray[np.float64], slack: NDArray[np.float64], cap: float
                 for j in range(width + 1):
                     table[i, j] -= factor_ * table[leaving, j]
         basic[leaving] = entering
-    s = np.zeros(k)
+    s = vector(arena, k)
     for i in range(m + 1):
         if basic[i] < k:
             s[basic[i]] += table[i, width]

@@ -17,7 +17,8 @@ from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, copied, indices, mark, release, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import (
     Bilateral,
     contact_response,
@@ -27,6 +28,7 @@ from fsm_dyn.simulation.constrained import (
     solve_bilateral,
 )
 from fsm_dyn.simulation.decision import decide
+from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
 from fsm_dyn.simulation.rebound import kept_part
 from fsm_dyn.simulation.tables import Tables
@@ -42,10 +44,10 @@ PLASTIC: Final = 1
 ARREST: Final = 2  # no collision: slip that the accelerations cannot carry on is brought to rest or reversed
 
 
-@inner
-def bilateral_rows(tables: Tables, wanted: NDArray[np.int8]) -> NDArray[np.int64]:
+@lean
+def bilateral_rows(arena: Arena, tables: Tables, wanted: NDArray[np.int8]) -> NDArray[np.int64]:
     """The rows that hold both ways: constraints and engaged locks."""
-    rows = np.empty(tables.sizes[tb.N_ROWS], np.int64)
+    rows = indices(arena, tables.sizes[tb.N_ROWS])
     count = 0
     for r in range(rows.shape[0]):
         if tables.row_role[r] == tb.ALWAYS or tables.row_role[r] == tb.ALWAYS_POSITION:
@@ -55,16 +57,17 @@ def bilateral_rows(tables: Tables, wanted: NDArray[np.int8]) -> NDArray[np.int64
         if tables.contact_kind[k] == tb.LOCK and wanted[k] == tb.HELD:
             rows[count] = tables.contact_rows[k, 0]
             count += 1
-    return rows[:count].copy()
+    return rows[:count]
 
 
-@inner
+@lean
 def strike(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     state: NDArray[np.float64],
     wanted: NDArray[np.int8],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     plastic: bool,
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
@@ -73,20 +76,20 @@ def strike(
     """Change the speeds in ``state`` if the rows that hold now demand it; add the impulses.  Returns a status."""
     u = state[tables.sizes[tb.N_Q] :]
     slow = tables.tolerances[tol.SPEED]
-    held = bilateral_rows(tables, wanted)
+    held = bilateral_rows(arena, tables, wanted)
     broken = False
     for r in held:
         broken = broken or abs(row_speed(terms, r, u)) > slow
     if not broken and not _any_strikes(tables, terms, closed, u, slow):
         return outcomes.GOING
-    bilateral = factor_bilateral(terms, held, u.shape[0])
+    bilateral = factor_bilateral(arena, terms, held, u.shape[0])
     purpose = PLASTIC if plastic else REBOUND
     if tables.sizes[tb.SEQUENTIAL] == 0:
-        return collide(tables, terms, bilateral, u, closed, purpose, impulse, energy, log)
-    return _one_by_one(tables, terms, bilateral, u, closed, purpose, impulse, energy, log, broken)
+        return collide(arena, tables, terms, bilateral, u, closed, purpose, impulse, energy, log)
+    return _one_by_one(arena, tables, terms, bilateral, u, closed, purpose, impulse, energy, log, broken)
 
 
-@inner
+@lean
 def _strikes(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64], slow: float) -> bool:
     """Whether a closed contact's rows are broken by the speeds."""
     speed = row_speed(terms, tables.contact_rows[k, 0], u)
@@ -97,21 +100,22 @@ def _strikes(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64], slow:
     return bool(caught) and abs(row_speed(terms, tables.contact_rows[k, 1], u)) > slow
 
 
-@inner
-def _any_strikes(tables: Tables, terms: Terms, closed: NDArray[np.int8], u: NDArray[np.float64], slow: float) -> bool:
+@lean
+def _any_strikes(tables: Tables, terms: Terms, closed: NDArray[np.int64], u: NDArray[np.float64], slow: float) -> bool:
     found = False
     for k in range(closed.shape[0]):
         found = found or (closed[k] == 1 and _strikes(tables, terms, k, u, slow))
     return found
 
 
-@inner
+@lean
 def _one_by_one(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     bilateral: Bilateral,
     u: NDArray[np.float64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     purpose: int,
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
@@ -119,9 +123,11 @@ def _one_by_one(
     broken: bool,
 ) -> int:
     """Impacts of one contact after the other, in the model's order, until none is left that strikes."""
-    alone = np.zeros(closed.shape[0], np.int8)
+    alone = indices(arena, closed.shape[0])
     if broken:
-        status = collide(tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+        top = mark(arena)
+        status = collide(arena, tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+        release(arena, top)
         if status != outcomes.GOING:
             return status
     slow = tables.tolerances[tol.SPEED]
@@ -131,20 +137,23 @@ def _one_by_one(
         for k in range(closed.shape[0]):
             if closed[k] == 1 and _strikes(tables, terms, k, u, slow):
                 alone[k] = 1
-                status = collide(tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+                top = mark(arena)
+                status = collide(arena, tables, terms, bilateral, u, alone, purpose, impulse, energy, log)
+                release(arena, top)
                 alone[k] = 0
                 if status != outcomes.GOING:
                     return status
     return outcomes.ENDLESS_IMPACTS
 
 
-@inner
+@lean
 def collide(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     bilateral: Bilateral,
     u: NDArray[np.float64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     purpose: int,
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
@@ -152,8 +161,8 @@ def collide(
 ) -> int:
     """One impact of the contacts marked in ``closed`` and all bilateral rows; changes ``u``, adds to ``impulse``."""
     n_u, held = u.shape[0], bilateral.held
-    momentum, base_u = np.zeros(n_u), np.zeros(n_u)
-    target_b, base_reaction = np.zeros(held.shape[0]), np.zeros(held.shape[0])
+    momentum, base_u = vector(arena, n_u), vector(arena, n_u)
+    target_b, base_reaction = vector(arena, held.shape[0]), vector(arena, held.shape[0])
     twice = 0.0
     for i in range(n_u):
         for j in range(n_u):
@@ -163,45 +172,48 @@ def collide(
         target_b[k] = -terms.b[held[k]]
     if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction):
         return outcomes.SINGULAR
-    m, which, who = gather(tables, terms, u, closed, purpose)
+    m, which, who = gather(arena, tables, terms, u, closed, purpose)
     n, count = which.shape[0], who.shape[0]
-    motions, reactions, K = contact_response(terms, bilateral, which, n_u)
-    free = free_response(terms, which, n_u)
-    base, speed = np.zeros(n), np.zeros(n)
+    motions, reactions, K = contact_response(arena, terms, bilateral, which, n_u)
+    free = free_response(arena, terms, which, n_u)
+    base, speed = vector(arena, n), vector(arena, n)
     for r in range(n):
         base[r] = row_speed(terms, which[r], base_u)
         speed[r] = row_speed(terms, which[r], u)
     scale = np.sqrt(max(twice, 0.0))
-    best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-    plastic, plastic_answers = np.zeros(n), np.zeros(n)
+    best, forces, answers = indices(arena, count), vector(arena, n), vector(arena, n)
+    plastic, plastic_answers = vector(arena, n), vector(arena, n)
     bounces, poisson = _set_targets(tables, terms, m, who, speed, purpose)
-    restored = m.target.copy()
+    restored = copied(arena, m.target)
     if bounces:
-        m.target[:] = 0.0
-        first = scaled(m, K, base, free, scale)
-        status, _ = decide(first, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
+        for r in range(n):
+            m.target[r] = 0.0
+        first = scaled(arena, m, K, base, free, scale)
+        status, _ = decide(arena, first, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
         if status != outcomes.GOING and status != outcomes.SEVERAL:
             return status
-        m.target[:] = restored
+        put(m.target, restored)
     second_base = base
     if poisson:
         second_base = plastic_answers
         _expand(tables, terms, m, who, plastic, False)
-    second = scaled(m, K, second_base, free, scale)
-    status, _ = decide(second, LAWS_KEPT, best, forces, answers, who, log, 0)
+    second = scaled(arena, m, K, second_base, free, scale)
+    status, _ = decide(arena, second, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status == outcomes.INCONSISTENT and bounces and not poisson:
         # no rebound at these speeds obeys the cones: the impulses are returned instead
-        poisson, m.target[:] = True, 0.0
+        poisson = True
+        for r in range(n):
+            m.target[r] = 0.0
         _expand(tables, terms, m, who, plastic, True)
-        second = scaled(m, K, plastic_answers, free, scale)
-        status, _ = decide(second, LAWS_KEPT, best, forces, answers, who, log, 0)
+        second = scaled(arena, m, K, plastic_answers, free, scale)
+        status, _ = decide(arena, second, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status != outcomes.GOING and status != outcomes.SEVERAL:
         return status
     if poisson:
         for r in range(n):
             forces[r] += plastic[r]
     if bounces:
-        before, base_work, work = 0.0, 0.0, np.zeros(n)
+        before, base_work, work = 0.0, 0.0, vector(arena, n)
         for k in range(held.shape[0]):  # held rows answer 0, so only their speed before counts
             before = row_speed(terms, held[k], u)
             base_work += base_reaction[k] * before
@@ -224,17 +236,17 @@ def collide(
     return outcomes.GOING
 
 
-@inner
+@lean
 def gather(
-    tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int8], purpose: int
+    arena: Arena, tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int64], purpose: int
 ) -> tuple[Meeting, NDArray[np.int64], NDArray[np.int64]]:
     """The meeting of the closed contacts, their rows and their numbers; of several answers arrest is taken."""
     slow = tables.tolerances[tol.SPEED]
     count = 0
     for k in range(closed.shape[0]):
         count += closed[k]
-    m = empty_meeting(count)
-    which, who = np.empty(2 * count, np.int64), np.empty(count, np.int64)
+    m = empty_meeting(arena, count)
+    which, who = indices(arena, 2 * count), indices(arena, count)
     n, at = 0, 0
     for k in range(closed.shape[0]):
         if closed[k] == 0:
@@ -268,10 +280,10 @@ def gather(
                     along = mt.FORWARD if slip > 0.0 else mt.BACKWARD
                     m.allowed[at, mt.OPEN] = m.allowed[at, along] = 0
         at += 1
-    return m, which[:n].copy(), who
+    return m, which[:n], who
 
 
-@inner
+@lean
 def _set_targets(
     tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], speed: NDArray[np.float64], purpose: int
 ) -> tuple[bool, bool]:
@@ -289,7 +301,7 @@ def _set_targets(
     return bounces, poisson
 
 
-@inner
+@lean
 def _expand(
     tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], compression: NDArray[np.float64], every: bool
 ) -> None:

@@ -17,27 +17,31 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, copied, indices, mark, matrix, release, vector
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.meeting import BACKWARD, FORWARD, HOLD, OPEN, Meeting
 
 ZERO: Final = 1e-11
 NEVER_SLIDES: Final = 1e6  # stands in for infinite friction
 
 
-@inner
-def solve_lcp(P: NDArray[np.float64], q: NDArray[np.float64], z: NDArray[np.float64]) -> bool:
+@lean
+def solve_lcp(arena: Arena, P: NDArray[np.float64], q: NDArray[np.float64], z: NDArray[np.float64]) -> bool:
     """Find ``z >= 0`` with ``w = P z + q >= 0`` and ``w·z = 0`` by Lemke's method; False where it ends in a ray."""
     n = q.shape[0]
     width = 2 * n + 2
-    z[:] = 0.0
+    for i in range(n):
+        z[i] = 0.0
     lowest = 0
     for i in range(n):
         if q[i] < q[lowest]:
             lowest = i
     if n == 0 or q[lowest] >= 0.0:
         return True
-    table, basic = np.zeros((n, width)), np.arange(n)
+    table, basic = matrix(arena, n, width), indices(arena, n)
     for i in range(n):
+        basic[i] = i
         table[i, i] = 1.0
         for j in range(n):
             table[i, n + j] = -P[i, j]
@@ -68,7 +72,7 @@ def solve_lcp(P: NDArray[np.float64], q: NDArray[np.float64], z: NDArray[np.floa
     return True
 
 
-@inner
+@lean
 def _leaving(table: NDArray[np.float64], basic: NDArray[np.int64], entering: int, n: int) -> int:
     """The row of least ratio; ties are broken lexicographically (which prevents cycling), the artificial one first."""
     best = -1
@@ -93,17 +97,20 @@ def _leaving(table: NDArray[np.float64], basic: NDArray[np.int64], entering: int
     return best
 
 
-@inner
-def propose(m: Meeting, best: NDArray[np.int64]) -> bool:
+@lean
+def propose(arena: Arena, m: Meeting, best: NDArray[np.int64]) -> bool:
     """Find a combination of choices by complementarity; False where the method finds none."""
     count = m.normal.shape[0]
-    ratio = np.zeros(count)
+    ratio = vector(arena, count)
     for k in range(count):
         ratio[k] = m.static[k] if m.allowed[k, HOLD] == 1 and m.slipping[k] == 0 else m.kinetic[k]
         if m.infinite[k] == 1:
             ratio[k] = NEVER_SLIDES
     for _ in range(count + 1):
-        if not _propose_with(m, ratio, best):
+        top = mark(arena)
+        found = _propose_with(arena, m, ratio, best)
+        release(arena, top)
+        if not found:
             return False
         again = False
         for k in range(count):
@@ -115,17 +122,17 @@ def propose(m: Meeting, best: NDArray[np.int64]) -> bool:
     return True
 
 
-@inner
-def _propose_with(m: Meeting, ratio: NDArray[np.float64], best: NDArray[np.int64]) -> bool:
+@lean
+def _propose_with(arena: Arena, m: Meeting, ratio: NDArray[np.float64], best: NDArray[np.int64]) -> bool:
     """One complementarity problem, with these coefficients of friction, and the choices its solution means."""
     count, n = m.normal.shape[0], m.K.shape[0]
     size = 0
-    first = np.zeros(count, np.int64)
+    first = indices(arena, count)
     for k in range(count):
         first[k] = size
         size += (m.normal[k] >= 0) + (2 if m.tangent[k] >= 0 and m.slipping[k] == 0 else 0)
     # y = forces_of z + given;  w = moves_of (K y + base - target) + own z + offset
-    forces_of, given = np.zeros((n, size)), np.zeros(n)
+    forces_of, given = matrix(arena, n, size), vector(arena, n)
     for k in range(count):
         a, b, at = m.normal[k], m.tangent[k], first[k]
         at_slip = at + (1 if a >= 0 else 0)
@@ -143,31 +150,33 @@ def _propose_with(m: Meeting, ratio: NDArray[np.float64], best: NDArray[np.int64
             forces_of[b, at] = -along * ratio[k]
         else:
             given[b] = -along * ratio[k]
-    motion_of, motion = np.zeros((n, size)), np.zeros(n)
+    motion_of, motion = matrix(arena, n, size), vector(arena, n)
     for i in range(n):
         motion[i] = m.base[i] - m.target[i]
         for j in range(n):
             motion[i] += m.K[i, j] * given[j]
             for s in range(size):
                 motion_of[i, s] += m.K[i, j] * forces_of[j, s]
-    P, q, z = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    P, q, z = matrix(arena, size, size), vector(arena, size), vector(arena, size)
     for k in range(count):
         a, b, at = m.normal[k], m.tangent[k], first[k]
         if a >= 0:
-            P[at], q[at] = motion_of[a], motion[a]
+            put(P[at], motion_of[a])
+            q[at] = motion[a]
             at += 1
         if b < 0 or m.slipping[k] == 1:
             continue
-        P[at], q[at] = motion_of[b], motion[b]
+        put(P[at], motion_of[b])
+        q[at] = motion[b]
         P[at, at + 1] += 1.0
         P[at + 1, at] = -1.0
         if a >= 0:
             P[at + 1, at - 1] = 2.0 * ratio[k]
         else:
             q[at + 1] = 2.0 * ratio[k]
-    if not solve_lcp(P, q, z):
+    if not solve_lcp(arena, P, q, z):
         return False
-    w = q.copy()
+    w = copied(arena, q)
     for i in range(size):
         for j in range(size):
             w[i] += P[i, j] * z[j]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.compiled import lean
 
 
-@inner
+@lean
+def put(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Copy a vector into another one of the same length."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@lean
 def factor(matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], tolerance: float) -> int:
     """Factor a square matrix in place, ``matrix[rows][:, columns] = L U``, and return its rank.
 
@@ -49,7 +58,7 @@ def factor(matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArra
     return n
 
 
-@inner
+@lean
 def solve(
     matrix: NDArray[np.float64],
     rows: NDArray[np.int64],

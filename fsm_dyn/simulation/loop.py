@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import arena, outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
@@ -102,7 +102,9 @@ def _spare_room(tables: Tables, stages: int) -> Room | None:
 
 def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | None:
     """Give the compiled loop what it asks for; return how the run ends where that cannot be had."""
-    if status == outcomes.BUFFER_FULL:
+    if status == outcomes.BUFFER_FULL and loop.work.top[arena.OVERFLOWN] != 0:
+        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[tb.N_CONTACTS]))
+    elif status == outcomes.BUFFER_FULL:
         _grow_buffers(loop)
     elif status == outcomes.NEED_MODE:
         if mode_source is None:
@@ -140,7 +142,7 @@ def _entry_chart(loop: Loop, mode_source: ModeSource | None) -> None:
     if mode_source is None:
         return
     t, x, c = float(loop.state.clock[st.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
-    _take_tables(loop, mode_source.chart_needed(int(loop.work.integers[0]), t, x, c))
+    _take_tables(loop, mode_source.chart_needed(int(loop.work.notes[resolution.TARGET]), t, x, c))
 
 
 def _take_tables(loop: Loop, tables: Tables) -> None:

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, copied, index_table, indices, matrix, vector
+from fsm_dyn.simulation.compiled import lean
 
 # what a contact can choose
 OPEN: Final = 0
@@ -54,17 +55,17 @@ class Meeting(NamedTuple):
     floor: NDArray[np.float64]
     static: NDArray[np.float64]
     kinetic: NDArray[np.float64]
-    infinite: NDArray[np.int8]
-    two_sided: NDArray[np.int8]
-    slipping: NDArray[np.int8]
-    allowed: NDArray[np.int8]
+    infinite: NDArray[np.int64]
+    two_sided: NDArray[np.int64]
+    slipping: NDArray[np.int64]
+    allowed: NDArray[np.int64]
     banned: NDArray[np.int64]
     cost: NDArray[np.float64]
     unit: NDArray[np.float64]
     scale: float
 
 
-@inner
+@lean
 def direction_of(choice: int) -> float:
     """Slip direction of a choice, 0 where it does not slide."""
     if choice == FORWARD or choice == PARTED_FORWARD or choice == UNDER_FORWARD:
@@ -74,33 +75,43 @@ def direction_of(choice: int) -> float:
     return 0.0
 
 
-@inner
+@lean
 def is_open(choice: int) -> bool:
     """Whether the normal row is not held."""
     return choice == OPEN or (choice >= PARTED_HOLD and choice <= PARTED_BACKWARD)
 
 
-@inner
+@lean
 def side_of(choice: int) -> float:
     """Sign of the normal force that a sliding choice assumes."""
     return -1.0 if choice >= UNDER_FORWARD else 1.0
 
 
-@inner
-def empty_meeting(count: int) -> Meeting:
+@lean
+def empty_meeting(arena: Arena, count: int) -> Meeting:
     """A meeting of so many contacts, two rows each at most, no rows given yet."""
     n = 2 * count
-    return Meeting(
-        np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.zeros((n, n)), np.zeros(n), np.zeros(n),
-        np.zeros(n), np.zeros(count), np.zeros(count), np.zeros(count, np.int8), np.zeros(count, np.int8),
-        np.zeros(count, np.int8), np.zeros((count, CHOICES), np.int8), np.full(count, -1, np.int64),
-        np.zeros((count, CHOICES)), np.ones(n), 0.0,
+    m = Meeting(
+        indices(arena, count), indices(arena, count), matrix(arena, n, n), vector(arena, n), vector(arena, n),
+        vector(arena, n), vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
+        indices(arena, count), index_table(arena, count, CHOICES), indices(arena, count),
+        matrix(arena, count, CHOICES), vector(arena, n), 0.0,
     )  # fmt: skip
+    for k in range(count):
+        m.normal[k] = m.tangent[k] = m.banned[k] = -1
+    for i in range(n):
+        m.unit[i] = 1.0
+    return m
 
 
-@inner
+@lean
 def scaled(
-    m: Meeting, K: NDArray[np.float64], base: NDArray[np.float64], free: NDArray[np.float64], scale: float
+    arena: Arena,
+    m: Meeting,
+    K: NDArray[np.float64],
+    base: NDArray[np.float64],
+    free: NDArray[np.float64],
+    scale: float,
 ) -> Meeting:
     """Fill in the response of the rows, scaled.
 
@@ -116,20 +127,22 @@ def scaled(
         Magnitude of the motion in the metric of kinetic energy, square root of (J) or (J/s²).
     """
     n = base.shape[0]
-    unit = np.ones(n)
+    unit = vector(arena, n)
     for i in range(n):
+        unit[i] = 1.0
         if K[i, i] > HIDDEN * free[i]:
             unit[i] = 1.0 / np.sqrt(K[i, i])
         elif free[i] > 0.0:
             unit[i] = -1.0 / np.sqrt(free[i])
-    response, motion, target, floor = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
+    response, motion = matrix(arena, n, n), vector(arena, n)
+    target, floor = vector(arena, n), vector(arena, n)
     for i in range(n):
         size = abs(unit[i])
         motion[i], target[i], floor[i] = base[i] * size, m.target[i] * size, m.floor[i] / size
         for j in range(n):
             if unit[i] > 0.0 and unit[j] > 0.0:
                 response[i, j] = K[i, j] * unit[i] * unit[j]
-    static, kinetic = m.static.copy(), m.kinetic.copy()
+    static, kinetic = copied(arena, m.static), copied(arena, m.kinetic)
     for i in range(n):
         unit[i] = abs(unit[i])
     for k in range(m.normal.shape[0]):
@@ -145,13 +158,13 @@ def scaled(
     )  # fmt: skip
 
 
-@inner
-def components(m: Meeting) -> NDArray[np.int64]:
+@lean
+def components(arena: Arena, m: Meeting) -> NDArray[np.int64]:
     """Number the contacts so that contacts which feel each other, directly or through others, share a number."""
     count = m.normal.shape[0]
-    group = np.arange(count)
-    rows = np.empty((count, 2), np.int64)
+    group, rows = indices(arena, count), index_table(arena, count, 2)
     for k in range(count):
+        group[k] = k
         rows[k, 0], rows[k, 1] = m.normal[k], m.tangent[k]
     for k in range(count):
         for other in range(k):
@@ -168,12 +181,13 @@ def components(m: Meeting) -> NDArray[np.int64]:
     return group
 
 
-@inner
-def part_of(m: Meeting, members: NDArray[np.int64], rows: NDArray[np.int64]) -> Meeting:
+@lean
+def part_of(arena: Arena, m: Meeting, members: NDArray[np.int64], rows: NDArray[np.int64]) -> Meeting:
     """The meeting of some contacts only, with the rows (listed) that are theirs."""
     count, n = members.shape[0], rows.shape[0]
-    part = empty_meeting(count)
-    K, base, target, floor, unit = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.ones(n)
+    part = empty_meeting(arena, count)
+    K, base, unit = matrix(arena, n, n), vector(arena, n), vector(arena, n)
+    target, floor = vector(arena, n), vector(arena, n)
     for i in range(n):
         base[i], target[i], floor[i], unit[i] = m.base[rows[i]], m.target[rows[i]], m.floor[rows[i]], m.unit[rows[i]]
         for j in range(n):

@@ -19,7 +19,8 @@ from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, copied, index_table, indices, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import (
     contact_response,
     factor_bilateral,
@@ -47,15 +48,16 @@ POLICY: Final = 4  # several motions agreed, and the model says that what change
 ARRESTED: Final = 5  # nothing agreed, and the model says that an impact without collision follows
 
 
-@inner
+@lean
 def settle_states(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     state: NDArray[np.float64],
-    before: NDArray[np.int8],
+    before: NDArray[np.int64],
     event: NDArray[np.int64],
     direction: NDArray[np.float64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     wanted: NDArray[np.int8],
     sigma: NDArray[np.float64],
     log: NDArray[np.float64],
@@ -76,20 +78,20 @@ def settle_states(
         parts = row_speed(terms, tables.contact_rows[k, 0], u) > slow if closed[k] == 1 else False
         if parts and tables.contact_flags[k] & tb.TWO_SIDED == 0:
             closed[k] = 0  # it parts, whatever the accelerations
-    force = terms.f[:n_u].copy()
+    force = copied(arena, terms.f[:n_u])
     _press(tables, terms, u, event, closed, wanted, force, slow)
-    m, which, who = _gather(tables, terms, u, before, event, closed, wanted, sigma, slow)
+    m, which, who = _gather(arena, tables, terms, u, before, event, closed, wanted, sigma, slow)
     n, count = which.shape[0], who.shape[0]
 
-    held = bilateral_rows(tables, wanted)
-    bilateral = factor_bilateral(terms, held, n_u)
-    target, base_motion, reaction = np.zeros(held.shape[0]), np.zeros(n_u), np.zeros(held.shape[0])
+    held = bilateral_rows(arena, tables, wanted)
+    bilateral = factor_bilateral(arena, terms, held, n_u)
+    target, base_motion, reaction = (vector(arena, held.shape[0]), vector(arena, n_u), vector(arena, held.shape[0]))
     for i in range(held.shape[0]):
         target[i] = -terms.gamma[held[i]]
     if not solve_bilateral(bilateral, force, target, base_motion, reaction):
         return outcomes.SINGULAR, 0, 0, NOTHING_TO_CHOOSE
-    _, _, K = contact_response(terms, bilateral, which, n_u)
-    base, twice = np.zeros(n), 0.0
+    _, _, K = contact_response(arena, terms, bilateral, which, n_u)
+    base, twice = vector(arena, n), 0.0
     for r in range(n):
         base[r] = terms.gamma[which[r]]
         for i in range(n_u):
@@ -99,17 +101,19 @@ def settle_states(
             twice += base_motion[i] * terms.M[i, j] * base_motion[j]
 
     tolerance = tables.tolerances[tol.ACCELERATION]
-    best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
+    best, forces, answers = indices(arena, count), vector(arena, n), vector(arena, n)
     heaviest = 0.0
     for i in range(n_u):
         heaviest = max(heaviest, terms.M[i, i])
-    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, heaviest * NO_ACCELERATION**2))
-    wide = m.allowed.copy()
+    free, scale = free_response(arena, terms, which, n_u), np.sqrt(max(twice, heaviest * NO_ACCELERATION**2))
+    wide = index_table(arena, count, mt.CHOICES)
     for at in range(count):
         k = who[at]
+        for choice in range(mt.CHOICES):
+            wide[at, choice] = m.allowed[at, choice]
         _leave(before[k], event[k], direction[k], sigma[k], m.two_sided[at] == 1, m.allowed[at])
-    problem = scaled(m, K, base, free, scale)
-    status, verdict = decide(problem, tolerance, best, forces, answers, who, log, 0)
+    problem = scaled(arena, m, K, base, free, scale)
+    status, verdict = decide(arena, problem, tolerance, best, forces, answers, who, log, 0)
     tried, chosen_by = verdict.tried, NOTHING_TO_CHOOSE
     if count > 0:
         chosen_by = ONLY_ONE if verdict.consistent == 1 else LEAST_CHANGE
@@ -117,9 +121,10 @@ def settle_states(
         for only_together in (True, False):
             if only_together or status == outcomes.INCONSISTENT:
                 if not only_together:
-                    m.banned[:] = -1
-                problem = scaled(m, K, base, free, scale)
-                status, verdict = decide(problem, tolerance, best, forces, answers, who, log, tried)
+                    for at in range(count):
+                        m.banned[at] = -1
+                problem = scaled(arena, m, K, base, free, scale)
+                status, verdict = decide(arena, problem, tolerance, best, forces, answers, who, log, tried)
                 tried += verdict.tried
                 chosen_by = LEAST_CHANGE if only_together else FIRED_KEPT
     if status == outcomes.SEVERAL and tables.sizes[tb.ON_SEVERAL] == 1:
@@ -137,13 +142,13 @@ def settle_states(
     return outcomes.GOING, tried, verdict.consistent, chosen_by
 
 
-@inner
+@lean
 def _press(
     tables: Tables,
     terms: Terms,
     u: NDArray[np.float64],
     event: NDArray[np.int64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     wanted: NDArray[np.int8],
     force: NDArray[np.float64],
     slow: float,
@@ -168,7 +173,7 @@ def _press(
                 force[i] += terms.elastic[k] * terms.A[row, i]
 
 
-@inner
+@lean
 def _handed_over(tables: Tables, terms: Terms, event: NDArray[np.int64], k: int) -> bool:
     """Whether a contact of the same two shapes leaves its face in this instant where the one of ``k`` begins."""
     small, group = tables.tolerances[tol.GAP], tables.contact_flags[k] // tb.GROUP
@@ -180,27 +185,28 @@ def _handed_over(tables: Tables, terms: Terms, event: NDArray[np.int64], k: int)
     return False
 
 
-@inner
+@lean
 def _gather(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     u: NDArray[np.float64],
-    before: NDArray[np.int8],
+    before: NDArray[np.int64],
     event: NDArray[np.int64],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     wanted: NDArray[np.int8],
     sigma: NDArray[np.float64],
     slow: float,
 ) -> tuple[Meeting, NDArray[np.int64], NDArray[np.int64]]:
     """The meeting of all contacts that have something to choose, their rows and their numbers."""
     n_contacts = closed.shape[0]
-    who, count = np.empty(n_contacts, np.int64), 0
+    who, count = indices(arena, n_contacts), 0
     for k in range(n_contacts):
         rubs = tables.contact_kind[k] == tb.COMPLIANT and wanted[k] != tb.FREE and tables.contact_rows[k, 1] >= 0
         if closed[k] == 1 or rubs or tables.contact_kind[k] == tb.DRY_FRICTION:
             who[count] = k
             count += 1
-    m, which, n = empty_meeting(count), np.empty(2 * count, np.int64), 0
+    m, which, n = empty_meeting(arena, count), indices(arena, 2 * count), 0
     for at in range(count):
         k = who[at]
         kind, flags = tables.contact_kind[k], tables.contact_flags[k]
@@ -217,10 +223,10 @@ def _gather(
             load = terms.elastic[k] if kind == tb.COMPLIANT else 1.0
             m.static[at], m.kinetic[at] = load * terms.static[k], load * terms.kinetic[k]
         _admit(m, at, before[k], event[k], slip, sigma[k], slow)
-    return m, which[:n].copy(), who[:count].copy()
+    return m, which[:n], who[:count]
 
 
-@inner
+@lean
 def _admit(m: Meeting, at: int, before: int, event: int, slip: float, sigma: float, slow: float) -> None:
     """List the choices a contact has by its velocities, and what each would cost."""
     came = before
@@ -252,8 +258,10 @@ def _admit(m: Meeting, at: int, before: int, event: int, slip: float, sigma: flo
             m.cost[at, choice] = 2.0 * SMALL_CHANGE if same else CHANGE
 
 
-@inner
-def _leave(before: int, event: int, direction: float, sigma: float, two_sided: bool, allowed: NDArray[np.int8]) -> None:
+@lean
+def _leave(
+    before: int, event: int, direction: float, sigma: float, two_sided: bool, allowed: NDArray[np.int64]
+) -> None:
     """Strike out the state whose guard fired; at a release or a friction limit it would still look consistent."""
     if event == tb.OPENS and two_sided:  # pressed on the other face now
         over = before == tb.SLIDING
@@ -274,9 +282,9 @@ def _leave(before: int, event: int, direction: float, sigma: float, two_sided: b
                 allowed[choice] = 0
 
 
-@inner
+@lean
 def _widen(
-    m: Meeting, who: NDArray[np.int64], event: NDArray[np.int64], before: NDArray[np.int8], wide: NDArray[np.int8]
+    m: Meeting, who: NDArray[np.int64], event: NDArray[np.int64], before: NDArray[np.int64], wide: NDArray[np.int64]
 ) -> bool:
     """Allow the states that fired again, but not all of them together; returns whether that allows anything more."""
     more = False

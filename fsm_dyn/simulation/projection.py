@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Workspace, indices, mark, release, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import factor_bilateral, solve_bilateral
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.tables import Tables
-from fsm_dyn.simulation.terms import Terms, split_terms
+from fsm_dyn.simulation.terms import Terms, open_terms
 
 NEWTON_STEPS: Final = 2
 FAR: Final = 1e-5  # a residual beyond this after the Newton steps is no drift but a failure
 
 
-@inner
+@lean
 def project(
+    work: Workspace,
     tables: Tables,
     t: float,
     x: NDArray[np.float64],
     c: NDArray[np.float64],
     mode: int,
-    work: NDArray[np.float64],
-    iwork: NDArray[np.int64],
     drift: NDArray[np.float64],
 ) -> int:
     """Bring the configuration back onto the rows of its mode when their residual exceeds the tolerance.
@@ -41,7 +41,7 @@ def project(
 
     Parameters
     ----------
-    tables, t, x, c, mode, work, iwork
+    work, tables, t, x, c, mode
         As for :func:`~fsm_dyn.simulation.resolution.resolve`; ``x`` in and out.
     drift : float64 array, shape (2,)
         In and out: energy put in by projections so far (J), and the largest residual met (m).
@@ -51,19 +51,21 @@ def project(
     int
         0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED``.
     """
-    n_terms = tables.sizes[tb.N_TERMS]
-    terms = split_terms(tables.sizes, work[:n_terms])
-    call_kernel(tables.terms[0], t, x, c, work[:n_terms])
-    rows = _configuration_rows(tables, mode)
+    release(work, (0, 0))
+    terms = open_terms(work.addresses[0])
+    call_kernel(tables.terms[0], t, x, c, terms.whole)
+    rows = _configuration_rows(work, tables, mode)
     worst = _largest(terms, rows)
     if worst <= tables.tolerances[tol.PROJECTION]:
         return 0
     drift[1] = max(drift[1], worst)
     before = terms.energies[0] + terms.energies[1]
     for _ in range(NEWTON_STEPS):
-        if not _newton_step(tables, terms, rows, x):
+        top = mark(work)
+        if not _newton_step(work, tables, terms, rows, x):
             return outcomes.PROJECTION_FAILED
-        call_kernel(tables.terms[0], t, x, c, work[:n_terms])
+        release(work, top)
+        call_kernel(tables.terms[0], t, x, c, terms.whole)
         if _largest(terms, rows) <= tables.tolerances[tol.PROJECTION]:
             break
     if not _largest(terms, rows) <= FAR:
@@ -72,17 +74,17 @@ def project(
     return 1
 
 
-@inner
+@lean
 def gate_opened_late(
-    tables: Tables, t: float, x: NDArray[np.float64], c: NDArray[np.float64], mode: int, work: NDArray[np.float64]
+    work: Workspace, tables: Tables, t: float, x: NDArray[np.float64], c: NDArray[np.float64], mode: int
 ) -> bool:
     """Whether a contact may close by its ``closes_if`` while its gap is already below zero: a named failure.
 
     Asked after steps that end without an event, in modes with the flag ``WATCHES_GATES``.
     """
-    n_terms = tables.sizes[tb.N_TERMS]
-    terms = split_terms(tables.sizes, work[:n_terms])
-    call_kernel(tables.terms[0], t, x, c, work[:n_terms])
+    release(work, (0, 0))
+    terms = open_terms(work.addresses[0])
+    call_kernel(tables.terms[0], t, x, c, terms.whole)
     for k in range(tables.sizes[tb.N_CONTACTS]):
         row = tables.contact_rows[k, 0]
         flags = tables.contact_flags[k]
@@ -94,10 +96,10 @@ def gate_opened_late(
     return False
 
 
-@inner
-def _configuration_rows(tables: Tables, mode: int) -> NDArray[np.int64]:
+@lean
+def _configuration_rows(work: Workspace, tables: Tables, mode: int) -> NDArray[np.int64]:
     """Constraints on coordinates and the normal rows of what is closed or engaged; what yields has a depth."""
-    rows = np.empty(tables.sizes[tb.N_ROWS], np.int64)
+    rows = indices(work, tables.sizes[tb.N_ROWS])
     count = 0
     for r in range(rows.shape[0]):
         if tables.row_role[r] == tb.ALWAYS_POSITION:
@@ -109,10 +111,10 @@ def _configuration_rows(tables: Tables, mode: int) -> NDArray[np.int64]:
         if r >= 0 and held and tables.row_positional[r] == 1:
             rows[count] = r
             count += 1
-    return rows[:count].copy()
+    return rows[:count]
 
 
-@inner
+@lean
 def _largest(terms: Terms, rows: NDArray[np.int64]) -> float:
     largest = 0.0
     for r in rows:
@@ -120,15 +122,17 @@ def _largest(terms: Terms, rows: NDArray[np.int64]) -> float:
     return largest
 
 
-@inner
-def _newton_step(tables: Tables, terms: Terms, rows: NDArray[np.int64], x: NDArray[np.float64]) -> bool:
+@lean
+def _newton_step(
+    work: Workspace, tables: Tables, terms: Terms, rows: NDArray[np.int64], x: NDArray[np.float64]
+) -> bool:
     n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
     m = rows.shape[0]
-    target, move, reaction = np.zeros(m), np.zeros(n_u), np.zeros(m)
+    target, move, reaction = vector(work, m), vector(work, n_u), vector(work, m)
     for k in range(m):
         target[k] = -terms.residual[rows[k]]
-    bilateral = factor_bilateral(terms, rows, n_u)
-    if not solve_bilateral(bilateral, np.zeros(n_u), target, move, reaction):
+    bilateral = factor_bilateral(work, terms, rows, n_u)
+    if not solve_bilateral(bilateral, vector(work, n_u), target, move, reaction):
         return False
     for i in range(n_q):
         for j in range(n_u):

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.compiled import lean
 
 ROUNDING: Final = 1e-15
 
 
-@inner
+@lean
 def kept_part(
     plastic: NDArray[np.float64],
     plastic_answers: NDArray[np.float64],

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import OVERFLOWN, Workspace, copied, indices, mark, release, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import factor_bilateral
 from fsm_dyn.simulation.contact_law import LOG_SIZE, LOG_WIDTH
 from fsm_dyn.simulation.faces import hand_over, within_face
 from fsm_dyn.simulation.impacts import ARREST, bilateral_rows, collide, strike
 from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.next_state import ARRESTED, settle_states
 from fsm_dyn.simulation.tables import Tables
-from fsm_dyn.simulation.terms import Terms, split_terms
+from fsm_dyn.simulation.terms import Terms, open_terms
 from fsm_dyn.simulation.train_end import end_train
 
 # why ``resolve`` is called
@@ -45,18 +47,48 @@ WRITTEN_TRANSITION: Final = 2  # index of the written transition taken, -1: none
 INSTANT: Final = 3  # in: transitions made so far in this instant
 CONSISTENT: Final = 4  # of the combinations tried, how many agreed
 CHOSEN_BY: Final = 5  # how the one taken was found: see next_state
-NOTE_COUNT: Final = 6
+TARGET: Final = 6  # mode found, for which a chart has to be chosen first
+NOTE_COUNT: Final = 7
 
 LOG_LENGTH: Final = LOG_SIZE * LOG_WIDTH  # room for the first candidates: see contact_law.write_log
 
 
-def workspace(sizes: NDArray[np.int64]) -> tuple[int, int]:
-    """Return how many floats and integers of workspace :func:`resolve` and :func:`project` need."""
-    return int(sizes[tb.N_TERMS] + sizes[tb.N_Q] + sizes[tb.N_U] + sizes[tb.N_MEMORY]), 1
+def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
+    """Return how many floats and integers of an arena suffice for a transition in which so many contacts meet.
+
+    A projection needs less.  Counted out over all that may stand at the same time: the mechanism's own system and the
+    responses of the contacts' ``n`` rows, three scaled copies of the meeting, one part of it and one judgement.
+    """
+    held, n = sizes[tb.N_ROWS], 2 * contacts
+    system = sizes[tb.N_U] + held
+    context = sizes[tb.N_P] + 3 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
+    floats = system * (system + n + 12) + 22 * n * n + 100 * n + 20
+    floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
+    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 80 * contacts + sizes[tb.MAX_GUARDS] + 20
+    return int(floats), int(integers)
 
 
-@inner
+_workspace = lean(workspace)
+
+
+@lean
+def _has_room(work: Workspace, tables: Tables, closed: NDArray[np.int64]) -> bool:
+    """Whether the arena suffices for the contacts that meet now; if not, that is noted."""
+    contacts = 0
+    for k in range(closed.shape[0]):
+        contacts += (
+            closed[k] == 1 or tables.contact_kind[k] == tb.DRY_FRICTION or tables.contact_kind[k] == tb.COMPLIANT
+        )
+    floats, integers = _workspace(tables.sizes, contacts)
+    if work.floats.shape[0] < floats or work.integers.shape[0] < integers:
+        work.top[OVERFLOWN] = 1
+        return False
+    return True
+
+
+@lean
 def resolve(
+    work: Workspace,
     tables: Tables,
     t: float,
     x: NDArray[np.float64],
@@ -66,8 +98,6 @@ def resolve(
     remaining: float,
     fired: NDArray[np.int64],
     n_fired: int,
-    work: NDArray[np.float64],
-    iwork: NDArray[np.int64],
     wanted: NDArray[np.int8],
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
@@ -78,6 +108,8 @@ def resolve(
 
     Parameters
     ----------
+    work : Workspace
+        Workspace; of its arena, see :func:`workspace`, what others hold is lost.
     tables : Tables
         The automaton.
     t : float
@@ -96,8 +128,6 @@ def resolve(
     fired : int64 array, ``n_fired`` : int
         Numbers (in ``tables.guard_event``) of all guards that reached zero together, the first one leading;
         none unless the reason is ``EVENT`` or ``ZENO``.
-    work : float64 array, iwork : int64 array
-        Workspace of the lengths given by :func:`workspace`.
     wanted : int8 array, shape (n_contacts,)
         Out: the contact states found (with ``NEED_MODE``: those for which there is no mode yet).
     impulse : float64 array, shape (n_rows,)
@@ -113,74 +143,91 @@ def resolve(
     -------
     status : int
         ``GOING``; ``STOPPED`` after a written transition with ``stop`` (state and mode valid);
-        ``NEED_MODE`` (``wanted`` filled) or a failure of :mod:`fsm_dyn.simulation.outcomes`.
+        ``NEED_MODE`` (``wanted`` filled); ``BUFFER_FULL`` where the arena is too small; or a failure of
+        :mod:`fsm_dyn.simulation.outcomes`.
         Unless it is ``GOING`` or ``STOPPED``, ``x`` and ``c`` are as they were: the call can be repeated.
     next_mode : int
         The mode after.
     """
     sizes = tables.sizes
-    n_terms, n_contacts = sizes[tb.N_TERMS], sizes[tb.N_CONTACTS]
-    state, context = x.copy(), c.copy()
-    terms = split_terms(sizes, work[:n_terms])
+    n_contacts = sizes[tb.N_CONTACTS]
+    release(work, (0, 0))
+    state, context = copied(work, x), copied(work, c)
+    terms = open_terms(work.addresses[0])
     for r in range(sizes[tb.N_ROWS]):
         impulse[r] = 0.0
     energy[ENERGY_BETA] = 1.0
-    call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+    call_kernel(tables.terms[0], t, state, context, terms.whole)
     energy[ENERGY_BEFORE] = terms.energies[0] + terms.energies[1]
 
-    event, direction = np.zeros(n_contacts, np.int64), np.zeros(n_contacts)
+    event, direction = indices(work, n_contacts), vector(work, n_contacts)
     written = _read_fired(tables, mode, fired, n_fired, terms, event, direction)
-    before = np.empty(n_contacts, np.int8)
+    before = indices(work, n_contacts)
     for k in range(n_contacts):
         before[k] = tables.mode_states[mode, k]
         wanted[k] = before[k]
         asked = tables.transition_states[written, k] if written >= 0 else -1
         if asked == tb.FREE or (asked > tb.FREE and tables.contact_kind[k] == tb.LOCK):
             wanted[k] = asked
-    closed = np.zeros(n_contacts, np.int8)
+    closed = indices(work, n_contacts)
     near = tables.tolerances[tol.GAP if reason == START or reason == INPUT_JUMP else tol.PROJECTION]
     if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
         return outcomes.PENETRATION, mode
+    if not _has_room(work, tables, closed):
+        return outcomes.BUFFER_FULL, mode
     hand_over(tables, terms, state[sizes[tb.N_Q] :], before, event, closed)
 
+    top = mark(work)
     if reason == ZENO:
         for k in range(n_contacts):
             if before[k] == tb.FREE and event[k] != tb.CLOSES:
                 closed[k] = 0  # near, but not of the train: its impact is its own
-        status = end_train(tables, terms, state[sizes[tb.N_Q] :], wanted, closed, remaining, impulse, log)
+        status = end_train(work, tables, terms, state[sizes[tb.N_Q] :], wanted, closed, remaining, impulse, log)
     else:
-        status = strike(tables, terms, state, wanted, closed, False, impulse, energy, log)
+        status = strike(work, tables, terms, state, wanted, closed, False, impulse, energy, log)
     if status != outcomes.GOING:
         return status, mode
     stop = False
     if written >= 0:
         stop = tables.transitions[written, tb.TRANSITION_STOP] == 1
         if tables.transitions[written, tb.TRANSITION_RESET] != 0:
-            _reset(tables, written, t, state, context, work[n_terms:])
-            call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+            _reset(tables, written, t, state, context, vector(work, state.shape[0] + sizes[tb.N_MEMORY]))
+            call_kernel(tables.terms[0], t, state, context, terms.whole)
             near = tables.tolerances[tol.GAP]
             if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
                 return outcomes.PENETRATION, mode
-            status = strike(tables, terms, state, wanted, closed, True, impulse, energy, log)
+            if not _has_room(work, tables, closed):
+                return outcomes.BUFFER_FULL, mode
+            release(work, top)
+            status = strike(work, tables, terms, state, wanted, closed, True, impulse, energy, log)
             if status != outcomes.GOING:
                 return status, mode
-    call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+    release(work, top)
+    call_kernel(tables.terms[0], t, state, context, terms.whole)
     energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
     sigma = context[c.shape[0] - sizes[tb.N_MEMORY] - n_contacts : c.shape[0] - sizes[tb.N_MEMORY]]
-    old_sigma, old_closed = sigma.copy(), closed.copy()
+    old_sigma, old_closed = copied(work, sigma), indices(work, n_contacts)
+    put(old_closed, closed)
+    top = mark(work)
     status, notes[CANDIDATES], notes[CONSISTENT], notes[CHOSEN_BY] = settle_states(
-        tables, terms, state, before, event, direction, closed, wanted, sigma, log
+        work, tables, terms, state, before, event, direction, closed, wanted, sigma, log
     )
     if status == outcomes.INCONSISTENT and tables.sizes[tb.ON_INCONSISTENT] == 1:
-        status = _arrest(tables, terms, state, wanted, closed, impulse, energy, log)
+        release(work, top)
+        status = _arrest(work, tables, terms, state, wanted, closed, impulse, energy, log)
         if status == outcomes.GOING:
-            call_kernel(tables.terms[0], t, state, context, work[:n_terms])
+            call_kernel(tables.terms[0], t, state, context, terms.whole)
             energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
-            closed[:], sigma[:], event[:] = old_closed, old_sigma, 0
+            put(closed, old_closed)
+            put(sigma, old_sigma)
+            for k in range(n_contacts):
+                event[k] = 0
             status, notes[CANDIDATES], notes[CONSISTENT], _ = settle_states(
-                tables, terms, state, before, event, direction, closed, wanted, sigma, log
+                work, tables, terms, state, before, event, direction, closed, wanted, sigma, log
             )
             notes[CHOSEN_BY] = ARRESTED
+    if work.top[OVERFLOWN] != 0:
+        return outcomes.BUFFER_FULL, mode
     if status != outcomes.GOING:
         return status, mode
     next_mode = find_mode(tables, wanted)
@@ -201,24 +248,25 @@ def resolve(
     return (outcomes.STOPPED if stop else outcomes.GOING), next_mode
 
 
-@inner
+@lean
 def _arrest(
+    work: Workspace,
     tables: Tables,
     terms: Terms,
     state: NDArray[np.float64],
     wanted: NDArray[np.int8],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
     log: NDArray[np.float64],
 ) -> int:
     """An impact without collision: friction jams, and the slip is brought to rest at once.  Returns a status."""
     u = state[tables.sizes[tb.N_Q] :]
-    bilateral = factor_bilateral(terms, bilateral_rows(tables, wanted), u.shape[0])
-    return collide(tables, terms, bilateral, u, closed, ARREST, impulse, energy, log)
+    bilateral = factor_bilateral(work, terms, bilateral_rows(work, tables, wanted), u.shape[0])
+    return collide(work, tables, terms, bilateral, u, closed, ARREST, impulse, energy, log)
 
 
-@inner
+@lean
 def _read_fired(
     tables: Tables,
     mode: int,
@@ -248,16 +296,16 @@ def _read_fired(
     return written
 
 
-@inner
+@lean
 def _find_closed(
     tables: Tables,
     terms: Terms,
     wanted: NDArray[np.int8],
-    before: NDArray[np.int8],
+    before: NDArray[np.int64],
     event: NDArray[np.int64],
     written: int,
     near: float,
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
 ) -> bool:
     """Mark the contacts that touch, to within ``near``; False if one is deeper than the gap tolerance.
 
@@ -284,7 +332,7 @@ def _find_closed(
     return True
 
 
-@inner
+@lean
 def _reset(
     tables: Tables,
     written: int,
@@ -302,7 +350,7 @@ def _reset(
         context[context.shape[0] - n_memory + i] = out[n_x + i]
 
 
-@inner
+@lean
 def find_mode(tables: Tables, wanted: NDArray[np.int8]) -> int:
     """Return the first mode with these contact states, -1 if there is none."""
     for mode in range(tables.mode_states.shape[0]):

@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import resolution, roots
+from fsm_dyn.simulation import arena, resolution, roots
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Bundle, Packed
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.terms import pack_terms
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -104,6 +105,8 @@ RECORD_GUARDS: Final = 13
 MAX_FIRED: Final = 8
 GUARD_WIDTH: Final = 5  # event, contact, direction, value, slope
 
+FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
+
 
 class Options(NamedTuple):
     """What the caller asks of a run: see the index constants; ``atol`` per state, ``mask`` per mode (or one row)."""
@@ -139,8 +142,10 @@ class Work(NamedTuple):
     full_end: Floats
     full_mid: Floats
     roots: Floats
-    floats: Floats
+    floats: Floats  # with the two that follow: an arena, see there
     integers: Integers
+    top: Integers
+    addresses: Integers  # of the bundle of terms
     wanted: NDArray[np.int8]
     impulse: Floats
     energy: Floats
@@ -221,14 +226,18 @@ def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Pa
     return state, packed
 
 
-def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
-    """Return workspace for an automaton and a method of so many stages, and its bundle."""
+def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Packed]:
+    """Return workspace for an automaton and a method of so many stages, and its bundle.
+
+    ``contacts``: how many may meet in a transition before more room is asked for.
+    """
     s = tables.sizes
     n_u = int(s[tb.N_U])
     n = int(s[tb.N_Q]) + n_u
-    floats, integers = resolution.workspace(s)
+    floats, integers = resolution.workspace(s, min(int(s[tb.N_CONTACTS]), contacts))
     full = full_length(tables)
-    work: tuple[Work, Packed] = WORK.allocate(
+    terms = pack_terms(s)
+    work, packed = WORK.allocate(
         (stages + 1) * n,
         n,
         n,
@@ -237,7 +246,9 @@ def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
         full,
         roots.WORKSPACE,
         floats,
-        max(integers, int(s[tb.MAX_GUARDS])),
+        integers,
+        arena.TOP_COUNT,
+        1,
         int(s[tb.N_CONTACTS]),
         int(s[tb.N_ROWS]),
         resolution.ENERGY_COUNT,
@@ -246,7 +257,8 @@ def new_work(tables: Tables, stages: int) -> tuple[Work, Packed]:
         resolution.LOG_LENGTH,
         int(s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY]),
     )
-    return work
+    work.addresses[0] = terms.address
+    return work, packed._replace(arrays=(terms,))
 
 
 def new_buffers(tables: Tables, rows: int, transitions: int) -> Buffers:

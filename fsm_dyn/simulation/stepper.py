@@ -271,7 +271,7 @@ def conclude(
         return outcomes.GOING
     mode = state.counters[st.MODE]
     watched = tables.mode_flags[mode] & tb.WATCHES_GATES != 0
-    if watched and gate_opened_late(tables, t_end, state.x, state.c, mode, work.floats):
+    if watched and gate_opened_late(work, tables, t_end, state.x, state.c, mode):
         return outcomes.PENETRATION
     rearm(tables, state)
     if t_end >= target:

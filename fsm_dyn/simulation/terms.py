@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.bundles import Bundle, Packed
 
 
 class Terms(NamedTuple):
-    """Kane's unconstrained terms at one state, as views of the kernel's output; n = n_u + n_k.
+    """Kane's unconstrained terms at one state, as views of the kernel's output ``whole``; n = n_u + n_k.
 
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
     ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
@@ -20,6 +21,7 @@ class Terms(NamedTuple):
     contact is, of contacts with the flag ``LIMITED``.
     """
 
+    whole: NDArray[np.float64]
     q_dot: NDArray[np.float64]
     W: NDArray[np.float64]
     M: NDArray[np.float64]
@@ -44,30 +46,20 @@ TERM_NAMES = (
 )  # fmt: skip
 
 
-@inner
-def split_terms(sizes: NDArray[np.int64], out: NDArray[np.float64]) -> Terms:
-    """Return the views; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
-    n_q, n, rows, contacts = sizes[tb.N_Q], sizes[tb.N_U] + sizes[tb.N_K], sizes[tb.N_ROWS], sizes[tb.N_CONTACTS]
-    at_M = n_q + n_q * n
-    at_A = at_M + n * n + n
-    at_b = at_A + rows * n
-    at_static = at_b + 3 * rows
-    at_energies = at_static + 5 * contacts
-    return Terms(
-        out[:n_q],
-        out[n_q:at_M].reshape(n_q, n),
-        out[at_M : at_M + n * n].reshape(n, n),
-        out[at_M + n * n : at_A],
-        out[at_A:at_b].reshape(rows, n),
-        out[at_b : at_b + rows],
-        out[at_b + rows : at_b + 2 * rows],
-        out[at_b + 2 * rows : at_static],
-        out[at_static : at_static + contacts],
-        out[at_static + contacts : at_static + 2 * contacts],
-        out[at_static + 2 * contacts : at_static + 3 * contacts],
-        out[at_static + 3 * contacts : at_static + 4 * contacts],
-        out[at_static + 4 * contacts : at_energies],
-        out[at_energies : at_energies + 2],
-        out[at_energies + 2 : at_energies + 2 + contacts],
-        out[at_energies + 2 + contacts : at_energies + 2 + 2 * contacts],
-    )
+TERMS: Final = Bundle(Terms, {"W": 2, "M": 2, "A": 2})
+
+open_terms = TERMS.opener()
+
+
+def pack_terms(sizes: NDArray[np.int64]) -> Packed:
+    """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
+    n_q, n, rows, contacts = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS, tb.N_CONTACTS))
+    n += int(sizes[tb.N_K])
+    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *2 * [(contacts,)]]
+    whole, at = np.zeros(int(sizes[tb.N_TERMS])), 0
+    views = []
+    for shape in shapes:
+        length = math.prod(shape)
+        views.append(whole[at : at + length].reshape(shape))
+        at += length
+    return TERMS.pack(Terms(whole, *views))

@@ -18,7 +18,8 @@ from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.compiled import inner
+from fsm_dyn.simulation.arena import Arena, indices, vector
+from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import (
     contact_response,
     factor_bilateral,
@@ -34,13 +35,14 @@ from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 
-@inner
+@lean
 def end_train(
+    arena: Arena,
     tables: Tables,
     terms: Terms,
     u: NDArray[np.float64],
     wanted: NDArray[np.int8],
-    closed: NDArray[np.int8],
+    closed: NDArray[np.int64],
     remaining: float,
     impulse: NDArray[np.float64],
     log: NDArray[np.float64],
@@ -62,12 +64,12 @@ def end_train(
         ``GOING``, or a failure: then the train does not end with these contacts closed, and ``u`` is as it was.
     """
     n_u, n = u.shape[0], 0
-    held = bilateral_rows(tables, wanted)
-    bilateral = factor_bilateral(terms, held, n_u)
-    momentum, force = np.zeros(n_u), np.zeros(n_u)
-    speed_target, motion_target = np.zeros(held.shape[0]), np.zeros(held.shape[0])
-    base_u, base_motion = np.zeros(n_u), np.zeros(n_u)
-    base_reaction, reaction = np.zeros(held.shape[0]), np.zeros(held.shape[0])
+    held = bilateral_rows(arena, tables, wanted)
+    bilateral = factor_bilateral(arena, terms, held, n_u)
+    momentum, force = vector(arena, n_u), vector(arena, n_u)
+    speed_target, motion_target = vector(arena, held.shape[0]), vector(arena, held.shape[0])
+    base_u, base_motion = vector(arena, n_u), vector(arena, n_u)
+    base_reaction, reaction = vector(arena, held.shape[0]), vector(arena, held.shape[0])
     twice = 0.0
     for i in range(n_u):
         force[i] = terms.f[i]
@@ -84,22 +86,22 @@ def end_train(
         return outcomes.SINGULAR
     if not solve_bilateral(bilateral, force, motion_target, base_motion, reaction):
         return outcomes.SINGULAR
-    m, which, who = gather(tables, terms, u, closed, PLASTIC)
+    m, which, who = gather(arena, tables, terms, u, closed, PLASTIC)
     n = which.shape[0]
-    motions, reactions, K = contact_response(terms, bilateral, which, n_u)
-    free, scale = free_response(terms, which, n_u), np.sqrt(max(twice, 0.0))
-    now, then = np.zeros(n), np.zeros(n)
+    motions, reactions, K = contact_response(arena, terms, bilateral, which, n_u)
+    free, scale = free_response(arena, terms, which, n_u), np.sqrt(max(twice, 0.0))
+    now, then = vector(arena, n), vector(arena, n)
     for r in range(n):
         now[r] = then[r] = row_speed(terms, which[r], base_u)
         then[r] += remaining * terms.gamma[which[r]]
         for i in range(n_u):
             then[r] += remaining * terms.A[which[r], i] * base_motion[i]
-    best, forces, answers = np.zeros(who.shape[0], np.int64), np.zeros(n), np.zeros(n)
-    status, _ = decide(scaled(m, K, then, free, scale), LAWS_KEPT, best, forces, answers, who, log, 0)
+    best, forces, answers = indices(arena, who.shape[0]), vector(arena, n), vector(arena, n)
+    status, _ = decide(arena, scaled(arena, m, K, then, free, scale), LAWS_KEPT, best, forces, answers, who, log, 0)
     if status != outcomes.GOING and status != outcomes.SEVERAL:
         return status
-    problem = scaled(m, K, now, free, scale)
-    remainder, _ = solve_choices(problem, best, forces, answers)
+    problem = scaled(arena, m, K, now, free, scale)
+    remainder, _ = solve_choices(arena, problem, best, forces, answers)
     if remainder > LAWS_KEPT * scale_of(problem, forces):
         return outcomes.INCONSISTENT
     for at in range(who.shape[0]):

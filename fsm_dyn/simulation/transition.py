@@ -39,6 +39,7 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
         work.c_after[j] = state.c[j]
     while True:
         status, target = resolution.resolve(
+            work,
             tables,
             state.clock[st.TIME],
             state.x,
@@ -48,8 +49,6 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             state.clock[st.REMAINING],
             state.fired,
             state.counters[st.FIRED],
-            work.floats,
-            work.integers,
             work.wanted,
             work.impulse,
             work.energy,
@@ -67,7 +66,7 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
         return status, chart
     # the transition is made again once there is a chart that is good where it leads
     state.counters[st.ASKED] = 1
-    work.integers[0] = target
+    work.notes[resolution.TARGET] = target
     for j in range(state.x.shape[0]):
         state.x[j], work.x_mid[j] = work.x_mid[j], state.x[j]
     for j in range(state.c.shape[0]):
@@ -181,7 +180,7 @@ def make_transition(
     if changed and tables.mode_flags[target] & tb.PROJECTS != 0:
         # what closed within the tolerance is brought to zero now, so that no step begins off its rows
         t = state.clock[st.TIME]
-        problem = project(tables, t, state.x, state.c, target, work.floats, work.integers, state.drift)
+        problem = project(work, tables, t, state.x, state.c, target, state.drift)
         if problem > 1:
             return problem
     if reason == resolution.ZENO and state.clock[st.JUMP] > 0.0 and cycle_is_closed(tables, state, target):

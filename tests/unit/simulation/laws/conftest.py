@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-NAMES = ("linear", "feasibility", "meeting", "contact_law", "lemke", "decision")
+NAMES = ("arena", "linear", "feasibility", "meeting", "contact_law", "lemke", "decision")
 PACKAGE = "fsm_dyn.simulation."
 
 
 def import_plain() -> SimpleNamespace:
     """Import the modules anew without compiling; those in use stay as they are."""
-    from fsm_dyn.simulation import compiled
+    from fsm_dyn.simulation import bundles, compiled
 
     kept = {name: sys.modules.pop(PACKAGE + name, None) for name in NAMES}
     package = sys.modules["fsm_dyn.simulation"]
     attributes = {name: getattr(package, name, None) for name in NAMES}
-    inner = compiled.inner
-    compiled.inner = lambda function: function  # type: ignore[assignment]
+    lean, in_rows = compiled.lean, bundles.in_rows
+    compiled.lean = lambda function: function  # type: ignore[assignment]
+    bundles.in_rows = lambda values, n, m: values.reshape(n, m)
     try:
         plain = SimpleNamespace(**{name: importlib.import_module(PACKAGE + name) for name in NAMES})
     finally:
-        compiled.inner = inner
+        compiled.lean, bundles.in_rows = lean, in_rows
         for name in NAMES:
             sys.modules.pop(PACKAGE + name, None)
             if kept[name] is not None:
@@ -38,6 +39,12 @@ def import_plain() -> SimpleNamespace:
             if attributes[name] is not None:
                 setattr(package, name, attributes[name])
     return plain
+
+
+def new_arena(plain: SimpleNamespace) -> SimpleNamespace:
+    """Plenty of room for plain Python."""
+    top = np.zeros(plain.arena.TOP_COUNT, int)
+    return SimpleNamespace(floats=np.zeros(100_000), integers=np.zeros(10_000, int), top=top)
 
 
 @pytest.fixture(scope="session")
@@ -50,11 +57,11 @@ class Instant:
     """A meeting of contacts put together by hand, and its decision."""
 
     def __init__(self, plain: SimpleNamespace, K: Any, base: Any, contacts: list[dict[str, Any]], **options: Any):
-        self.plain = plain
+        self.plain, self.arena = plain, new_arena(plain)
         meeting = plain.meeting
         K, base = np.array(K, float), np.array(base, float)
         n, count = len(base), len(contacts)
-        m = meeting.empty_meeting(count)
+        m = meeting.empty_meeting(self.arena, count)
         target, floor = np.zeros(n), np.zeros(n)
         for k, item in enumerate(contacts):
             m.normal[k], m.tangent[k] = item.get("normal", -1), item.get("tangent", -1)
@@ -71,7 +78,8 @@ class Instant:
                 target[m.normal[k]] = item.get("target", 0.0)
                 floor[m.normal[k]] = item.get("floor", 0.0)
         m = m._replace(target=target, floor=floor)
-        self.meeting = meeting.scaled(m, K, base, options.get("free", np.diag(K).copy()), options.get("scale", 0.0))
+        free = options.get("free", np.diag(K).copy())
+        self.meeting = meeting.scaled(self.arena, m, K, base, free, options.get("scale", 0.0))
         self.best, self.forces, self.answers = np.zeros(count, int), np.zeros(n), np.zeros(n)
         self.log = np.zeros(plain.contact_law.LOG_SIZE * plain.contact_law.LOG_WIDTH)
 
@@ -87,8 +95,14 @@ class Instant:
         """Decide; choices, forces and motions are left in ``best forces answers``."""
         who = np.arange(len(self.best))
         return self.plain.decision.decide(  # type: ignore[no-any-return]
-            self.meeting, 1e-9, self.best, self.forces, self.answers, who, self.log, 0
+            self.arena, self.meeting, 1e-9, self.best, self.forces, self.answers, who, self.log, 0
         )
+
+
+@pytest.fixture
+def arena(plain: SimpleNamespace) -> SimpleNamespace:
+    """Room for arrays."""
+    return new_arena(plain)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def test_enumeration_lemke_and_brute_force_agree(instant, plain, seed):
     np.testing.assert_allclose(found.forces, y, atol=1e-9 * max(1.0, np.abs(y).max()))
     np.testing.assert_allclose(found.answers, v, atol=1e-8 * max(1.0, np.abs(v).max()))
     z = np.zeros(n)
-    assert plain.lemke.solve_lcp(K, base, z)
+    assert plain.lemke.solve_lcp(found.arena, K, base, z)
     np.testing.assert_allclose(z, y, atol=1e-8 * max(1.0, np.abs(y).max()))
 
 
