@@ -32,6 +32,7 @@ class _Context:
     layout: Layout
     parameters: Mapping[str, ParameterValue]
     span: tuple[float, float]
+    automaton: Automaton
 
 
 def make_drive(
@@ -46,7 +47,8 @@ def make_drive(
     ----------
     given : mapping
         For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
-        with one key of ``linear steps expression`` as in a model file, or a Python callable of the time.
+        with one key of ``linear steps expression`` as in a model file or ``sampled`` (rows of numbers, as a device
+        gave them), or a Python callable of the time.
     span : (float, float)
         Times over which a callable may have to be tabulated, s.
 
@@ -63,7 +65,7 @@ def make_drive(
                 allowed=", ".join(names) or "this model has none",
                 remedy=nearest(name, names),
             )
-    context = _Context(automaton.terms.layout, parameters, span)
+    context = _Context(automaton.terms.layout, parameters, span, automaton)
     pieces: dict[str, Pieces] = {}
     kernels: list[KernelSource] = []
     for name in names:
@@ -129,12 +131,16 @@ def _from_value(name: str, value: InputValue, context: _Context) -> Pieces | Ker
 
 
 def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pieces | KernelSource:
-    kinds = ("linear", "steps", "expression")
+    kinds = ("linear", "steps", "sampled", "expression")
     if len(value) != 1 or next(iter(value)) not in kinds:
         raise InputError(f"input '{name}'", found=str(dict(value))[:80], allowed="one key of " + ", ".join(kinds))
     kind, content = next(iter(value.items()))
     if kind == "expression":
         return _from_text(name, Text(str(content)), context)
+    if kind == "sampled":
+        return drives.sampled(
+            np.asarray(content, dtype=np.float64), decides=name in context.automaton.inputs_with_rates
+        )
     rows = [tuple(evaluate(str(entry), context.parameters) for entry in row) for row in content]
     return drives.linear(rows) if kind == "linear" else drives.steps(rows)
 

@@ -24,7 +24,8 @@ ORDER = [
     ["recording"],
     ["compiling", "driving"],
     ["running"],
-    ["analysis"],
+    ["analysis", "live"],
+    ["devices"],
     ["__init__"],
     ["cli"],
 ]

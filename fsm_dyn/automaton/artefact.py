@@ -93,6 +93,13 @@ class Automaton:
         return tuple(name for name in self.terms.layout.w if name in names)
 
     @cached_property
+    def inputs_with_rates(self) -> tuple[str, ...]:
+        """Inputs whose rates enter the equations: where their slope jumps, forces or speeds do."""
+        nodes = [node for array in self.system.nodes.values() for node in array.ravel()]
+        names = {symbol.name for symbol in support(nodes)}
+        return tuple(w for w in self.terms.layout.w if {f"{w}.rate", f"{w}.rate2"} & names)
+
+    @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
         """The named patterns of the model with their contact states as codes."""
         index = {contact.name: i for i, contact in enumerate(self.contacts)}

@@ -35,11 +35,12 @@ _njit: Any = numba.njit
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
-@lru_cache(maxsize=1)
-def sources_digest() -> str:
-    """Return a digest of the sources of this package and of the version of numba."""
+@lru_cache(maxsize=4)
+def sources_digest(file: str = __file__) -> str:
+    """Return a digest of the sources of this package, of ``file`` outside it, and of the version of numba."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    paths = sorted(Path(__file__).parent.glob("*.py"))
+    for path in paths if Path(file) in paths else [*paths, Path(file)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]
 
@@ -61,8 +62,9 @@ def cache_directory() -> Path:
 class _Locator(caching._CacheLocator):
     """Says where compiled code lies and by what it is stamped."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, file: str) -> None:
         self._name = name
+        self._file = file
 
     def ensure_cache_path(self) -> None:
         cache_directory().mkdir(parents=True, exist_ok=True)
@@ -71,14 +73,14 @@ class _Locator(caching._CacheLocator):
         return str(cache_directory())
 
     def get_source_stamp(self) -> str:
-        return sources_digest()
+        return sources_digest(self._file)
 
     def get_disambiguator(self) -> str:
         return hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:12]
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator:
-        return cls(py_func.__name__)
+        return cls(py_func.__name__, py_file)
 
 
 class _Implementation(caching.CompileResultCacheImpl):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -35,11 +35,14 @@ class Pieces:
         Of ``1, d, d^2, d^3`` with ``d = t - start``.
     hard : bool array, shape (k,)
         Whether value or slope may jump at the start, so that a step must end there.
+    decides : bool
+        Whether contact states are decided anew at the hard starts.
     """
 
     start: Floats
     coefficients: Floats
     hard: NDArray[np.bool_]
+    decides: bool = True
 
     def shifted(self, piece: int, origin: float) -> Floats:
         """Return the coefficients of a piece about another origin."""
@@ -85,6 +88,18 @@ def linear(points: ArrayLike) -> Pieces:
     hard = np.ones(len(start), dtype=np.bool_)
     first = Pieces(start, np.column_stack([value, slope, zeros, zeros]), hard)
     return _with_past(first, values[0])
+
+
+def sampled(points: ArrayLike, decides: bool = False) -> Pieces:
+    """Return an input known at instants, as a device gives it: straight between them, constant outside.
+
+    A step ends at every sample.  Contact states are decided anew there only where ``decides`` says so: a continuous
+    input that moves no constraint changes no force abruptly.
+    """
+    times, _ = _checked_points(points, "sampled")
+    if np.any(np.diff(times) <= 0.0):
+        raise InputError("sampled: every time needs one value", remedy="give a jump with linear or steps")
+    return replace(linear(points), decides=decides)
 
 
 def steps(points: ArrayLike) -> Pieces:
@@ -217,7 +232,7 @@ def make_drive(
             raise InputError(f"there is no input '{name}'", allowed=", ".join(names), remedy=nearest(name, names))
     zero = constant(0.0)
     pieces = [given.get(name, zero) for name in names]
-    start, origin, table, next_hard = _merged(pieces, breakpoints)
+    start, origin, table, next_hard, decides = _merged(pieces, breakpoints)
     varies = len(start) > 1 or bool(kernels) or bool(np.any(table[:, :, 1:]))
     arrays = DriveArrays(
         counts=np.array([len(names), n_p, 0 if varies else 1], dtype=np.int64),
@@ -225,6 +240,7 @@ def make_drive(
         origin=origin,
         pieces=table,
         next_hard=next_hard,
+        decides=decides,
         kernels=np.array([kernel.address for kernel in kernels], dtype=np.int64),
         kernel_start=np.cumsum([0, *(len(kernel.inputs) for kernel in kernels)], dtype=np.int64),
         kernel_inputs=np.array([number[name] for kernel in kernels for name in kernel.inputs], dtype=np.int64),
@@ -233,8 +249,10 @@ def make_drive(
     return Drive(tuple(names), arrays, tuple(kernels))
 
 
-def _merged(pieces: Sequence[Pieces], breakpoints: Sequence[float]) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-    """Bring the pieces of all inputs to common segments: start, origin, coefficients, next hard segment."""
+def _merged(
+    pieces: Sequence[Pieces], breakpoints: Sequence[float]
+) -> tuple[Floats, Floats, Floats, NDArray[np.int64], NDArray[np.int8]]:
+    """Bring the pieces of all inputs to common segments: start, origin, coefficients, next hard segment, decides."""
     times = {float(t) for item in pieces for t in item.start[1:]} | {float(t) for t in breakpoints}
     hard = {float(t) for item in pieces for t in item.start[item.hard]} | {float(t) for t in breakpoints}
     start = np.array([-np.inf, *sorted(times)])
@@ -251,7 +269,9 @@ def _merged(pieces: Sequence[Pieces], breakpoints: Sequence[float]) -> tuple[Flo
         next_hard[k] = following
         if float(start[k]) in hard:
             following = k
-    return start, origin, table, next_hard
+    deciding = {float(t) for item in pieces if item.decides for t in item.start[item.hard]}
+    deciding |= {float(t) for t in breakpoints}
+    return start, origin, table, next_hard, np.array([float(t) in deciding for t in start], dtype=np.int8)
 
 
 def from_callable(

@@ -35,6 +35,9 @@ class DriveArrays(NamedTuple):
     next_hard : int64 array, shape (n_segments,)
         First later segment at whose start value or slope may jump, so that a step must end there; n_segments if
         there is none.
+    decides : int8 array, shape (n_segments,)
+        1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
+        of those with a kink moves a constraint, so that no force can jump.
     kernels : int64 array
         Addresses of kernels that write value, rate and second rate of some inputs.
     kernel_start : int64 array, shape (n_kernels + 1,)
@@ -50,6 +53,7 @@ class DriveArrays(NamedTuple):
     origin: Floats
     pieces: Floats
     next_hard: Integers
+    decides: NDArray[np.int8]
     kernels: Integers
     kernel_start: Integers
     kernel_inputs: Integers

@@ -61,7 +61,7 @@ def _target(drive: DriveArrays, method: MethodArrays, options: Options, state: S
 
 
 @lean
-def _reach(drive: DriveArrays, method: MethodArrays, options: Options, state: State) -> int:
+def _reach(tables: Tables, drive: DriveArrays, method: MethodArrays, options: Options, state: State, work: Work) -> int:
     """Do what is due where a target was reached; return ``DONE`` at the end of the run."""
     t = state.clock[st.TIME]
     if method.counts[ADAPTIVE] == 0 and t >= _grid_point(options, state):
@@ -69,11 +69,15 @@ def _reach(drive: DriveArrays, method: MethodArrays, options: Options, state: St
     if t >= options.numbers[st.UNTIL]:
         return outcomes.DONE
     if t >= next_breakpoint(drive, state.counters[st.SEGMENT]):
-        state.counters[st.SEGMENT] = drive.next_hard[state.counters[st.SEGMENT]]
-        state.counters[st.PHASE] = st.RESOLVING
-        state.counters[st.REASON] = resolution.INPUT_JUMP
-        state.counters[st.FIRED] = 0
-        write_inputs(drive, t, state.counters[st.SEGMENT], state.x, state.c)
+        segment = drive.next_hard[state.counters[st.SEGMENT]]
+        state.counters[st.SEGMENT] = segment
+        write_inputs(drive, t, segment, state.x, state.c)
+        if drive.decides[segment] != 0:
+            state.counters[st.PHASE] = st.RESOLVING
+            state.counters[st.REASON] = resolution.INPUT_JUMP
+            state.counters[st.FIRED] = 0
+        elif not evaluate_here(tables, state, work):  # the slopes of the guards follow the inputs
+            return outcomes.NON_FINITE
     return outcomes.GOING
 
 
@@ -235,7 +239,7 @@ def _step(
         if target > t:
             state.clock[st.TIME] = target
             write_row(tables, state, buffers, state.x)
-        return _reach(drive, method, options, state)
+        return _reach(tables, drive, method, options, state, work)
     if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM]:
         status = choose_chart(tables, state, work)
         if status != outcomes.GOING:
@@ -275,7 +279,7 @@ def conclude(
         return outcomes.PENETRATION
     rearm(tables, state)
     if t_end >= target:
-        return _reach(drive, method, options, state)
+        return _reach(tables, drive, method, options, state, work)
     return outcomes.GOING
 
 

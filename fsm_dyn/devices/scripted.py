@@ -1,0 +1,122 @@
+"""A device without hardware: a hand that follows a written motion.
+
+The hand is a mass with a spring and a damper to a place that moves as a sum of sines, and with the force shown.  It
+moves by one period per reading, whatever the clock says, so that a run is the same every time.
+
+Options
+-------
+axes : int
+    Number of axes (1).
+motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
+    The place that the hand is drawn to, from zero and gently over the first half second.
+mass, stiffness, damping : float
+    Of the hand (0.3 kg, 300 N/m, 12 N s/m).
+period : float
+    Time between readings, s; the session's period.
+wire : str
+    A file to which every force is written as a line, as to a device's transport.
+stop : str
+    What the device declares (``safe_frame`` with a wire, else ``none``).
+fault, fault_at : str, float
+    A rehearsal: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or give ``nan``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.device import NOTHING, SAFE_FRAME, WATCHDOG, Sample, Spec
+
+FAULTS: Final = ("", "raise", "hang", "stall", "nan")
+_KNOWN: Final = frozenset(
+    {"axes", "motion", "mass", "stiffness", "damping", "period", "wire", "stop", "fault", "fault_at"}
+)
+_GENTLE: Final = 0.5  # s
+
+
+class Driver:
+    """The scripted hand; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        self._transport = transport
+        n = self.spec.axes
+        self._motion = [
+            (int(i), float(a), 2.0 * math.pi * float(f), float(p)) for i, a, f, p in options.get("motion", ())
+        ]
+        self._mass = float(options.get("mass", 0.3))
+        self._stiffness = float(options.get("stiffness", 300.0))
+        self._damping = float(options.get("damping", 12.0))
+        self._period = float(options.get("period", 1e-3))
+        self._fault, self._fault_at = str(options.get("fault", "")), float(options.get("fault_at", 0.0))
+        self._position, self._velocity, self._force = [0.0] * n, [0.0] * n, [0.0] * n
+        self._readings = 0
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the device."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the scripted device has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        if options.get("fault", "") not in FAULTS:
+            raise InputError("fault", found=str(options["fault"]), allowed=", ".join(FAULTS[1:]))
+        axes = int(options.get("axes", 1))
+        stop = str(options.get("stop", SAFE_FRAME if options.get("wire") else NOTHING))
+        if not 1 <= axes <= 6 or stop not in (NOTHING, SAFE_FRAME, WATCHDOG):
+            raise InputError("the scripted device", found=f"axes {axes}, stop {stop}", allowed="1 to 6 axes")
+        return Spec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n")
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return the descriptor of the wire, if there is one."""
+        if not options.get("wire"):
+            return None
+        return os.open(str(options["wire"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def open(self) -> None:
+        """Nothing has to be opened."""
+
+    def calibrate(self) -> None:
+        """The hand begins at zero."""
+
+    def close(self) -> None:
+        """Tell the wire that the driver has closed it."""
+        if self._transport is not None:
+            os.write(self._transport, b"close\n")
+
+    def read(self) -> Sample:
+        """Move the hand by one period and return where it is."""
+        t = self._readings * self._period
+        if self._fault and t >= self._fault_at:
+            if self._fault == "raise":
+                raise RuntimeError("a rehearsed failure")
+            if self._fault == "hang":
+                time.sleep(3600.0)
+            if self._fault == "stall":
+                return Sample(t, self._readings, self._position, self._velocity)
+        self._readings += 1
+        target = [0.0] * len(self._position)
+        rate = [0.0] * len(self._position)
+        gentle = min(t / _GENTLE, 1.0)
+        for axis, amplitude, frequency, phase in self._motion:
+            target[axis] += gentle * amplitude * math.sin(frequency * t + phase)
+            rate[axis] += gentle * amplitude * frequency * math.cos(frequency * t + phase)
+        for i in range(len(target)):
+            pull = self._stiffness * (target[i] - self._position[i]) + self._damping * (rate[i] - self._velocity[i])
+            self._velocity[i] += self._period * (pull + self._force[i]) / self._mass
+            self._position[i] += self._period * self._velocity[i]
+        if self._fault == "nan" and t >= self._fault_at:
+            return Sample(t, self._readings, [math.nan] * len(target), self._velocity)
+        return Sample(t, self._readings, self._position, self._velocity)
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Let the force act on the hand until the next reading."""
+        self._force = [float(value) for value in force]
+        if self._transport is not None:
+            os.write(self._transport, ("tick" + "".join(f" {value:.9g}" for value in self._force) + "\n").encode())
+        return force

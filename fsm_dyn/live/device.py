@@ -1,0 +1,149 @@
+"""What a driver is: the protocol that the tick process speaks with every device.
+
+A driver is one file with one class ``Driver`` (see docs/how_to/device.md).  The tick process calls ``open``,
+``calibrate``, then in every tick ``read`` and ``write``, and ``close`` at the end, after a force of zero.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from fsm_dyn.errors import InputError
+
+WATCHDOG: Final = "watchdog"  # the device lets go by itself when no force comes
+SAFE_FRAME: Final = "safe_frame"  # the guard process writes this to the device
+NOTHING: Final = "none"  # nothing would stop it: the force is capped
+CAP: Final = 0.2  # of the force limit, for devices that nothing stops
+
+
+class Sample(NamedTuple):
+    """What a device tells of itself.
+
+    Attributes
+    ----------
+    time : float
+        When it was so, s, by any steady clock.
+    sequence : int
+        Changes with every new sample.
+    position, velocity : sequence of float
+        Per axis, m and m/s (rad and rad/s).
+    buttons : int
+        One bit each.
+    """
+
+    time: float
+    sequence: int
+    position: Sequence[float]
+    velocity: Sequence[float]
+    buttons: int = 0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of a device before it is opened.
+
+    Attributes
+    ----------
+    name : str
+    axes : int
+        Number of axes of position and force, 1 to 6.
+    stop : str
+        What lets go of the force when the tick process is no more: ``watchdog``, ``safe_frame`` or ``none``.
+    watchdog : float
+        After how long the device's own watchdog acts, s.
+    safe_frame : bytes
+        What the guard process writes to the device's transport.
+    force : float
+        The largest force the device can show, N.
+    waits : bool
+        Whether ``read`` may wait for the device: it is then called in a thread of its own.
+    """
+
+    name: str
+    axes: int
+    stop: str = NOTHING
+    watchdog: float = 0.0
+    safe_frame: bytes = b""
+    force: float = float("inf")
+    waits: bool = False
+
+
+class Device(Protocol):
+    """The protocol; made as ``Driver(options, transport)``."""
+
+    spec: Spec
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what is known without opening the device; raise InputError for options that cannot be."""
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return a descriptor that driver and guard process inherit (a serial line, a socket), if there is one."""
+
+    def open(self) -> None:
+        """Make ready to read and write."""
+
+    def calibrate(self) -> None:
+        """Find the zero of the axes; called once, after ``open``."""
+
+    def read(self) -> Sample:
+        """Return the latest sample; at once, unless ``spec.waits``."""
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Show a force (N or N m per axis) and return the one that is really shown."""
+
+    def close(self) -> None:
+        """Let go of the device."""
+
+
+def driver_class(name: str) -> Any:
+    """Return the class of a driver: the name of a shipped one, or ``module:Class``.
+
+    Raises
+    ------
+    InputError
+        There is no such driver.
+    """
+    module, _, attribute = name.partition(":") if ":" in name else (f"fsm_dyn.devices.{name}", ":", "Driver")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"there is no driver '{name}'",
+            found=str(error),
+            allowed="scripted, replay, pointer, or module:Class",
+        ) from error
+
+
+class Waiting:
+    """Reads a device that waits in a thread of its own, and keeps its latest sample."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._latest = device.read()
+        self._failure: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="device", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._latest = self._device.read()
+        except Exception as error:  # whatever a driver raises is told in the tick
+            self._failure = error
+
+    def read(self) -> Sample:
+        """Return the latest sample; raise what the driver raised."""
+        if self._failure is not None:
+            raise self._failure
+        return self._latest
+
+    def stop(self) -> None:
+        """End the thread once its present read returns."""
+        self._stop.set()

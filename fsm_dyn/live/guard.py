@@ -1,0 +1,106 @@
+"""The guard: a small process that ends a tick process which no longer ticks, and makes the device let go.
+
+Run as a file, with the standard library alone: nothing of what can go wrong in the tick process can go wrong here.
+The tick process is its child and inherits the device's transport from it.  Again and again it looks whether the tick
+counter has moved.  If not for longer than allowed, or if the tick process ends out of order, it
+
+1. kills the tick process and waits until it is gone, so that nobody writes to the device any more,
+2. writes the device's safe frame to the transport.
+
+It ends with the tick process.  When its standard input closes, the session is gone: it asks the tick process to end.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+# positions in the header, as in memory.py
+BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION = 0, 1, 2, 3, 4
+STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
+KILLED, FOUND_DEAD = 1, 2
+PATIENCE = {STARTING: 120.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
+
+
+class Header:
+    """The counters of the shared block."""
+
+    def __init__(self, address: str) -> None:
+        descriptor = int(address) if address.isdigit() else os.open(address, os.O_RDWR)
+        self._map = mmap.mmap(descriptor, 512)
+
+    def __getitem__(self, position: int) -> int:
+        value: int = struct.unpack_from("<q", self._map, 8 * position)[0]
+        return value
+
+    def __setitem__(self, position: int, value: int) -> None:
+        struct.pack_into("<q", self._map, 8 * position, value)
+
+
+def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period: float) -> int:
+    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_DEAD``."""
+    waiting = selectors.DefaultSelector()
+    try:
+        waiting.register(sys.stdin, selectors.EVENT_READ)
+    except (OSError, ValueError):  # a file or a console that cannot be waited for
+        waiting.close()
+        waiting = selectors.DefaultSelector()
+    beats, since = -1, time.monotonic()
+    while child.poll() is None:
+        asleep = time.monotonic()
+        if waiting.get_map() and waiting.select(period):
+            if not os.read(sys.stdin.fileno(), 4096):
+                header[STOPPING] = 1
+                waiting.unregister(sys.stdin)
+        elif not waiting.get_map():
+            time.sleep(period)
+        header[GUARD_BEATS] += 1
+        now = time.monotonic()
+        if now - asleep > period + 0.5 * timeout:
+            since = now  # the guard itself was held up: what it saw before says nothing
+        state = header[TICK_STATE]
+        if header[BEATS] != beats:
+            beats, since = header[BEATS], now
+        elif now - since > (timeout if state == RUNNING else PATIENCE[state]):
+            child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+            child.wait()
+            return KILLED
+    return 0 if header[TICK_STATE] == ENDED else FOUND_DEAD
+
+
+def make_safe(transport: int, frame: bytes) -> None:
+    """Write the safe frame to the device."""
+    while frame:
+        try:
+            frame = frame[os.write(transport, frame) :]
+        except BlockingIOError:
+            time.sleep(0.001)
+        except OSError:
+            return  # the device itself is gone
+
+
+def main() -> None:
+    """Run the guard; the one argument is its configuration as JSON."""
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
+    header = Header(settings["memory"])
+    descriptors = [int(text) for text in settings["descriptors"]]
+    keyword: dict[str, Any] = {"pass_fds": descriptors} if os.name == "posix" else {"close_fds": False}
+    child = subprocess.Popen(settings["command"], stdin=subprocess.DEVNULL, **keyword)
+    action = watch(header, child, settings["timeout"], settings["period"])
+    if action and settings["transport"] is not None:
+        make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
+    header[GUARD_ACTION] = action
+    sys.exit(1 if action else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Being on time: privileges where the system grants them, waiting for deadlines, and how well that went."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import time
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.live.memory import BINS
+
+_PR_SET_TIMERSLACK: Final = 29
+_MCL_CURRENT_AND_FUTURE: Final = 3
+_PRIORITY: Final = 50
+_SUB: Final = 16  # bins per octave: a percentile is known to 6 %
+
+
+def ask_for_privileges() -> list[str]:
+    """Ask for what makes a process punctual; return a plain statement for each wish, granted or not."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    told = ["garbage collection: off"]
+    told.append(_attempt("SCHED_FIFO", _fifo))
+    told.append(_attempt("locked memory", _lock_memory))
+    told.append(_attempt("timer slack 1 ns", _timer_slack))
+    return told
+
+
+def _attempt(name: str, action: object) -> str:
+    try:
+        action()  # type: ignore[operator]
+    except (OSError, AttributeError, ValueError) as error:
+        return f"{name}: not granted ({error})"
+    return f"{name}: granted"
+
+
+def _fifo() -> None:
+    if not hasattr(os, "sched_setscheduler"):
+        raise OSError("not on this system")
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+
+
+def _library() -> ctypes.CDLL:
+    if not sys.platform.startswith("linux"):
+        raise OSError("not on this system")
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _lock_memory() -> None:
+    if _library().mlockall(_MCL_CURRENT_AND_FUTURE) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _timer_slack() -> None:
+    if _library().prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def wait_until(deadline: int) -> int:
+    """Sleep until ``deadline`` (ns of the monotonic clock); return the time then."""
+    now = time.monotonic_ns()
+    while now < deadline:
+        time.sleep((deadline - now) * 1e-9)
+        now = time.monotonic_ns()
+    return now
+
+
+def bin_of(value: int) -> int:
+    """Return the bin of a time (ns): sixteen to an octave, single below sixteen."""
+    if value < _SUB:
+        return max(value, 0)
+    octave = value.bit_length() - 5
+    return min(_SUB * (octave + 1) + ((value >> octave) & 15), BINS - 1)
+
+
+def value_of(number: int) -> int:
+    """Return the upper end (ns) of a bin."""
+    if number < _SUB:
+        return number
+    octave = number // _SUB - 1
+    return ((_SUB + number % _SUB + 1) << octave) - 1
+
+
+def percentiles(counts: NDArray[np.int64]) -> dict[str, float]:
+    """Return p50, p99, p99.9 and the worst of a histogram, s; all NaN where it is empty."""
+    total = int(counts.sum())
+    names = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "worst": 1.0}
+    if total == 0:
+        return dict.fromkeys(names, float("nan"))
+    reached = np.cumsum(counts)
+    return {
+        name: value_of(int(np.searchsorted(reached, max(1, np.ceil(part * total))))) * 1e-9
+        for name, part in names.items()
+    }

@@ -1,0 +1,400 @@
+"""A live run as its owner sees it: start it, look at it, tell it what to do, end it.
+
+The session makes the shared memory, saves the automaton, opens the device's transport and starts the guard process,
+which starts the tick process.  It never steps physics and never talks to the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn import compiling
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import Parameters, graph_of
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.live import guard, memory
+from fsm_dyn.live.control import FAULTS, PHASES
+from fsm_dyn.live.device import CAP, NOTHING, Spec, driver_class
+from fsm_dyn.live.holding import held_ports, hold
+from fsm_dyn.live.process import columns_of, new_stepper
+from fsm_dyn.live.realtime import percentiles
+from fsm_dyn.live.recording import Recorder
+from fsm_dyn.live.rows import Columns
+from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+from fsm_dyn.simulation import state as st
+
+_PATIENCE: Final = 5.0  # s that a process asked to end may take
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a live run is to go.
+
+    Attributes
+    ----------
+    period : float
+        Of the tick, s of the wall clock.
+    substeps : int
+        Steps of the integrator in a tick.
+    method : str
+        ``rk4``, ``heun`` or ``euler``.
+    mapping : DeviceMap
+    limits : Limits
+    schedule : bool
+        Whether the model's scheduled inputs run; otherwise they are zero until commanded.
+    paused : bool
+        Whether to begin paused.
+    overrun : str
+        What a late tick does: ``slow`` (time slows down) or ``stop`` (a fault).
+    ticks : int
+        After how many ticks the run ends by itself, -1 for never.
+    paced : bool
+        Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
+    privileges : bool
+        Whether to ask for real-time scheduling and locked memory.
+    stall_ticks : int
+        Ticks without a new sample after which the device counts as stalled.
+    guard_timeout : float
+        How long the tick process may miss its heartbeat, s.
+    """
+
+    period: float = 1e-3
+    substeps: int = 1
+    method: str = "rk4"
+    mapping: DeviceMap = field(default_factory=DeviceMap)
+    limits: Limits = field(default_factory=Limits)
+    schedule: bool = False
+    paused: bool = False
+    overrun: str = "slow"
+    ticks: int = -1
+    paced: bool = True
+    privileges: bool = True
+    stall_ticks: int = 100
+    guard_timeout: float = 0.1
+
+    def check(self) -> None:
+        """Raise InputError for what cannot be."""
+        for name, value, good in (
+            ("period", self.period, 1e-5 <= self.period <= 0.1),
+            ("substeps", self.substeps, 1 <= self.substeps <= 1000),
+            ("overrun", self.overrun, self.overrun in ("slow", "stop")),
+            ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
+            ("limits.force", self.limits.force, self.limits.force > 0.0),
+        ):
+            if not good:
+                raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
+
+
+class LiveSession:
+    """A live run under way; make it with :meth:`start` and leave it with :meth:`close` or ``with``."""
+
+    def __init__(
+        self, block: memory.Block, columns: Columns, stepper: Stepper, process: subprocess.Popen[bytes], log: IO[bytes]
+    ) -> None:
+        self.columns = columns
+        self.graph = stepper.graph
+        self._stepper = stepper
+        self._block, self._process, self._log = block, process, log
+        self._lock = threading.Lock()
+        self._events_at = 0
+        self._told: list[dict[str, Any]] = []
+        self.recorder: Recorder | None = None
+        self.modes: tuple[str, ...] = stepper.machine.chart_names
+
+    @classmethod
+    def start(
+        cls,
+        graph: ModeGraph,
+        driver: str = "scripted",
+        options: Mapping[str, Any] | None = None,
+        *,
+        settings: Settings | None = None,
+        parameters: Parameters | None = None,
+        record: str | os.PathLike[str] | None = None,
+    ) -> LiveSession:
+        """Start a live run.
+
+        Parameters
+        ----------
+        graph : ModeGraph
+            With ports; held or not.
+        driver, options
+            A shipped driver by name, or ``module:Class``, and what it is told.
+        settings : Settings, optional
+        parameters : mapping, optional
+            Values that replace the file's, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
+        record : path, optional
+            A new file for the recording.
+
+        Raises
+        ------
+        InputError
+            The model has no port, or something given cannot be.
+        """
+        settings = settings or Settings()
+        settings.check()
+        graph = held(graph, parameters)
+        device = driver_class(driver)
+        spec: Spec = device.describe(dict(options or {}))
+        limits = _allowed(settings.limits, spec)
+        plain = {
+            **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "driver": driver,
+            "options": dict(options or {}), "parameters": dict(parameters or {}),
+        }  # fmt: skip
+        stepper = new_stepper(plain, graph)
+        columns = columns_of(stepper)
+        record_width = 1 + stepper.loop.buffers.transitions.shape[1]
+        block = memory.Block.create(memory.Shape(columns.width, record_width))
+        transport = device.open_transport(dict(options or {}))
+        plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
+        log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
+        session = None
+        try:
+            process = _spawn(graph, plain, spec, log)
+            session = cls(block, columns, stepper, process, log)
+            if record is not None:
+                kept = {**plain, "modes": list(session.modes)}
+                session.recorder = Recorder(Path(record), block, columns, kept, _saved(graph))
+        except BaseException:
+            if session is not None:
+                session.close()
+            else:
+                block.close(remove=True)
+                log.close()
+            raise
+        finally:
+            if transport is not None:
+                os.close(transport)
+        return session
+
+    # -- looking -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return the latest tick by names, or None before the first; never waits."""
+        rows, _, _ = memory.take_rows(
+            self._block.rows, self._block.header, memory.ROWS, max(0, int(self._block.header[memory.ROWS]) - 1)
+        )
+        if not len(rows):
+            return None
+        found = self.columns.as_dict(rows[-1], self.modes)
+        found["phase"] = PHASES[found["phase"]]
+        found["fault"] = FAULTS[found["fault"]]
+        return found
+
+    def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
+        """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next."""
+        rows, following, _ = memory.take_rows(self._block.rows, self._block.header, memory.ROWS, since)
+        return rows, following
+
+    def transitions(self, since: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Return transitions from number ``since`` on (tick, time, source, target), and the number to ask from next."""
+        records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
+        return [
+            {
+                "tick": int(record[0]),
+                "time": float(record[1 + st.RECORD_TIME]),
+                "source": self._mode_name(record[1 + st.RECORD_SOURCE]),
+                "target": self._mode_name(record[1 + st.RECORD_TARGET]),
+            }
+            for record in records
+        ], following
+
+    def _mode_name(self, number: float) -> str:
+        return self.modes[int(number)] if 0 <= number < len(self.modes) else f"mode {int(number)}"
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return what the run has told since this was asked last: faults, phases, commands carried out or refused."""
+        found, self._events_at = memory.take_texts(
+            self._block.events, self._block.header, memory.EVENTS, self._events_at
+        )
+        for event in found:
+            if event.get("event") == "ready":
+                self.modes = tuple(event["modes"])
+        self._told += found
+        return found
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run is under way."""
+        return self._process.poll() is None
+
+    @property
+    def tick_pid(self) -> int:
+        """Process number of the tick process, 0 before it has started."""
+        return int(self._block.header[memory.TICK_PID])
+
+    @property
+    def guard_pid(self) -> int:
+        """Process number of the guard process."""
+        return self._process.pid
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the run has ended; return whether it has."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def wait_for_ticks(self, count: int, timeout: float = 120.0) -> None:
+        """Wait until so many ticks are done.
+
+        Raises
+        ------
+        RunError
+            The run ended before, or it takes longer than ``timeout`` (s).
+        """
+        until = time.monotonic() + timeout
+        while self._block.header[memory.ROWS] < count:
+            if not self.alive and self._block.header[memory.ROWS] < count:
+                raise RunError(f"the live run ended early\n{self.log()}")
+            if time.monotonic() > until:
+                raise RunError(f"no {count} ticks in {timeout:g} s")
+            time.sleep(0.002)
+
+    def log(self) -> str:
+        """Return what guard and tick process wrote to their error output."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+    def report(self) -> dict[str, Any]:
+        """Return how the run went: times of the ticks, overruns, faults, what the system granted."""
+        self.events()
+        header = self._block.header
+        ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
+        return {
+            "ticks": int(header[memory.ROWS]),
+            "transitions": int(header[memory.TRANSITIONS]),
+            "phase": PHASES[header[memory.PHASE]],
+            "fault": FAULTS[header[memory.FAULT]],
+            "duration": percentiles(self._block.durations),
+            "lateness": percentiles(self._block.latenesses),
+            "overruns": int(header[memory.OVERRUNS]),
+            "limited": int(header[memory.LIMITED]),
+            "privileges": ready.get("privileges", []),
+            "guard": {0: "", guard.KILLED: "ended the tick process", guard.FOUND_DEAD: "found the tick process dead"}[
+                int(header[memory.GUARD_ACTION])
+            ],
+            "rows_lost": self.recorder.lost if self.recorder is not None else 0,
+        }
+
+    # -- telling -------------------------------------------------------------------------------------------
+
+    def send(self, command: str, **arguments: Any) -> None:
+        """Tell the run what to do; the answer comes as an event.
+
+        Commands: ``run`` (``until="transition"``), ``pause``, ``step`` (``ticks``), ``reset``, ``clear``, ``speed``
+        (``value``), ``set`` (``values``: parameters), ``input`` (``values``), ``port`` (``port axes scale``
+        ``force_scale``).
+
+        Raises
+        ------
+        RunError
+            The mailbox is full: the tick process does not read it.
+        """
+        header = self._block.header
+        with self._lock:
+            if header[memory.MAIL] - header[memory.MAIL_READ] >= memory.TEXT_SLOTS - 1:
+                raise RunError("the live run takes no commands: its mailbox is full")
+            memory.put_text(self._block.mail, header, memory.MAIL, {"do": command, **arguments})
+
+    def point(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
+        """Give the driver ``pointer`` a sample: up to six axes, m and m/s."""
+        row = np.zeros(memory.POINTER_WIDTH)
+        row[0] = time.monotonic()
+        row[1 : 1 + len(position)] = position
+        row[7 : 7 + len(velocity)] = velocity
+        row[13] = buttons
+        with self._lock:
+            memory.put_row(self._block.pointer, self._block.header, memory.POINTER, row)
+
+    def close(self) -> dict[str, Any]:
+        """End the run, wait for its processes, close the recording; return the report.  May be called again."""
+        if not self._log.closed:
+            self._block.header[memory.STOPPING] = 1
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            if not self.wait(_PATIENCE):
+                self._kill()
+            if self.recorder is not None:
+                self.recorder.close()
+            self._report = self.report()
+            if self._block.header[memory.TICK_STATE] != memory.ENDED:
+                self._report["log"] = self.log()
+            self._log.close()
+            self._block.close(remove=True)
+        return self._report
+
+    def _kill(self) -> None:
+        """End processes that did not end when asked, the one that moves the device first."""
+        if self.tick_pid and self._block.header[memory.TICK_STATE] != memory.ENDED:
+            with contextlib.suppress(OSError):
+                os.kill(self.tick_pid, 9)
+        if not self.wait(1.0):  # the guard still has a safe frame to write
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> LiveSession:
+        """Return the session."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """End the run."""
+        self.close()
+
+
+def held(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
+    """Return a graph whose ports are held, compiled if need be, with these parameters."""
+    mechanism = graph.automaton.mechanism
+    ports = held_ports(mechanism)
+    if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
+        return compiling.compile(hold(mechanism), parameters)
+    return graph_of(graph.automaton, parameters)
+
+
+def _allowed(limits: Limits, spec: Spec) -> Limits:
+    """Return the limits with the force the device bears; a device that nothing stops gets a fifth."""
+    force = min(limits.force, spec.force) * (CAP if spec.stop == NOTHING else 1.0)
+    return Limits(**{**asdict(limits), "force": force})
+
+
+def _saved(graph: ModeGraph) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.json"
+        graph.save(path)
+        return path.read_text(encoding="utf-8")
+
+
+def _spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the guard, which starts the tick process."""
+    folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_live_"))
+    graph.save(folder / "graph.json")
+    (folder / "settings.json").write_text(json.dumps(plain), encoding="utf-8")
+    inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
+    if plain["transport"] is not None:
+        inherited.append(plain["transport"])
+    told = {
+        "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
+        "safe_frame": spec.safe_frame.hex() if spec.stop == "safe_frame" else "",
+        "timeout": plain["guard_timeout"], "period": min(0.002, 0.2 * plain["guard_timeout"]),
+        "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
+    }  # fmt: skip
+    options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
+    return subprocess.Popen(
+        [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
+        stdin=subprocess.PIPE, stdout=log, stderr=log, **options,
+    )  # fmt: skip
