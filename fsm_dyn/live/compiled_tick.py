@@ -118,7 +118,7 @@ def _check_device(tick: Tick) -> None:
 
 @lean
 def _next_inputs(tick: Tick) -> None:
-    """Write the inputs at the end of the tick; a device that is at fault stays where it was."""
+    """Write the inputs at the end of the tick; a device that is to be let go stays where it was."""
     n_a, n_d = tick.source.shape[0], tick.force.shape[0]
     # at an anchor the inputs move to the port first: the grip begins to close with the tick after
     step = tick.numbers[GRIP_STEP] if tick.counts[ANCHOR] == 0 else 0.0
@@ -132,7 +132,7 @@ def _next_inputs(tick: Tick) -> None:
     for a in range(n_a):
         source, at, rate = tick.source[a], tick.slot[a], tick.slot[n_a + a]
         tick.next[tick.slot[2 * n_a + a]] = grip if source >= 0 else 0.0
-        if source < 0 or tick.counts[FAULT] != NONE:
+        if source < 0 or target == 0.0:
             tick.next[at] = tick.now[at]
             tick.next[rate] = 0.0
             continue
@@ -164,10 +164,10 @@ def begin_tick(tables_at: int, drive_at: int, options_at: int, state_at: int, wo
         _open_state(state_at),
         _open_tick(tick_at),
     )
-    if tick.counts[FAULT] == NONE:
-        _check_device(tick)
     if tick.counts[ADVANCING] == 0:
         return 0
+    if tick.counts[FAULT] == NONE:
+        _check_device(tick)
     state.counters[st.ROWS] = 0
     state.counters[st.TRANSITIONS] = 0
     if tick.counts[UNFINISHED] != 0:

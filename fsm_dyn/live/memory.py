@@ -36,6 +36,7 @@ TICK_PID: Final = 12
 OVERRUNS: Final = 13
 LIMITED: Final = 14
 POINTER: Final = 15  # samples of the pointer sent
+RECORDED: Final = 16  # rows that a recorder has taken
 HEADER: Final = 64
 
 # ``TICK_STATE``

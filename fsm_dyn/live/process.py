@@ -135,6 +135,8 @@ class TickProcess:
         while header[memory.STOPPING] == 0 and (most < 0 or self.controller.ticks < most):
             woke = wait_until(deadline) if period else time.monotonic_ns()
             lateness = woke - deadline if period else 0
+            if not period:
+                self._wait_for_recorder()
             if not self._tick():
                 break
             done = time.monotonic_ns()
@@ -145,6 +147,17 @@ class TickProcess:
                 deadline = done  # the time lost is lost
                 if stop_on_overrun and self.controller.phase == control.RUNNING:
                     self.controller.fault(ct.OVERRUN)
+
+    def _wait_for_recorder(self) -> None:
+        """Where ticks are not paced, let a recorder keep up: they would outrun it."""
+        header = self.header
+        while (
+            self.settings["recorded"]
+            and header[memory.ROWS] - header[memory.RECORDED] > memory.ROW_SLOTS // 2
+            and header[memory.STOPPING] == 0
+        ):
+            header[memory.BEATS] += 1
+            time.sleep(0.001)
 
     def _tick(self) -> bool:
         """Carry out one tick; return whether there may be another one."""

@@ -121,6 +121,8 @@ class Recorder:
         ):  # fmt: skip
             rows, self._at[name], lost = memory.take_rows(ring, header, counter, self._at[name])
             self.lost += lost
+            if name == "rows":
+                header[memory.RECORDED] = self._at[name]
             if len(rows):
                 self._add(name, now, np.ascontiguousarray(rows, "<f8").tobytes())
             if name == "rows" and len(rows):

@@ -161,6 +161,7 @@ class LiveSession:
         block = memory.Block.create(memory.Shape(columns.width, record_width))
         transport = device.open_transport(dict(options or {}))
         plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
+        plain["recorded"] = record is not None
         log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
         session = None
         try:

@@ -219,15 +219,15 @@ class Stepper:
         self.mapping, self.port = mapping, port
 
     def reset(self) -> None:
-        """Go back to the model's start, with the parameters as they are now."""
+        """Go back to the model's start, with the parameters and the inputs set from outside as they are now."""
         graph, tick = self.graph, self.tick_data
         names = graph.automaton.terms.layout.w
         self.machine.forget_charts()  # a run does not depend on the runs before it
-        scheduled = self._scheduled(0.0, np.zeros(graph.automaton.terms.layout.n_c))[0, : len(names)]
-        held = {name for port in self.ports for name in port.inputs}
-        tick.targets[:] = [
-            0.0 if name in held or not self.schedule else v for name, v in zip(names, scheduled, strict=True)
-        ]
+        if self.schedule:
+            scheduled = self._scheduled(0.0, np.zeros(graph.automaton.terms.layout.n_c))[0]
+            held = {name for port in self.ports for name in port.inputs}
+            for i, name in enumerate(names):
+                tick.targets[i] = 0.0 if name in held else scheduled[i]
         tick.now[:] = tick.targets
         tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = 0.0
         start = self._begin_at(tick.now)

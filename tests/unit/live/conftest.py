@@ -22,6 +22,12 @@ SCALES = {"bouncing_ball": 4.0}
 
 
 @pytest.fixture(scope="session")
+def motions():
+    """Return for some shipped models the motion of the hand and the scale."""
+    return {name: (motion, SCALES.get(name, 1.0)) for name, motion in MOTIONS.items()}
+
+
+@pytest.fixture(scope="session")
 def held():
     """Return a function that gives the held graph of a shipped model."""
     known = {}

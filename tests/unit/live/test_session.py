@@ -1,0 +1,350 @@
+"""Live runs in their processes: what they do, what kills them, what is left of them.
+
+Nothing here depends on how fast the machine is: ticks are not paced where time is no matter, and what must hold is the
+order of events.
+"""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.replaying import replay
+from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.stepping import DeviceMap, Limits
+
+PATIENT = 60.0  # s that a machine under load may take for what should take a moment
+
+
+def settings(**changes):
+    """Not paced, without privileges, and with a guard that is patient where it is not what is tested."""
+    return Settings(**{"paced": False, "privileges": False, "guard_timeout": 20.0, "stall_ticks": 10**6, **changes})
+
+
+@pytest.fixture
+def start(held, motions):
+    """Return a function that starts a live run; what is left of it at the end is ended."""
+    sessions = []
+
+    def begin(name="virtual_wall", *, motion=None, record=None, options=None, parameters=None, **changes):
+        usual, scale = motions[name]
+        motion = usual if motion is None else motion
+        given = {"axes": 1 + max(item[0] for item in motion), "motion": motion, **(options or {})}
+        given.setdefault("stop", "safe_frame" if "wire" in given else "watchdog")
+        changes.setdefault("mapping", DeviceMap(scale=scale))
+        session = LiveSession.start(
+            held(name), "scripted", given, settings=settings(**changes), parameters=parameters, record=record
+        )
+        sessions.append(session)
+        return session
+
+    yield begin
+    for session in sessions:
+        session.close()
+        for pid in (session.guard_pid, session.tick_pid):
+            assert not exists(pid), "a process was left behind"
+
+
+def exists(pid):
+    """Whether a process runs; one that is dead and waits to be collected does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + PATIENT
+    while not condition():
+        assert time.monotonic() < until, f"{what} did not come"
+        time.sleep(0.005)
+
+
+def frames(wire):
+    return [line.split() for line in wire.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"])
+def test_three_seconds_are_the_same_live_off_line_and_replayed(start, tmp_path, name):
+    """3,000 ticks at 1 kHz: live, off line with the recorded inputs, replayed: the same transitions bit for bit."""
+    path = tmp_path / "run.mcap"
+    session = start(name, ticks=3000, record=path)
+    assert session.wait(PATIENT), session.log()
+    report = session.close()
+    assert report["ticks"] == 3000, report
+    assert report["fault"] == ""
+    recorded = read_recording(path)
+    assert recorded.complete
+    assert len(recorded.rows) == 3000
+    again, stepper = replay(recorded)
+    assert np.array_equal(again, recorded.records, equal_nan=True)
+    state = recorded.columns.places["state"]
+    assert np.array_equal(recorded.rows[-1, state], stepper.loop.state.x)
+
+    times = np.concatenate([[0.0], recorded.rows[:, 1]])
+    inputs = recorded.rows[:, recorded.columns.places["inputs"]]
+    stepper.reset()
+    inputs = np.vstack([stepper.tick_data.now, inputs])
+    names = recorded.columns.inputs
+    tables = {n: {"sampled": np.column_stack([times, v])} for n, v in zip(names, inputs.T, strict=True)}
+    trajectory = fsm_dyn.simulate(stepper.graph, until=times[-1], method="rk4", step=1e-3, inputs=tables)
+    assert [x.time for x in trajectory.transitions] == recorded.records[:, 1].tolist()
+    assert len(trajectory.transitions) >= 3
+    assert np.array_equal(trajectory.rows.x[-1], recorded.rows[-1, state])
+
+
+def test_a_paced_run_keeps_the_time(start):
+    """1 kHz by the clock; how well is for the benchmark: here only that it never runs ahead."""
+    session = start("shopping_cart", paced=True, ticks=500)
+    assert session.wait(PATIENT), session.log()
+    rows, _ = session.rows()
+    assert len(rows) == 500
+    wall = rows[:, 2]
+    assert (wall >= np.arange(500) * 1e-3).all()
+    report = session.close()
+    assert report["lateness"]["p50"] <= report["lateness"]["worst"]
+    assert 0.0 < report["duration"]["p50"] <= report["duration"]["p99.9"]
+
+
+def test_snapshot_and_transitions_by_name(start):
+    session = start(ticks=2000)
+    assert session.wait(PATIENT), session.log()
+    snapshot = session.snapshot()
+    assert snapshot["tick"] == 2000
+    assert snapshot["phase"] == "running"
+    assert snapshot["mode"] in session.modes
+    assert set(snapshot["state"]) == {"x", "y", "z", "vx", "vy", "vz"}
+    assert set(snapshot["ports"]) == {"handle_1", "handle_2"}
+    transitions, following = session.transitions()
+    assert following == len(transitions) == snapshot["transitions"]
+    assert {x["source"] for x in transitions} <= set(session.modes)
+
+
+def test_commands_in_their_order(start):
+    session = start(limits=Limits(ramp=0.05))
+    session.wait_for_ticks(100)
+    told = []
+
+    def heard(kind, **wanted):
+        told.extend(session.events())
+        return any(e["event"] == kind and all(e.get(k) == v for k, v in wanted.items()) for e in told)
+
+    session.send("pause")
+    wait_for(lambda: heard("phase", phase="paused"), "the pause")
+    snapshot = session.snapshot()
+    assert snapshot["phase"] == "paused"
+    assert snapshot["grip"] == 0.0
+    t = snapshot["t"]
+    session.send("step", ticks=7)
+    wait_for(lambda: session.snapshot()["t"] > t + 6.5e-3, "the steps")
+    time.sleep(0.05)
+    assert session.snapshot()["t"] == pytest.approx(t + 7e-3, abs=1e-12)
+    session.send("set", values={"k": 1e4, "m": 0.3})
+    wait_for(lambda: heard("at reset", parameters=["m"]), "the word on what waits")
+    session.send("speed", value=0.5)
+    session.send("input", values={"push": -1.0})
+    session.send("fly")
+    session.send("speed", value=50.0)
+    wait_for(lambda: heard("refused", command={"do": "fly"}), "the refusal")
+    wait_for(lambda: heard("refused", command={"do": "speed", "value": 50.0}), "the refusal of the speed")
+    session.send("reset")
+    session.send("run", until="transition")
+    wait_for(lambda: heard("phase", phase="running"), "the run")
+    wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause after a transition")
+    assert session.snapshot()["transitions"] >= 1
+    assert session.snapshot()["inputs"]["push"] == -1.0
+    done = [e["command"]["do"] for e in told if e["event"] == "done"]
+    assert done[:3] == ["pause", "step", "set"]
+
+
+def test_a_full_mailbox_is_told(start):
+    session = start(motion=[[0, 0.01, 1.0, 0.0], [1, 0.0, 1.0, 0.0]], options={"fault": "hang", "fault_at": 0.05})
+    session.wait_for_ticks(50)
+
+    def send_many():
+        for _ in range(100):
+            session.send("step")
+
+    with pytest.raises(RunError, match="mailbox"):
+        send_many()
+    os.kill(session.tick_pid, signal.SIGKILL)
+
+
+def test_replay_with_commands(start, tmp_path):
+    """Parameters, speed and a reset on the way: replayed in their ticks, bit for bit."""
+    path = tmp_path / "run.mcap"
+    session = start(record=path, limits=Limits(ramp=0.02))
+    session.wait_for_ticks(300)
+    session.send("set", values={"k": 1e4, "m": 0.3})
+    session.send("speed", value=0.25)
+    session.wait_for_ticks(900)
+    session.send("reset")
+    session.wait_for_ticks(2500)
+    session.close()
+    recorded = read_recording(path)
+    again, stepper = replay(recorded)
+    assert np.array_equal(again, recorded.records, equal_nan=True)
+    assert np.array_equal(recorded.rows[-1, recorded.columns.places["state"]], stepper.loop.state.x)
+    assert (np.diff(recorded.rows[:, 1]) < 0.0).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("raise", "raised"), ("stall", "no new sample"), ("nan", "not a number")],
+)
+def test_a_driver_that_fails_is_let_go(start, tmp_path, fault, words):
+    """The force is zero from the faulty tick on, and stays so."""
+    wire = tmp_path / "wire"
+    session = start(options={"fault": fault, "fault_at": 0.6, "wire": str(wire)}, ticks=900, stall_ticks=20)
+    assert session.wait(PATIENT), session.log()
+    told = session.events()
+    (found,) = [e for e in told if e["event"] == "fault"]
+    assert words in found["why"]
+    sent = frames(wire)
+    moved = [i for i, frame in enumerate(sent) if frame[0] == "tick" and any(float(f) for f in frame[1:])]
+    assert moved, "the hand felt something before"
+    assert all(float(f) == 0.0 for frame in sent[moved[-1] + 1 :] if frame[0] == "tick" for f in frame[1:])
+    assert sent[-2][0] == "tick"
+    assert sent[-1] == ["close"]
+    assert moved[-1] < found["tick"] + 1
+    if fault != "raise":
+        assert session.snapshot()["phase"] == "fault"
+        assert session.snapshot()["force"] == [0.0, 0.0]
+
+
+def test_a_fault_stays_until_a_person_clears_it(start):
+    session = start(limits=Limits(velocity=0.05))
+    wait_for(lambda: (session.snapshot() or {}).get("phase") == "fault", "the fault")
+    session.send("run")
+    session.send("reset")
+    ticks = session.snapshot()["tick"]
+    session.wait_for_ticks(ticks + 200)
+    assert session.snapshot()["phase"] == "fault"
+    session.send("clear")
+    wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause")
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL, "hang"])
+def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
+    """In this order: forces of the tick process, its end, the safe frame of the guard, nothing more."""
+    wire = tmp_path / "wire"
+    options = {"wire": str(wire)} | ({"fault": "hang", "fault_at": 0.5} if how == "hang" else {})
+    session = start(options=options, guard_timeout=1.0, paced=True, period=2e-3)
+    session.wait_for_ticks(200)
+    tick_pid = session.tick_pid
+    if how != "hang":
+        os.kill(tick_pid, how)
+    assert session.wait(PATIENT), session.log()
+    assert not exists(tick_pid)
+    sent = frames(wire)
+    assert sent[-1] == ["guard", "0", "0"]
+    assert {frame[0] for frame in sent[:-1]} == {"tick"}
+    report = session.close()
+    assert report["guard"] == ("found the tick process dead" if how == signal.SIGKILL else "ended the tick process")
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_lost_guard_ends_the_run_in_order(start, tmp_path, how):
+    """The tick process notices, writes a force of zero, closes the device and ends."""
+    wire = tmp_path / "wire"
+    session = start(options={"wire": str(wire)}, guard_timeout=1.0, paced=True)
+    session.wait_for_ticks(200)
+    tick_pid = session.tick_pid
+    os.kill(session.guard_pid, how)
+    wait_for(lambda: not exists(tick_pid), "the end of the tick process")
+    told = [e for e in session.events() if e["event"] == "fault"]
+    assert [e["why"] for e in told] == ["the guard process is gone"]
+    if how == signal.SIGSTOP:
+        os.kill(session.guard_pid, signal.SIGCONT)
+    assert session.wait(PATIENT)
+    sent = frames(wire)
+    assert sent[-2:] == [["tick", "0", "0"], ["close"]]
+
+
+def test_when_the_owner_dies_the_run_ends_in_order(tmp_path, motions):
+    """A session killed outright: guard and tick process end by themselves, and the recording can be read."""
+    import subprocess
+    import sys
+
+    wire, path = tmp_path / "wire", tmp_path / "run.mcap"
+    code = f"""
+import os, signal, fsm_dyn
+from fsm_dyn.live.session import LiveSession, Settings
+session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted",
+    {{"axes": 2, "motion": {motions["virtual_wall"][0]}, "wire": {str(wire)!r}}},
+    settings=Settings(privileges=False, guard_timeout=20.0), record={str(path)!r})
+session.wait_for_ticks(600)
+print(session.guard_pid, session.tick_pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2, done.stderr
+    wait_for(lambda: not any(exists(pid) for pid in pids), "the end of both processes")
+    assert frames(wire)[-2:] == [["tick", "0", "0"], ["close"]]
+    recorded = read_recording(path)
+    assert not recorded.complete
+    assert len(recorded.rows) >= 500  # at 1 kHz at most 100 ms are lost
+    again, _ = replay(recorded)
+    kept = recorded.records[recorded.records[:, 0] <= recorded.rows[-1, 0]]
+    assert np.array_equal(again[: len(kept)], kept, equal_nan=True)
+
+
+def test_a_killed_tick_process_costs_no_row(start, tmp_path):
+    path = tmp_path / "run.mcap"
+    session = start(record=path, paced=True)
+    session.wait_for_ticks(400)
+    os.kill(session.tick_pid, signal.SIGKILL)
+    assert session.wait(PATIENT)
+    report = session.close()
+    recorded = read_recording(path)
+    assert len(recorded.rows) == report["ticks"] >= 400
+    assert recorded.rows[:, 0].tolist() == list(range(1, len(recorded.rows) + 1))
+
+
+def test_a_recording_is_not_written_over(start, tmp_path):
+    path = tmp_path / "run.mcap"
+    path.write_text("precious")
+    with pytest.raises(InputError, match="cannot record"):
+        start(record=path)
+    assert path.read_text() == "precious"
+
+
+def test_the_replay_driver_moves_as_recorded(start, held, tmp_path):
+    path = tmp_path / "run.mcap"
+    first = start("latch", ticks=2000, record=path)
+    assert first.wait(PATIENT)
+    first.close()
+    with LiveSession.start(held("latch"), "replay", {"file": str(path)}, settings=settings(ticks=2000)) as second:
+        assert second.wait(PATIENT), second.log()
+        transitions, _ = second.transitions()
+    assert [x["time"] for x in transitions] == read_recording(path).records[:, 1].tolist()
+
+
+def test_nothing_stops_it_so_the_force_is_a_fifth(start):
+    session = start(limits=Limits(force=5.0), options={"stop": "none"}, ticks=1500)
+    assert session.wait(PATIENT)
+    rows, _ = session.rows()
+    force = np.linalg.norm(rows[:, session.columns.places["force"]], axis=1)
+    assert 0.99 < force.max() <= 1.0 + 1e-12
+
+
+def test_the_tick_process_never_imports_sympy(start):
+    session = start(ticks=-1)
+    session.wait_for_ticks(50)
+    with open(f"/proc/{session.tick_pid}/maps") as file:
+        maps = file.read()
+    assert "numpy" in maps
+    assert "sympy" not in maps
+    assert "matplotlib" not in maps
+
+
+def test_no_driver_of_that_name(held):
+    with pytest.raises(InputError, match="no driver"):
+        LiveSession.start(held("latch"), "telepathy")
