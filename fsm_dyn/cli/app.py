@@ -11,6 +11,7 @@ from fsm_dyn.cli.compiling import check_command, compile_command, graph_command
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
+from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.running import run_command
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "graph": graph_command,
     "run": run_command,
     "explain": explain_command,
+    "live": live_command,
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():

@@ -39,6 +39,11 @@ _KNOWN: Final = frozenset(
 _GENTLE: Final = 0.5  # s
 
 
+def usual_motion(axes: int) -> list[list[float]]:
+    """Return a motion that shows something of most mechanisms: 10 cm at half a hertz, each axis at its own pace."""
+    return [[axis, 0.1, 0.5 + 0.2 * axis, 0.3 * axis] for axis in range(axes)]
+
+
 class Driver:
     """The scripted hand; see the module."""
 

@@ -74,6 +74,8 @@ class TickProcess:
         self.header[memory.TICK_PID] = os.getpid()
         self.controller = Controller(self.stepper, self.tell, settings["stall_ticks"], paused=settings["paused"])
         self.device: Device = driver_class(settings["driver"])(settings["options"], settings["transport"])
+        if hasattr(self.device, "attach"):  # a driver that the session feeds
+            self.device.attach(self.block)
         self._read = self.device.read
         self._waiting: Waiting | None = None
         self.row = np.zeros(self.columns.width)

@@ -149,17 +149,18 @@ class LiveSession:
         settings.check()
         graph = held(graph, parameters)
         device = driver_class(driver)
-        spec: Spec = device.describe(dict(options or {}))
+        options = dict(options or {})
+        spec: Spec = device.describe(options)
         limits = _allowed(settings.limits, spec)
         plain = {
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "driver": driver,
-            "options": dict(options or {}), "parameters": dict(parameters or {}),
+            "options": options, "parameters": dict(parameters or {}),
         }  # fmt: skip
         stepper = new_stepper(plain, graph)
         columns = columns_of(stepper)
         record_width = 1 + stepper.loop.buffers.transitions.shape[1]
         block = memory.Block.create(memory.Shape(columns.width, record_width))
-        transport = device.open_transport(dict(options or {}))
+        transport = device.open_transport(options)
         plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
         plain["recorded"] = record is not None
         log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)

@@ -17,7 +17,7 @@ from fsm_dyn.cli.settings import assignments
 from fsm_dyn.cli.watching import watch
 from fsm_dyn.errors import InputError, RunError
 
-COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "explain", "demo")
+COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "explain", "live", "demo")
 
 
 def call(*arguments):
@@ -374,3 +374,25 @@ def test_explain_runs_a_model_as_far_as_needed():
     told = json.loads(call("explain", "bouncing_ball", "--at", "0.451524", "--set", "e=0.5", "--json").stdout)
     assert told["led_here"][0]["fired"][0]["guard"] == "ground closes"  # the digits printed mean that very instant
     assert call("explain", "bouncing_ball", "--at", "6").exit_code == 0
+
+
+def test_live_tells_how_time_was_kept(tmp_path):
+    path = tmp_path / "run.mcap"
+    result = call("live", "virtual_wall", "--for", "1.5", "--unpaced", "--record", path)
+    assert result.exit_code == 0
+    assert "virtual_wall: 1500 ticks" in result.stdout
+    assert "lateness" in result.stdout
+    assert "sliding" in result.stdout
+    assert path.stat().st_size > 10_000
+
+
+def test_live_with_a_fault_fails():
+    result = call(
+        "live", "latch", "--for", "0.5", "--unpaced", "--json", "--option", "fault=nan", "--option", "fault_at=0.2"
+    )
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["fault"] == "a position, velocity or force was not a number"
+
+
+def test_live_without_a_port_is_bad_input():
+    assert call("live", "box_on_table", "--for", "1").exit_code == 2

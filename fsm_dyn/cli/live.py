@@ -1,0 +1,121 @@
+"""The command ``live``: a mechanism in the hand, without a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.compiling import Model, ready_graph
+from fsm_dyn.cli.console import print_json, reporting, table, working
+from fsm_dyn.cli.files import Json
+from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.errors import RunError
+
+_SHOWN = 30
+
+
+@reporting
+def live_command(
+    model: Model,
+    driver: Annotated[
+        str, typer.Option("--driver", help="scripted, replay, pointer, or module:Class of your own.")
+    ] = "scripted",
+    seconds: Annotated[
+        float | None, typer.Option("--for", help="How long, s; without it until Ctrl-C.", min=0.0)
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
+    ] = None,
+    port: Annotated[str, typer.Option("--port", help="The port that the device holds; the first by default.")] = "",
+    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
+    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Let the model's scheduled inputs run.")] = False,
+    unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
+    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a model by a device and tell how well time was kept and when it changed its mode."""
+    # numba and the stepper come with these.
+    from fsm_dyn.devices.scripted import usual_motion
+    from fsm_dyn.live.holding import held_ports
+    from fsm_dyn.live.session import LiveSession, Settings, held
+    from fsm_dyn.live.stepping import DeviceMap, Limits
+
+    parameters = assignments("--set", set_) or {}
+    with working("compiling the model with its ports", as_json):
+        graph = held(ready_graph(model, None, True), parameters)
+    options = {name: _value(text) for name, text in (assignments("--option", option) or {}).items()}
+    if driver == "scripted":
+        ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
+        axes = options.setdefault("axes", len(ports.get(port, next(iter(ports.values()))).axes))
+        options.setdefault("motion", usual_motion(int(axes)))
+        options.setdefault("period", period)
+        options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
+    settings = Settings(
+        period=period,
+        substeps=substeps,
+        mapping=DeviceMap(port=port, scale=scale),
+        limits=Limits(force=force),
+        schedule=schedule,
+        paced=not unpaced,
+        ticks=-1 if seconds is None else round(seconds / period),
+    )
+    session = LiveSession.start(graph, driver, options, settings=settings, parameters=parameters, record=record)
+    transitions: list[dict[str, Any]] = []
+    try:
+        _follow(session, transitions)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        _take(session, transitions)
+        report = session.close()
+    if as_json:
+        print_json({"model": graph.name, **report, "changes": transitions, "recording": record and str(record)})
+    else:
+        typer.echo(_told(graph.name, report, transitions))
+    if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
+        raise RunError(report["fault"] or report["guard"] or report.get("log") or "the model could not go on")
+
+
+def _value(text: Any) -> Any:
+    """Return an option as a number where it is one, or as the JSON it is, else as text."""
+    if isinstance(text, list):
+        return [_value(item) for item in text]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _follow(session: Any, transitions: list[dict[str, Any]]) -> None:
+    """Wait for the end of a run, collecting its transitions before the ring comes round."""
+    while not session.wait(0.05):
+        _take(session, transitions)
+
+
+def _take(session: Any, transitions: list[dict[str, Any]]) -> None:
+    found, _ = session.transitions(len(transitions))
+    transitions += found
+
+
+def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:
+    lines = [
+        f"{name}: {report['ticks']} ticks, {len(transitions)} transitions, {report['overruns']} overruns, "
+        f"ended {report['phase']}" + (f" ({report['fault']})" if report["fault"] else "")
+    ]
+    columns = ("p50", "p99", "p99.9", "worst")
+    rows = [(what, *(f"{report[what][c] * 1e6:.0f}" for c in columns)) for what in ("duration", "lateness")]
+    lines += ["", table(("of a tick, µs", *columns), rows), ""]
+    lines += report["privileges"]
+    if transitions:
+        rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
+        lines += ["", table(("time, s", "from", "to"), rows)]
+    if len(transitions) > _SHOWN:
+        lines.append(f"and {len(transitions) - _SHOWN} more")
+    return "\n".join(lines)

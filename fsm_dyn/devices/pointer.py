@@ -1,0 +1,102 @@
+"""A pointer on a page: it moves a port and feels nothing.
+
+The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.session.LiveSession.point`; this driver
+smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no sample has
+come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the limits.
+
+Options
+-------
+axes : int
+    Number of axes (2).
+bandwidth : float
+    Of the smoothing, Hz (12).
+patience : float
+    After how long without a sample the pointer counts as released, s (0.3).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import memory
+from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+
+DRAGGING: Final = 1  # button 0
+_KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
+
+
+class Driver:
+    """The pointer; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        n = self.spec.axes
+        self._rate = 2.0 * math.pi * float(options.get("bandwidth", 12.0))
+        self._patience = float(options.get("patience", 0.3))
+        self._period = float(options.get("period", 1e-3))
+        self._position, self._velocity = [0.0] * n, [0.0] * n
+        self._block: memory.Block | None = None
+        self._readings, self._dragging = 0, False
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the pointer."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the pointer has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        axes = int(options.get("axes", 2))
+        if not 1 <= axes <= 6:
+            raise InputError("axes of the pointer", found=str(axes), allowed="1 to 6")
+        return Spec("pointer", axes, WATCHDOG)  # it has no force to let go of
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return None: samples come through the session's memory."""
+        return None
+
+    def attach(self, block: memory.Block) -> None:
+        """Take the memory in which the session leaves the samples."""
+        self._block = block
+
+    def open(self) -> None:
+        """Nothing has to be opened."""
+
+    def calibrate(self) -> None:
+        """A pointer is where it is."""
+
+    def close(self) -> None:
+        """Nothing has to be closed."""
+
+    def read(self) -> Sample:
+        """Return the smoothed motion; at rest, and released, where nothing was sent."""
+        self._readings += 1
+        n, now = self.spec.axes, time.monotonic()
+        row = self._latest()
+        if row is None:
+            return Sample(now, self._readings, self._position, self._velocity)
+        buttons = int(row[13]) if now - row[0] <= self._patience else 0
+        if buttons & DRAGGING and not self._dragging:
+            self._position, self._velocity = row[1 : 1 + n], [0.0] * n
+        self._dragging = bool(buttons & DRAGGING)
+        # critically damped, solved for the velocity at the end of the tick: never unstable
+        h, w = self._period, self._rate
+        for i in range(n):
+            pull = w * w * (row[1 + i] - self._position[i])
+            self._velocity[i] = (self._velocity[i] + h * pull) / (1.0 + 2.0 * h * w + h * h * w * w)
+            self._position[i] += h * self._velocity[i]
+        return Sample(now, self._readings, self._position, self._velocity, buttons)
+
+    def _latest(self) -> list[float] | None:
+        if self._block is None or self._block.header[memory.POINTER] == 0:
+            return None
+        count = int(self._block.header[memory.POINTER])
+        rows, _, _ = memory.take_rows(self._block.pointer, self._block.header, memory.POINTER, count - 1)
+        return [float(value) for value in rows[-1]] if len(rows) else None
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Take a force and show none."""
+        return [0.0] * len(force)
