@@ -45,6 +45,11 @@ def decide(
     """
     count = m.normal.shape[0]
     group = components(arena, m)
+    together = 0 < count <= ENUMERATED
+    for k in range(count):
+        together = together and group[k] == 0
+    if together:
+        return _decide_together(arena, m, tolerance, best, forces, answers, who, log, logged)
     status, tried, consistent, motions, undetermined, nearest = outcomes.GOING, 0, 0, 0, 0, WORST
     for number in range(count):
         size = 0
@@ -68,7 +73,7 @@ def decide(
         part_best, part_forces, part_answers = indices(arena, size), vector(arena, n), vector(arena, n)
         if size > ENUMERATED:
             _narrow(arena, part, part_best)
-        verdict = enumerate_choices(
+        part_status, verdict = _decide_together(
             arena, part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried
         )
         tried += verdict.tried
@@ -77,17 +82,37 @@ def decide(
         if verdict.consistent == 0:
             nearest = min(nearest, verdict.nearest)
             consistent = 0
-            status = outcomes.NON_UNIQUE if verdict.undetermined > 0 else outcomes.INCONSISTENT
+            status = part_status
             break
-        if verdict.motions > 1:
-            status = outcomes.SEVERAL
+        status = max(status, part_status)
         for i in range(size):
             best[members[i]] = part_best[i]
         for i in range(n):
-            forces[rows[i]] = part_forces[i] * part.unit[i]
-            answers[rows[i]] = part_answers[i] / part.unit[i]
+            forces[rows[i]], answers[rows[i]] = part_forces[i], part_answers[i]
         release(arena, top)
     return status, Verdict(consistent, tried, motions, undetermined, nearest)
+
+
+@lean
+def _decide_together(
+    arena: Arena,
+    m: Meeting,
+    tolerance: float,
+    best: NDArray[np.int64],
+    forces: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    who: NDArray[np.int64],
+    log: NDArray[np.float64],
+    logged: int,
+) -> tuple[int, Verdict]:
+    """As :func:`decide`, of contacts that all feel each other."""
+    verdict = enumerate_choices(arena, m, tolerance, best, forces, answers, who, log, logged)
+    if verdict.consistent == 0 and verdict.tried > 0:
+        return (outcomes.NON_UNIQUE if verdict.undetermined > 0 else outcomes.INCONSISTENT), verdict
+    for i in range(forces.shape[0]):
+        forces[i] *= m.unit[i]
+        answers[i] /= m.unit[i]
+    return (outcomes.SEVERAL if verdict.motions > 1 else outcomes.GOING), verdict
 
 
 @lean

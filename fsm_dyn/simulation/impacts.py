@@ -17,7 +17,7 @@ from fsm_dyn.simulation import meeting as mt
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.arena import Arena, copied, indices, mark, release, vector
+from fsm_dyn.simulation.arena import Arena, indices, mark, release, vector
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import (
     Bilateral,
@@ -28,8 +28,7 @@ from fsm_dyn.simulation.constrained import (
     solve_bilateral,
 )
 from fsm_dyn.simulation.decision import decide
-from fsm_dyn.simulation.linear import put
-from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
+from fsm_dyn.simulation.meeting import Meeting, aim, empty_meeting, scaled
 from fsm_dyn.simulation.rebound import kept_part
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
@@ -184,29 +183,25 @@ def collide(
     best, forces, answers = indices(arena, count), vector(arena, n), vector(arena, n)
     plastic, plastic_answers = vector(arena, n), vector(arena, n)
     bounces, poisson = _set_targets(tables, terms, m, who, speed, purpose)
-    restored = copied(arena, m.target)
+    problem = scaled(arena, m, K, base, free, scale)
     if bounces:
         for r in range(n):
-            m.target[r] = 0.0
-        first = scaled(arena, m, K, base, free, scale)
-        status, _ = decide(arena, first, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
+            problem.target[r] = 0.0
+        status, _ = decide(arena, problem, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
         if status != outcomes.GOING and status != outcomes.SEVERAL:
             return status
-        put(m.target, restored)
-    second_base = base
-    if poisson:
-        second_base = plastic_answers
-        _expand(tables, terms, m, who, plastic, False)
-    second = scaled(arena, m, K, second_base, free, scale)
-    status, _ = decide(arena, second, LAWS_KEPT, best, forces, answers, who, log, 0)
+        if poisson:
+            _expand(tables, terms, m, who, plastic, False)
+        aim(problem, m, plastic_answers if poisson else base)
+    status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status == outcomes.INCONSISTENT and bounces and not poisson:
         # no rebound at these speeds obeys the cones: the impulses are returned instead
         poisson = True
         for r in range(n):
             m.target[r] = 0.0
         _expand(tables, terms, m, who, plastic, True)
-        second = scaled(arena, m, K, plastic_answers, free, scale)
-        status, _ = decide(arena, second, LAWS_KEPT, best, forces, answers, who, log, 0)
+        aim(problem, m, plastic_answers)
+        status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status != outcomes.GOING and status != outcomes.SEVERAL:
         return status
     if poisson:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.arena import Arena, copied, index_table, indices, matrix, vector
+from fsm_dyn.simulation.arena import Arena, index_table, indices, matrix, vector
 from fsm_dyn.simulation.compiled import lean
 
 # what a contact can choose
@@ -90,17 +90,15 @@ def side_of(choice: int) -> float:
 @lean
 def empty_meeting(arena: Arena, count: int) -> Meeting:
     """A meeting of so many contacts, two rows each at most, no rows given yet."""
-    n = 2 * count
+    n, none = 2 * count, vector(arena, 0)
     m = Meeting(
-        indices(arena, count), indices(arena, count), matrix(arena, n, n), vector(arena, n), vector(arena, n),
-        vector(arena, n), vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
+        indices(arena, count), indices(arena, count), matrix(arena, 0, 0), none, vector(arena, n), vector(arena, n),
+        vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
         indices(arena, count), index_table(arena, count, CHOICES), indices(arena, count),
-        matrix(arena, count, CHOICES), vector(arena, n), 0.0,
+        matrix(arena, count, CHOICES), none, 0.0,
     )  # fmt: skip
     for k in range(count):
         m.normal[k] = m.tangent[k] = m.banned[k] = -1
-    for i in range(n):
-        m.unit[i] = 1.0
     return m
 
 
@@ -118,7 +116,8 @@ def scaled(
     Parameters
     ----------
     m : Meeting
-        Everything but ``K base unit scale``, unscaled; not changed.
+        Everything but ``K base unit scale``, unscaled.  What concerns contacts is shared with the result (and its
+        coefficients of friction are scaled), what concerns rows is not: see :func:`aim`.
     K : (n, n), base : (n,)
         As computed.
     free : (n,)
@@ -134,15 +133,11 @@ def scaled(
             unit[i] = 1.0 / np.sqrt(K[i, i])
         elif free[i] > 0.0:
             unit[i] = -1.0 / np.sqrt(free[i])
-    response, motion = matrix(arena, n, n), vector(arena, n)
-    target, floor = vector(arena, n), vector(arena, n)
+    response = matrix(arena, n, n)
     for i in range(n):
-        size = abs(unit[i])
-        motion[i], target[i], floor[i] = base[i] * size, m.target[i] * size, m.floor[i] / size
         for j in range(n):
             if unit[i] > 0.0 and unit[j] > 0.0:
                 response[i, j] = K[i, j] * unit[i] * unit[j]
-    static, kinetic = copied(arena, m.static), copied(arena, m.kinetic)
     for i in range(n):
         unit[i] = abs(unit[i])
     for k in range(m.normal.shape[0]):
@@ -150,12 +145,23 @@ def scaled(
             ratio = 1.0 / unit[m.tangent[k]]
             if m.normal[k] >= 0:
                 ratio *= unit[m.normal[k]]
-            static[k] *= ratio
-            kinetic[k] *= ratio
-    return Meeting(
-        m.normal, m.tangent, response, motion, target, floor, static, kinetic, m.infinite, m.two_sided, m.slipping,
-        m.allowed, m.banned, m.cost, unit, scale,
+            m.static[k] *= ratio
+            m.kinetic[k] *= ratio
+    problem = Meeting(
+        m.normal, m.tangent, response, vector(arena, n), vector(arena, n), vector(arena, n), m.static, m.kinetic,
+        m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, scale,
     )  # fmt: skip
+    aim(problem, m, base)
+    return problem
+
+
+@lean
+def aim(problem: Meeting, m: Meeting, base: NDArray[np.float64]) -> None:
+    """Give a scaled meeting other motions to begin with, and the targets and floors that ``m`` has now."""
+    for i in range(base.shape[0]):
+        problem.base[i] = base[i] * problem.unit[i]
+        problem.target[i] = m.target[i] * problem.unit[i]
+        problem.floor[i] = m.floor[i] / problem.unit[i]
 
 
 @lean

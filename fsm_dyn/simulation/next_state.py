@@ -123,7 +123,6 @@ def settle_states(
                 if not only_together:
                     for at in range(count):
                         m.banned[at] = -1
-                problem = scaled(arena, m, K, base, free, scale)
                 status, verdict = decide(arena, problem, tolerance, best, forces, answers, who, log, tried)
                 tried += verdict.tried
                 chosen_by = LEAST_CHANGE if only_together else FIRED_KEPT

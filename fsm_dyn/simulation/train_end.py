@@ -30,7 +30,7 @@ from fsm_dyn.simulation.constrained import (
 from fsm_dyn.simulation.contact_law import scale_of, solve_choices
 from fsm_dyn.simulation.decision import decide
 from fsm_dyn.simulation.impacts import LAWS_KEPT, PLASTIC, bilateral_rows, gather
-from fsm_dyn.simulation.meeting import scaled
+from fsm_dyn.simulation.meeting import aim, scaled
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
@@ -97,10 +97,11 @@ def end_train(
         for i in range(n_u):
             then[r] += remaining * terms.A[which[r], i] * base_motion[i]
     best, forces, answers = indices(arena, who.shape[0]), vector(arena, n), vector(arena, n)
-    status, _ = decide(arena, scaled(arena, m, K, then, free, scale), LAWS_KEPT, best, forces, answers, who, log, 0)
+    problem = scaled(arena, m, K, then, free, scale)
+    status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
     if status != outcomes.GOING and status != outcomes.SEVERAL:
         return status
-    problem = scaled(arena, m, K, now, free, scale)
+    aim(problem, m, now)
     remainder, _ = solve_choices(arena, problem, best, forces, answers)
     if remainder > LAWS_KEPT * scale_of(problem, forces):
         return outcomes.INCONSISTENT
