@@ -22,6 +22,7 @@ from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
 from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import run
@@ -29,6 +30,7 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
 UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
+TIME_STEPPING = "moreau_jean"
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
 
 
@@ -63,7 +65,8 @@ def simulate(
     initial : mapping, optional
         Values that replace those under ``initial``: coordinates, speeds, memory, ``mode``.
     method : str
-        ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models).
+        ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
+        ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
     rtol, atol : float
         Relative and absolute tolerance of a step's error; ``atol`` may be one per coordinate and speed.
     step : float, optional
@@ -102,23 +105,28 @@ def simulate(
     start = _start(graph, numbers, vector, initial or {}, drive)
     machine = ready_machine(graph)
     number = machine.number_of(start.states)
-    raw = run(
-        machine.tables,
-        start.x,
-        start.context,
-        number,
-        0.0,
-        until,
-        method="rk4" if step and method == "dopri5" else method,
-        rtol=rtol,
-        atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
-        step=step or 0.0,
-        max_step=max_step,
-        drive=drive,
-        mode_source=machine,
-        max_steps=max_steps,
-        progress=progress,
-    )
+    if method == TIME_STEPPING:
+        raw = run_moreau_jean(
+            machine.tables, start.x, start.context, number, until, step or 0.0, drive, machine, progress
+        )
+    else:
+        raw = run(
+            machine.tables,
+            start.x,
+            start.context,
+            number,
+            0.0,
+            until,
+            method="rk4" if step and method == "dopri5" else method,
+            rtol=rtol,
+            atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
+            step=step or 0.0,
+            max_step=max_step,
+            drive=drive,
+            mode_source=machine,
+            max_steps=max_steps,
+            progress=progress,
+        )
     graph.automaton = machine.automaton
     context = start.context
 

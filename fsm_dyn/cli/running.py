@@ -38,7 +38,7 @@ def run_command(
     model: Model,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
     method: Annotated[
-        str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun or euler.")
+        str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
     ] = "dopri5",
     rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,

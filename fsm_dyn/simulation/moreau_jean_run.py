@@ -1,0 +1,191 @@
+"""A run by time stepping as rows and transitions, so that it reads like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.loop import ModeSource, pack_tables
+from fsm_dyn.simulation.moreau_jean import march
+from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.tables import Tables
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int8]
+
+CHUNK = 2000  # steps between signs of life
+
+
+def run_moreau_jean(
+    tables: Tables,
+    x0: Floats,
+    c0: Floats,
+    mode0: int,
+    until: float,
+    step: float,
+    drive: Drive,
+    mode_source: ModeSource,
+    progress: Callable[[float], None] | None = None,
+) -> RawRun:
+    """Run from time zero with steps of length ``step`` (s).
+
+    The mode of a row is told from the impulses of its step; where contact states change, two rows at the end of the
+    step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
+
+    Raises
+    ------
+    InputError
+        There is no step, or the model has written transitions, which this method does not carry out.
+    """
+    if not (np.isfinite(step) and step > 0.0):
+        raise InputError(
+            "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
+        )
+    if tables.sizes[tb.N_TRANSITIONS]:
+        raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
+    count = max(1, int(np.ceil(until / step - 1e-9)))
+    times = np.minimum(step * np.arange(count + 1), until)
+    s = tables.sizes
+    n_q, n_contacts = int(s[tb.N_Q]), int(s[tb.N_CONTACTS])
+    x, c = np.zeros((count + 1, len(x0))), np.zeros((count + 1, len(c0)))
+    codes = np.zeros((count + 1, n_contacts), np.int8)
+    free, middle = np.zeros((count + 1, int(s[tb.N_U]))), np.zeros((count + 1, len(x0)))
+    impulses, energies = np.zeros((count + 1, int(s[tb.N_ROWS]))), np.zeros((count + 1, 2))
+    x[0], c[0], codes[0], middle[0], free[0] = x0, c0, tables.mode_states[mode0], x0, x0[n_q:]
+    first, last = int(s[tb.N_P]), int(s[tb.N_P] + 3 * s[tb.N_W])
+    c[0, first:last] = drive(np.zeros(1), c0)[0]
+    packed = pack_tables(tables)
+    _, work_packed = st.new_work(tables, 1, n_contacts)
+    row, segment, status = 0, drive.segment_at(0.0), outcomes.DONE
+    while row < count:
+        goal = min(row + CHUNK, count)
+        part = slice(row, goal + 1)
+        status, reached, segment = march(
+            packed.address, drive.packed.address, work_packed.address, segment, times[part], x[part], c[part],
+            codes[part], free[part], middle[part], impulses[part], energies[part],
+        )  # fmt: skip
+        row += reached
+        if status != outcomes.DONE:
+            break
+        if progress is not None:
+            progress(float(times[row]))
+    kept = slice(0, row + 1)
+    parts = (times[kept], x[kept], c[kept], codes[kept], free[kept], middle[kept], impulses[kept], energies[kept])
+    return _as_run(tables, mode0, parts, mode_source, int(status))
+
+
+def _as_run(
+    tables: Tables,
+    mode0: int,
+    parts: tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats],
+    mode_source: ModeSource,
+    status: int,
+) -> RawRun:
+    """Number the modes met, double the rows where they change, and record the changes."""
+    times, x, c, codes, free, middle, impulses, _ = parts
+    tables, modes = _numbers(tables, mode0, codes, times, x, c, mode_source)
+    n, n_q, n_p = len(times), int(tables.sizes[tb.N_Q]), int(tables.sizes[tb.N_P])
+    sigma = slice(n_p + 3 * int(tables.sizes[tb.N_W]), n_p + 3 * int(tables.sizes[tb.N_W]) + codes.shape[1])
+    turned = np.any(c[1:, sigma] * c[:-1, sigma] < 0.0, axis=1)
+    struck = _struck(tables, codes, impulses)
+    changes = 1 + np.flatnonzero((np.diff(modes) != 0) | turned | struck[1:].any(axis=1))
+    source = np.sort(np.concatenate([np.arange(n), changes]))
+    after = np.zeros(len(source), bool)
+    after[np.searchsorted(source, changes) + 1] = True
+    before = np.zeros(len(source), bool)
+    before[np.searchsorted(source, changes)] = True
+    rows, held, mode = x[source].copy(), c[source][:, n_p:].copy(), modes[source].copy()
+    rows[before, n_q:] = free[changes]
+    mode[before] = modes[changes - 1]
+    held[before, sigma.start - n_p : sigma.stop - n_p] = c[changes - 1, sigma]
+    rates = np.zeros_like(x)
+    rates[1:] = np.diff(x, axis=0) / np.diff(times)[:, None]
+    if n > 1:
+        rates[0] = rates[1]
+    events = [_events(codes[i - 1], codes[i], c[i - 1, sigma], c[i, sigma], struck[i]) for i in changes]
+    records = _records(tables, parts, changes, np.flatnonzero(after), modes, events)
+    ended = times[source]
+    return RawRun(
+        t=ended, x=rows, x_dot=rates[source], x_mid=middle[source], mode=mode, held=held, records=records,
+        outcome=outcomes.OUTCOMES[status], tables=tables, wanted=codes[-1].copy(), steps=n - 1, rejected=0, retakes=0,
+        drift_energy=0.0, drift_residual=0.0, mode_end=int(modes[-1]), c_end=c[-1].copy(),
+    )  # fmt: skip
+
+
+def _numbers(
+    tables: Tables, mode0: int, codes: Codes, times: Floats, x: Floats, c: Floats, mode_source: ModeSource
+) -> tuple[Tables, NDArray[np.int64]]:
+    """Number the contact states of all rows, asking for modes that have no number yet in the order of their coming."""
+    known: dict[bytes, int] = {tables.mode_states[mode0].tobytes(): mode0}
+    for number, states in enumerate(tables.mode_states):
+        known.setdefault(states.tobytes(), number)
+    modes = np.zeros(len(codes), np.int64)
+    for i, states in enumerate(codes):
+        key = states.tobytes()
+        if key not in known:
+            tables = mode_source.mode_needed(states, float(times[i]), x[i], c[i])
+            known[key] = len(tables.mode_states) - 1
+        modes[i] = known[key]
+    return tables, modes
+
+
+def _records(
+    tables: Tables,
+    parts: tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats],
+    changes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    modes: NDArray[np.int64],
+    events: list[list[tuple[int, int, float]]],
+) -> Floats:
+    """Records of the changes of contact states, as the event-driven loop writes them."""
+    times, x, _, _, free, _, impulses, energies = parts
+    n_q, n_u, n_rows = (int(tables.sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS))
+    records = np.zeros((len(changes), st.record_width(tables)))
+    records[:, st.RECORD_TIME], records[:, st.RECORD_ROW] = times[changes], rows
+    records[:, st.RECORD_SOURCE], records[:, st.RECORD_TARGET] = modes[changes - 1], modes[changes]
+    records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = resolution.EVENT, -1
+    records[:, st.RECORD_BETA] = 1.0
+    records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes].T
+    for i, happened in enumerate(events):
+        records[i, st.RECORD_FIRED] = min(len(happened), st.MAX_FIRED)
+        for k, (event, contact, direction) in enumerate(happened[: st.MAX_FIRED]):
+            at = st.RECORD_GUARDS + k * st.GUARD_WIDTH
+            records[i, at : at + st.GUARD_WIDTH] = event, contact, direction, np.nan, np.nan
+    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
+    records[:, at : at + n_rows] = impulses[changes]
+    records[:, at + n_rows : at + n_rows + n_u] = free[changes]
+    records[:, at + n_rows + n_u : at + n_rows + 2 * n_u] = x[changes, n_q:]
+    return records
+
+
+def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]:
+    """Contacts that were open before and after a step and pushed in it."""
+    normal = tables.contact_rows[:, 0]
+    found = np.zeros(codes.shape, bool)
+    gaps = tables.contact_kind == tb.GAP
+    found[1:, gaps] = (impulses[1:, normal[gaps]] > 0.0) & (codes[1:, gaps] == tb.FREE) & (codes[:-1, gaps] == tb.FREE)
+    return found
+
+
+def _events(
+    before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: NDArray[np.bool_]
+) -> list[tuple[int, int, float]]:
+    """What the contacts did between two steps, as the events that guards announce."""
+    found = []
+    for k, (old, new) in enumerate(zip(before, after, strict=True)):
+        if struck[k] or (old == tb.FREE and new != tb.FREE):
+            found.append((tb.CLOSES, k, 0.0))
+        elif old != tb.FREE and new == tb.FREE:
+            found.append((tb.OPENS, k, 0.0))
+        elif old == tb.HELD and new == tb.SLIDING:
+            found.append((tb.SLIDES, k, float(sigma_after[k])))
+        elif old == tb.SLIDING and (new == tb.HELD or sigma_before[k] * sigma_after[k] < 0.0):
+            found.append((tb.STICKS, k, 0.0))
+    return found
