@@ -100,6 +100,12 @@ class Packed(NamedTuple):
     arrays: tuple[Any, ...]
 
 
+def _entry_type(annotation: Any) -> np.dtype[Any]:
+    """Return T of ``NDArray[T]``, which numpy writes out as ``ndarray[shape, dtype[T]]`` or (from 2.5 on) does not."""
+    last = get_args(annotation)[-1]
+    return np.dtype((get_args(last) or (last,))[0])
+
+
 class Bundle:
     """How a named tuple class becomes a bundle.
 
@@ -117,7 +123,7 @@ class Bundle:
         hints = get_type_hints(cls)
         self.fields: dict[str, tuple[np.dtype[Any], int]] = {}
         for field in cls._fields:  # type: ignore[attr-defined]
-            dtype = np.dtype(get_args(get_args(hints[field])[1])[0])
+            dtype = _entry_type(hints[field])
             self.fields[field] = (dtype, (dimensions or {}).get(field, 1))
         self.type = BundleType(
             self.name,
