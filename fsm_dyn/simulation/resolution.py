@@ -187,6 +187,7 @@ def resolve(
         status = strike(work, tables, terms, state, wanted, closed, False, impulse, energy, log)
     if status != outcomes.GOING:
         return status, mode
+    _forget_limits(tables, state, x, event)
     stop = False
     if written >= 0:
         stop = tables.transitions[written, tb.TRANSITION_STOP] == 1
@@ -294,6 +295,20 @@ def _read_fired(
         if event[tables.transitions[w, tb.TRANSITION_CONTACT]] == code:
             written = w
     return written
+
+
+@lean
+def _forget_limits(
+    tables: Tables, state: NDArray[np.float64], before: NDArray[np.float64], event: NDArray[np.int64]
+) -> None:
+    """Void what forces and slip reached in the same instant as an impact, which leaves others behind."""
+    struck = False
+    for i in range(tables.sizes[tb.N_Q], state.shape[0]):
+        struck = struck or state[i] != before[i]
+    for k in range(event.shape[0]):
+        released = event[k] == tb.OPENS and tables.contact_kind[k] == tb.GAP
+        if struck and (released or event[k] == tb.STICKS or event[k] == tb.SLIDES):
+            event[k] = 0
 
 
 @lean
