@@ -81,11 +81,12 @@ def arm(tables: Tables, state: State, work: Work) -> int:
             if fired:
                 zero = tolerance + 2.0 * abs(slope) * tables.tolerances[tol.COINCIDENCE]
             plain = event == tb.CLOSES and tables.contact_flags[tables.guard_contact[first + j]] & _CONDITIONAL == 0
-            if plain and -zero > value >= -tables.tolerances[tol.GAP] and (slope >= 0.0 or not fired):
-                if slope < 0.0:
-                    work.integers[now] = first + j
+            if plain and (zero if fired else 0.0) >= value >= -tables.tolerances[tol.GAP]:
+                # never out of sight: it fires, or where it is now counts as its zero
+                if slope < -tables.tolerances[tol.SPEED]:
+                    below[now] = first + j
                     now += 1
-                state.guards[2 * most + j] = graze - value  # where it is now is its zero
+                state.guards[2 * most + j] = graze + max(0.0, -value)
             elif value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
                 status = st.WAITING
         elif event == tb.STICKS and slope > 0.0 and -2.0 * slope * tables.tolerances[tol.COINCIDENCE] < value < 0.0:

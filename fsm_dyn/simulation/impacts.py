@@ -132,7 +132,8 @@ def _one_by_one(
     slow = tables.tolerances[tol.SPEED]
     for _ in range(MOST_SWEEPS):
         if not _any_strikes(tables, terms, closed, u, slow):
-            return outcomes.GOING
+            # what the last sweeps left within the tolerance comes to rest
+            return collide(arena, tables, terms, bilateral, u, closed, PLASTIC, impulse, energy, log)
         for k in range(closed.shape[0]):
             if closed[k] == 1 and _strikes(tables, terms, k, u, slow):
                 alone[k] = 1
