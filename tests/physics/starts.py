@@ -156,11 +156,17 @@ def twelve_contacts(rng):
             "parameters": {"mu": friction(rng), "e": restitution(rng)}}, 1.2  # fmt: skip
 
 
+def rimless_wheel(rng):
+    mode = either(rng, "rolling", "rolling", "flying")
+    return {"initial": {"mode": mode, "vx": float(rng.normal(0.0, 2.0))},
+            "parameters": {"n": int(rng.integers(5, 14)), "slope": float(rng.uniform(-0.05, 0.3))}}, 3.0  # fmt: skip
+
+
 STARTS = {
     function.__name__: function
     for function in (
         bouncing_ball, pendulum_with_stop, double_pendulum_with_stop, latch, rolling_disk, shopping_cart,
         stick_slip_belt, cam_flat_follower, ratchet, rocking_block, sliding_rod, ball_in_corner, box_on_table,
-        newtons_cradle, twelve_contacts,
+        newtons_cradle, twelve_contacts, rimless_wheel,
     )
 }  # fmt: skip

@@ -12,24 +12,25 @@ import pytest
 
 from tests.physics.campaign import Checked, Start, options
 from tests.physics.starts import STARTS
+from tests.physics.variants import VARIANTS
 
 TIMES = float(os.environ.get("FSM_DYN_CAMPAIGN", "1"))
-RUNS = 140  # of each model: 2,100 altogether
+RUNS = 140  # of each model: 2,240 altogether
+MORE_RUNS = 60  # of each variant
 
 
 def start(name, seed):
     """The start with this number, the same on every machine."""
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    given, until = STARTS[name](rng)
+    make = STARTS[name] if name in STARTS else VARIANTS[name][1]
+    given, until = make(rng)
     return Start(name, seed, until, options=options(name, rng), **given)
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", STARTS)
-def test_the_laws_hold(name):
-    checked = Checked(name)
+def judge_all(name, model, count):
+    """Make the runs with the first so many starts, and fail with the first of those that break a law."""
+    checked = Checked(model)
     ends, wrong = Counter(), []
-    count = max(1, round(RUNS * TIMES))
     for seed in range(count):
         one = start(name, seed)
         run = checked.run(one)
@@ -41,3 +42,15 @@ def test_the_laws_hold(name):
             wrong.append("\n  ".join([str(one), *complaints]))
     print(f"{name}: {dict(ends)}")  # noqa: T201 - shown by pytest -rP
     assert not wrong, f"{len(wrong)} of {count} runs:\n" + "\n".join(wrong[:10])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", STARTS)
+def test_the_laws_hold(name):
+    judge_all(name, name, max(1, round(RUNS * TIMES)))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_laws_hold_of_variants(name):
+    judge_all(name, VARIANTS[name][0], max(1, round(MORE_RUNS * TIMES)))

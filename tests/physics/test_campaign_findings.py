@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.physics.campaign import Checked
+from tests.physics.campaign import ADAPTIVE, Checked, Start
 from tests.physics.test_campaign import start
+from tests.physics.variants import VARIANTS
 
 FINDINGS = [
     pytest.param("rocking_block", 7, id="two corners strike in turn without end"),
@@ -24,6 +25,33 @@ FINDINGS = [
 def test_the_laws_hold_where_they_did_not(name, seed):
     checked = Checked(name)
     run = checked.run(start(name, seed))
+    assert not run.outcome.failed
+    assert not checked.complaints(run)
+
+
+QUARTER_TURN = 1.5707963267948966
+
+STARTS = [
+    pytest.param(
+        "box in corner",
+        {"initial": {"q": QUARTER_TURN, "x": 0.15, "y": 0.1, "w": -1.6301498420808116},
+         "parameters": {"mu": 0.0, "e": 1.0}, "options": {"method": "rk4", "step": 1e-3}},
+        id="a blow reverses a slip that comes to rest in the same instant",
+    ),
+    pytest.param(
+        "stack in sequence",
+        {"initial": {"y1": 0.0, "y2": 0.0, "y3": 0.23311933604604473, "y1_dot": -0.7757545947611761},
+         "parameters": {"m1": 0.4513704118465438, "m2": 0.5145826239735569, "m3": 4.743069005717027,
+                        "e": 0.5763870981330533}, "options": ADAPTIVE},
+        id="blows in sequence leave less than the tolerance of speed",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("variant", "given"), STARTS)
+def test_the_laws_hold_of_a_variant_where_they_did_not(variant, given):
+    checked = Checked(VARIANTS[variant][0])
+    run = checked.run(Start(variant, 0, 1.0, **given))
     assert not run.outcome.failed
     assert not checked.complaints(run)
 
