@@ -40,6 +40,31 @@ def fall_time(tilt: float, alpha: float, p: float) -> float:
     return float(quad(time, 0.0, 1.0, epsabs=1e-13, epsrel=1e-13)[0])
 
 
+def next_tilt(tilt: float, alpha: float) -> float:
+    """Angle (rad) to which the block swings after the impact that follows on rest at ``tilt``.
+
+    The energy over that of standing goes with ``sin(alpha - tilt/2) sin(tilt/2)`` and the impact keeps the square of
+    the restitution of it; solved for the tangent of half the angle, without taking near equals from each other.
+    """
+    energy = restitution(alpha) ** 2 * np.sin(alpha - 0.5 * tilt) * np.sin(0.5 * tilt)
+    root = np.sqrt(np.sin(alpha) ** 2 - 4.0 * energy * (np.cos(alpha) + energy))
+    return float(2.0 * np.arctan(2.0 * energy / (np.sin(alpha) + root)))
+
+
+def standing_time(tilt: float, alpha: float, p: float) -> float:
+    """Time (s) from rest at ``tilt`` to standing, after impacts without number.
+
+    The swings are added up until they are so small (1e-8 rad) that their durations are a geometric series.
+    """
+    time = fall_time(tilt, alpha, p)
+    while tilt > 1e-8:
+        tilt = next_tilt(tilt, alpha)
+        swing = 2.0 * fall_time(tilt, alpha, p)
+        time += swing
+    ratio = restitution(alpha)
+    return time + swing * ratio / (1.0 - ratio)
+
+
 def main() -> None:
     """Print the first impacts of the model beside the closed forms."""
     import fsm_dyn

@@ -68,6 +68,20 @@ class TestRockingBlock:
         expected = rocking_block.fall_time(share * alpha, alpha, rocking_block.rate(0.1, 0.5))
         np.testing.assert_allclose(run.transitions[0].time, expected, rtol=1e-9)
 
+    @pytest.mark.parametrize("share", [0.3, 0.8])
+    def test_time_to_stand(self, compiled, share):
+        """The train of impacts of two corners ends where the swings add up to, not where they become too small to see.
+
+        It is summed once the corners rise less than 1e-9 m: of swings of some 1e-4 s, known to 1e-5 of themselves.
+        """
+        alpha = np.arctan2(0.1, 0.5)
+        run = fsm_dyn.simulate(compiled("rocking_block"), until=12.0, parameters={"tilt": share * alpha}, **TIGHT)
+        last = run.transitions[-1]
+        assert last.target == run.modes[-1] == "standing"
+        expected = rocking_block.standing_time(share * alpha, alpha, rocking_block.rate(0.1, 0.5))
+        assert last.time == pytest.approx(expected, abs=1e-8)
+        assert not run.u[-1].any()
+
     def test_period_of_a_slender_block(self, compiled):
         """Housner's formula replaces the sine by the angle: right to the order alpha²."""
         alpha, h = 0.02, 0.5
