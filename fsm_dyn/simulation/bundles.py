@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
@@ -31,8 +32,9 @@ _MOST_DIMENSIONS = _WORDS - 1
 class BundleType(types.Type):
     """The type, for numba, of the pointer to one kind of bundle."""
 
-    def __init__(self, name: str, fields: dict[str, types.Array]) -> None:
+    def __init__(self, name: str, fields: dict[str, types.Array], lasting: bool) -> None:
         self.fields = fields
+        self.lasting = lasting
         self.order = {field: i for i, field in enumerate(fields)}
         shape = ", ".join(f"{field}: {kind.dtype}{kind.ndim}" for field, kind in fields.items())
         super().__init__(name=f"Bundle({name}: {shape})")
@@ -59,8 +61,8 @@ def _get_field(context: Any, builder: Any, kind: BundleType, value: Any, name: s
 
     def word(offset: int) -> Any:
         loaded = builder.load(builder.gep(value, [ir.Constant(ir.IntType(64), first + offset)]))
-        # the table of addresses does not change while compiled code runs
-        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        if kind.lasting:  # the table of addresses does not change while compiled code runs
+            loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
     array = context.make_array(array_type)(context, builder)
@@ -115,9 +117,11 @@ class Bundle:
         Named tuple class whose fields are all annotated ``NDArray[dtype]``.
     dimensions : mapping
         Number of dimensions of the fields that have more than one.
+    lasting : bool
+        Whether its table of addresses is made by Python, before compiled code runs; else see :meth:`maker`.
     """
 
-    def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:
+    def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None, lasting: bool = True) -> None:
         self.cls = cls
         self.name = cls.__name__
         hints = get_type_hints(cls)
@@ -131,6 +135,7 @@ class Bundle:
                 field: types.Array(numpy_support.from_dtype(dtype), ndim, "C")
                 for field, (dtype, ndim) in self.fields.items()
             },
+            lasting,
         )
 
     def pack(self, arrays: T) -> Packed:
@@ -176,3 +181,30 @@ class Bundle:
             return kind(types.int64), generate
 
         return open_bundle
+
+    def maker(self) -> Any:
+        """Return the compiled function that makes a bundle of a named tuple, given :attr:`words` integers of room."""
+        kind = self.type
+
+        @intrinsic
+        def make_bundle(typingctx: Any, table: Any, arrays: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                word = ir.IntType(64)
+                start = context.make_array(table)(context, builder, arguments[0]).data
+                for i, array_type in enumerate(arrays.types):
+                    array = context.make_array(array_type)(context, builder, builder.extract_value(arguments[1], i))
+                    entries = [builder.ptrtoint(array.data, word), *cgutils.unpack_tuple(builder, array.shape)]
+                    for j, entry in enumerate(entries):
+                        builder.store(entry, builder.gep(start, [ir.Constant(word, i * _WORDS + j)]))
+                return start
+
+            if list(arrays.types) != list(kind.fields.values()):
+                raise TypeError(f"{kind.name} cannot be made of {arrays}")
+            return kind(table, arrays), generate
+
+        return make_bundle
+
+    @property
+    def words(self) -> int:
+        """Length of its table of addresses."""
+        return _WORDS * len(self.fields)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.arena import Arena, indices, matrix, vector
+from fsm_dyn.simulation.bundles import Bundle
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.linear import factor, solve
 from fsm_dyn.simulation.terms import Terms
@@ -31,7 +32,12 @@ class Bilateral(NamedTuple):
     scale: NDArray[np.float64]
     row_scale: NDArray[np.float64]
     scratch: NDArray[np.float64]
-    rank: int
+    rank: NDArray[np.int64]
+
+
+_BILATERAL: Final = Bundle(Bilateral, {"matrix": 2}, lasting=False)
+_WORDS: Final = _BILATERAL.words
+_make = _BILATERAL.maker()
 
 
 @lean
@@ -60,8 +66,10 @@ def factor_bilateral(arena: Arena, terms: Terms, held: NDArray[np.int64], n_u: i
             system[i, n_u + k] = -entry
             system[n_u + k, i] = entry
     rows, columns = indices(arena, size), indices(arena, size)
-    rank = factor(system, rows, columns, RANK)
-    return Bilateral(held, system, rows, columns, scale, row_scale, vector(arena, 3 * size), rank)
+    rank = indices(arena, 1)
+    rank[0] = factor(system, rows, columns, RANK)
+    made = Bilateral(held, system, rows, columns, scale, row_scale, vector(arena, 3 * size), rank)
+    return _make(indices(arena, _WORDS), made)
 
 
 @lean
@@ -84,7 +92,7 @@ def solve_bilateral(
     for k in range(m):
         right[n_u + k] = target[k] * bilateral.row_scale[k]
         size = max(size, abs(right[n_u + k]))
-    remainder = solve(bilateral.matrix, bilateral.rows, bilateral.columns, bilateral.rank, right, scratch, solution)
+    remainder = solve(bilateral.matrix, bilateral.rows, bilateral.columns, bilateral.rank[0], right, scratch, solution)
     for i in range(n_u):
         motion[i] = solution[i] * bilateral.scale[i]
     for k in range(m):

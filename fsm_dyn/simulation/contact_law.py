@@ -123,7 +123,7 @@ def solve_choices(
 @lean
 def scale_of(m: Meeting, y: NDArray[np.float64]) -> float:
     """The magnitude against which the laws are judged."""
-    scale = max(m.scale, 1e-300)
+    scale = max(m.scale[0], 1e-300)
     for i in range(y.shape[0]):
         scale = max(scale, abs(y[i]), abs(m.base[i] - m.target[i]), abs(m.floor[i]))
     return scale

@@ -29,13 +29,18 @@ from fsm_dyn.simulation.constrained import (
 )
 from fsm_dyn.simulation.decision import decide
 from fsm_dyn.simulation.meeting import Meeting, aim, empty_meeting, scaled
-from fsm_dyn.simulation.rebound import kept_part
+from fsm_dyn.simulation.rebound import gains_energy, kept_part
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 LAWS_KEPT: Final = 1e-9
 BETA: Final = 2  # entry of ``energy``, see resolution
 MOST_SWEEPS: Final = 2000  # of sequential impacts, each over all closed contacts
+
+# how contacts rebound in an impact
+NO_REBOUND: Final = 0
+BY_SPEEDS: Final = 1  # Newton
+BY_IMPULSES: Final = 2  # Poisson, some of them
 
 # what an impact is to do
 REBOUND: Final = 0
@@ -173,52 +178,26 @@ def collide(
     if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction):
         return outcomes.SINGULAR
     m, which, who = gather(arena, tables, terms, u, closed, purpose)
-    n, count = which.shape[0], who.shape[0]
+    n = which.shape[0]
     motions, reactions, K = contact_response(arena, terms, bilateral, which, n_u)
     free = free_response(arena, terms, which, n_u)
     base, speed = vector(arena, n), vector(arena, n)
     for r in range(n):
         base[r] = row_speed(terms, which[r], base_u)
         speed[r] = row_speed(terms, which[r], u)
-    scale = np.sqrt(max(twice, 0.0))
-    best, forces, answers = indices(arena, count), vector(arena, n), vector(arena, n)
-    plastic, plastic_answers = vector(arena, n), vector(arena, n)
-    bounces, poisson = _set_targets(tables, terms, m, who, speed, purpose)
-    problem = scaled(arena, m, K, base, free, scale)
-    if bounces:
+    base_work, work = 0.0, vector(arena, n)
+    for k in range(held.shape[0]):  # held rows answer 0, so only their speed before counts
+        before = row_speed(terms, held[k], u)
+        base_work += base_reaction[k] * before
         for r in range(n):
-            problem.target[r] = 0.0
-        status, _ = decide(arena, problem, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
-        if status != outcomes.GOING and status != outcomes.SEVERAL:
-            return status
-        if poisson:
-            _expand(tables, terms, m, who, plastic, False)
-        aim(problem, m, plastic_answers if poisson else base)
-    status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
-    if status == outcomes.INCONSISTENT and bounces and not poisson:
-        # no rebound at these speeds obeys the cones: the impulses are returned instead
-        poisson = True
-        for r in range(n):
-            m.target[r] = 0.0
-        _expand(tables, terms, m, who, plastic, True)
-        aim(problem, m, plastic_answers)
-        status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
-    if status != outcomes.GOING and status != outcomes.SEVERAL:
+            work[r] += reactions[r, k] * before
+    law = _set_targets(tables, terms, m, who, speed, purpose)
+    problem, forces = scaled(arena, m, K, base, free, np.sqrt(max(twice, 0.0))), vector(arena, n)
+    status = _find_impulses(
+        arena, tables, terms, m, problem, who, law, base, speed, base_work, work, forces, energy, log
+    )
+    if status != outcomes.GOING:
         return status
-    if poisson:
-        for r in range(n):
-            forces[r] += plastic[r]
-    if bounces:
-        before, base_work, work = 0.0, 0.0, vector(arena, n)
-        for k in range(held.shape[0]):  # held rows answer 0, so only their speed before counts
-            before = row_speed(terms, held[k], u)
-            base_work += base_reaction[k] * before
-            for r in range(n):
-                work[r] += reactions[r, k] * before
-        beta = kept_part(plastic, plastic_answers, forces, answers, speed, base_work, work)
-        energy[BETA] = min(energy[BETA], beta)
-        for r in range(n):
-            forces[r] = plastic[r] + beta * (forces[r] - plastic[r])
     for i in range(n_u):
         u[i] = base_u[i]
         for r in range(n):
@@ -229,6 +208,64 @@ def collide(
         impulse[held[k]] += base_reaction[k]
         for r in range(n):
             impulse[held[k]] += reactions[r, k] * forces[r]
+    return outcomes.GOING
+
+
+@lean
+def _find_impulses(
+    arena: Arena,
+    tables: Tables,
+    terms: Terms,
+    m: Meeting,
+    problem: Meeting,
+    who: NDArray[np.int64],
+    law: int,
+    base: NDArray[np.float64],
+    speed: NDArray[np.float64],
+    base_work: float,
+    work: NDArray[np.float64],
+    forces: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    log: NDArray[np.float64],
+) -> int:
+    """Find the contact impulses ``forces`` (n,) of one impact; returns a status.
+
+    ``m`` and ``problem`` are the meeting and its scaled form, ``base`` and ``speed`` (n,) the rows' speeds after
+    without contact impulses and before, ``base_work`` and ``work`` as in :func:`~.rebound.kept_part`.
+    """
+    n, count = forces.shape[0], who.shape[0]
+    best, answers = indices(arena, count), vector(arena, n)
+    wedged = False
+    if law != BY_IMPULSES:
+        status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
+        kept = status == outcomes.GOING or status == outcomes.SEVERAL
+        if kept and (law == NO_REBOUND or not gains_energy(forces, answers, speed, base_work, work)):
+            return outcomes.GOING
+        wedged = status == outcomes.INCONSISTENT and law == BY_SPEEDS
+        if not kept and not wedged:
+            return status
+    # without rebound: the first phase by impulses, and what the energy of the other law is held against
+    plastic, plastic_answers = vector(arena, n), vector(arena, n)
+    for r in range(n):
+        problem.target[r] = 0.0
+    status, _ = decide(arena, problem, LAWS_KEPT, best, plastic, plastic_answers, who, log, 0)
+    if status != outcomes.GOING and status != outcomes.SEVERAL:
+        return status
+    if law == BY_IMPULSES or wedged:
+        if wedged:  # no rebound at these speeds obeys the cones: the impulses are returned instead
+            for r in range(n):
+                m.target[r] = 0.0
+        _expand(tables, terms, m, who, plastic, wedged)
+        aim(problem, m, plastic_answers)
+        status, _ = decide(arena, problem, LAWS_KEPT, best, forces, answers, who, log, 0)
+        if status != outcomes.GOING and status != outcomes.SEVERAL:
+            return status
+        for r in range(n):
+            forces[r] += plastic[r]
+    beta = kept_part(plastic, plastic_answers, forces, answers, speed, base_work, work)
+    energy[BETA] = min(energy[BETA], beta)
+    for r in range(n):
+        forces[r] = plastic[r] + beta * (forces[r] - plastic[r])
     return outcomes.GOING
 
 
@@ -282,19 +319,19 @@ def gather(
 @lean
 def _set_targets(
     tables: Tables, terms: Terms, m: Meeting, who: NDArray[np.int64], speed: NDArray[np.float64], purpose: int
-) -> tuple[bool, bool]:
-    """Ask each striking contact for its speed of rebound; returns whether any rebounds, and any by impulses."""
-    bounces, poisson = False, False
+) -> int:
+    """Ask each striking contact for its speed of rebound; returns by which law they rebound."""
+    law = NO_REBOUND
     slow = tables.tolerances[tol.SPEED]
     for at in range(who.shape[0]):
         a, e = m.normal[at], terms.restitution[who[at]]
         if purpose == REBOUND and speed[a] < -slow and e > 0.0 and m.two_sided[at] == 0:
-            bounces = True
             if tables.contact_flags[who[at]] & tb.POISSON:
-                poisson = True
+                law = BY_IMPULSES
             else:
+                law = max(law, BY_SPEEDS)
                 m.target[a] = -e * speed[a]
-    return bounces, poisson
+    return law
 
 
 @lean

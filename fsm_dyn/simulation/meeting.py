@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.arena import Arena, index_table, indices, matrix, vector
+from fsm_dyn.simulation.bundles import Bundle
 from fsm_dyn.simulation.compiled import lean
 
 # what a contact can choose
@@ -44,7 +45,7 @@ class Meeting(NamedTuple):
     direction is known from a slip speed that is not zero; ``allowed cost`` (·, CHOICES): ``cost`` decides between
     consistent combinations, the smaller sum is taken; ``banned``: choice that a contact may not keep if all others
     with one keep theirs, -1: none; ``unit`` (n,): forces and motions as they are are
-    ``unit * y`` and ``v / unit``; ``scale``: magnitude against which zero is judged, at least.
+    ``unit * y`` and ``v / unit``; ``scale`` (1,): magnitude against which zero is judged, at least.
     """
 
     normal: NDArray[np.int64]
@@ -62,7 +63,12 @@ class Meeting(NamedTuple):
     banned: NDArray[np.int64]
     cost: NDArray[np.float64]
     unit: NDArray[np.float64]
-    scale: float
+    scale: NDArray[np.float64]
+
+
+_MEETING: Final = Bundle(Meeting, {"K": 2, "allowed": 2, "cost": 2}, lasting=False)
+_WORDS: Final = _MEETING.words
+_make = _MEETING.maker()
 
 
 @lean
@@ -95,11 +101,11 @@ def empty_meeting(arena: Arena, count: int) -> Meeting:
         indices(arena, count), indices(arena, count), matrix(arena, 0, 0), none, vector(arena, n), vector(arena, n),
         vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
         indices(arena, count), index_table(arena, count, CHOICES), indices(arena, count),
-        matrix(arena, count, CHOICES), none, 0.0,
+        matrix(arena, count, CHOICES), none, none,
     )  # fmt: skip
     for k in range(count):
         m.normal[k] = m.tangent[k] = m.banned[k] = -1
-    return m
+    return _make(indices(arena, _WORDS), m)
 
 
 @lean
@@ -149,10 +155,12 @@ def scaled(
             m.kinetic[k] *= ratio
     problem = Meeting(
         m.normal, m.tangent, response, vector(arena, n), vector(arena, n), vector(arena, n), m.static, m.kinetic,
-        m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, scale,
+        m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, vector(arena, 1),
     )  # fmt: skip
-    aim(problem, m, base)
-    return problem
+    problem.scale[0] = scale
+    made = _make(indices(arena, _WORDS), problem)
+    aim(made, m, base)
+    return made
 
 
 @lean
@@ -210,7 +218,8 @@ def part_of(arena: Arena, m: Meeting, members: NDArray[np.int64], rows: NDArray[
         part.banned[at] = m.banned[k]
         for choice in range(CHOICES):
             part.allowed[at, choice], part.cost[at, choice] = m.allowed[k, choice], m.cost[k, choice]
-    return Meeting(
+    chosen = Meeting(
         part.normal, part.tangent, K, base, target, floor, part.static, part.kinetic, part.infinite, part.two_sided,
         part.slipping, part.allowed, part.banned, part.cost, unit, m.scale,
     )  # fmt: skip
+    return _make(indices(arena, _WORDS), chosen)

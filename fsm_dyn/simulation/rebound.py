@@ -13,6 +13,22 @@ ROUNDING: Final = 1e-15
 
 
 @lean
+def gains_energy(
+    forces: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    speed: NDArray[np.float64],
+    base_work: float,
+    work: NDArray[np.float64],
+) -> bool:
+    """Whether an impact raises the energy, seen from the moving constraints; arguments as for :func:`kept_part`."""
+    gain, size = base_work, abs(base_work)
+    for r in range(forces.shape[0]):
+        gain += forces[r] * (answers[r] + speed[r] + work[r])
+        size += abs(forces[r]) * (abs(answers[r]) + abs(speed[r]) + abs(work[r]))
+    return bool(gain > ROUNDING * size)
+
+
+@lean
 def kept_part(
     plastic: NDArray[np.float64],
     plastic_answers: NDArray[np.float64],
@@ -36,16 +52,15 @@ def kept_part(
     base_work : float, work : (n,)
         Twice the work of the bilateral rows: without contact impulses, and per unit of each.
     """
-    constant, linear, square, size = base_work, 0.0, 0.0, abs(base_work)
+    if not gains_energy(forces, answers, speed, base_work, work):
+        return 1.0
+    constant, linear, square = base_work, 0.0, 0.0
     for r in range(plastic.shape[0]):  # gain(β) = Σ (P + βD)(V + βE), P and V of the plastic solution
         step, rise = forces[r] - plastic[r], answers[r] - plastic_answers[r]
         total = plastic_answers[r] + speed[r] + work[r]
         constant += plastic[r] * total
         linear += step * total + plastic[r] * rise
         square += step * rise
-        size += abs(forces[r]) * (abs(answers[r]) + abs(speed[r]) + abs(work[r]))
-    if constant + linear + square <= ROUNDING * size:
-        return 1.0
     root = linear * linear - 4.0 * square * constant
     if constant >= 0.0 or not root >= 0.0:
         return 0.0

@@ -64,7 +64,7 @@ def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     context = sizes[tb.N_P] + 3 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
     floats = system * (system + n + 12) + 22 * n * n + 100 * n + 20
     floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
-    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 80 * contacts + sizes[tb.MAX_GUARDS] + 20
+    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 80 * contacts + sizes[tb.MAX_GUARDS] + 400
     return int(floats), int(integers)
 
 

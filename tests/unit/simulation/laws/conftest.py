@@ -25,13 +25,14 @@ def import_plain() -> SimpleNamespace:
     kept = {name: sys.modules.pop(PACKAGE + name, None) for name in NAMES}
     package = sys.modules["fsm_dyn.simulation"]
     attributes = {name: getattr(package, name, None) for name in NAMES}
-    lean, in_rows = compiled.lean, bundles.in_rows
+    kept_functions = compiled.lean, bundles.in_rows, bundles.Bundle.maker
     compiled.lean = lambda function: function  # type: ignore[assignment]
     bundles.in_rows = lambda values, n, m: values.reshape(n, m)
+    bundles.Bundle.maker = lambda bundle: lambda table, arrays: arrays  # type: ignore[method-assign]
     try:
         plain = SimpleNamespace(**{name: importlib.import_module(PACKAGE + name) for name in NAMES})
     finally:
-        compiled.lean, bundles.in_rows = lean, in_rows
+        compiled.lean, bundles.in_rows, bundles.Bundle.maker = kept_functions  # type: ignore[method-assign]
         for name in NAMES:
             sys.modules.pop(PACKAGE + name, None)
             if kept[name] is not None:
