@@ -110,7 +110,9 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
         f"ended {report['phase']}" + (f" ({report['fault']})" if report["fault"] else "")
     ]
     columns = ("p50", "p99", "p99.9", "worst")
-    rows = [(what, *(f"{report[what][c] * 1e6:.0f}" for c in columns)) for what in ("duration", "lateness")]
+    rows = [
+        (what, *(f"{report[what][c] * 1e6:.0f}" for c in columns)) for what in ("processor", "duration", "lateness")
+    ]
     lines += ["", table(("of a tick, µs", *columns), rows), ""]
     lines += report["privileges"]
     if transitions:

@@ -1,6 +1,6 @@
-"""The compiled halves of a tick: from the device to the model's inputs, and from the coupler to the device.
+"""The compiled parts of a tick: from the device to the model's inputs, from the coupler to the device, to the ring.
 
-Between the two stands :func:`fsm_dyn.simulation.stepper.advance`.  Nothing here makes an array.
+Between the first two stands :func:`fsm_dyn.simulation.stepper.advance`.  Nothing here makes an array.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Tick(NamedTuple):
         Model position = offset + scale * device position.
     ports : float64 array, shape (3 n_a,)
         Force of the coupler on the model, position and rate of the port, for all axes.
-    force : float64 array, shape (n_d,)
-        What the device shows.
+    force, wanted : float64 arrays, shape (n_d,)
+        What the device shows, and what it would show without limits.
     low, high : float64 arrays, shape (n_d,)
         The device's workspace.
     """
@@ -91,6 +91,7 @@ class Tick(NamedTuple):
     offset: Floats
     ports: Floats
     force: Floats
+    wanted: Floats
     low: Floats
     high: Floats
 
@@ -210,7 +211,6 @@ def end_tick(state_at: int, tick_at: int, shown: int) -> int:
         for i in range(n_d):
             tick.force[i] = 0.0
         return int(tick.counts[FAULT])
-    # the device's velocity is not needed any more: its place takes the force wanted
     square = 0.0
     for i in range(n_d):
         wanted = 0.0
@@ -219,7 +219,7 @@ def end_tick(state_at: int, tick_at: int, shown: int) -> int:
                 wanted -= tick.numbers[FORCE_SCALE] * tick.scale[a] * tick.ports[a]
         if not np.isfinite(wanted):
             tick.counts[FAULT] = NOT_A_NUMBER
-        tick.device[n_d + i] = wanted
+        tick.wanted[i] = wanted
         square += wanted * wanted
     if tick.counts[FAULT] != NONE:
         for i in range(n_d):
@@ -240,7 +240,7 @@ def _shorten(tick: Tick, square: float) -> bool:
     n_d = tick.force.shape[0]
     factor = limit / np.sqrt(square)
     for i in range(n_d):
-        tick.device[n_d + i] *= factor
+        tick.wanted[i] *= factor
     return True
 
 
@@ -250,10 +250,10 @@ def _follow(tick: Tick) -> bool:
     n_d = tick.force.shape[0]
     square = 0.0
     for i in range(n_d):
-        change = tick.device[n_d + i] - tick.force[i]
+        change = tick.wanted[i] - tick.force[i]
         square += change * change
     limit = tick.numbers[SLEW_LIMIT]
     factor = 1.0 if square <= limit * limit else limit / np.sqrt(square)
     for i in range(n_d):
-        tick.force[i] += factor * (tick.device[n_d + i] - tick.force[i])
+        tick.force[i] += factor * (tick.wanted[i] - tick.force[i])
     return factor < 1.0

@@ -14,6 +14,7 @@ from typing import Any, Final
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.device import Sample
+from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
@@ -66,11 +67,14 @@ class Controller:
         self.pending: list[Mapping[str, Any]] = []
         self.ticks = 0
         self.transitions = 0
+        self.advanced = False
         self._held = False
         self._sequence, self._unchanged = -1, 0
         self._steps_left = 0
         self._until_transition = False
         limits = stepper.limits
+        self._counts, self._numbers = plain(stepper.tick_data.counts), plain(stepper.tick_data.numbers)
+        self._device = plain(stepper.tick_data.device)
         self._dead_man = 1 << limits.dead_man if limits.dead_man >= 0 else 0
         self._clutch = 1 << limits.clutch if limits.clutch >= 0 else 0
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
@@ -167,8 +171,7 @@ class Controller:
 
     def tick(self, sample: Sample) -> int:
         """Carry out one tick with what the device gave; return the stepper's status."""
-        stepper, tick = self.stepper, self.stepper.tick_data
-        counts, numbers = tick.counts, tick.numbers
+        stepper, counts, numbers = self.stepper, self._counts, self._numbers
         self.ticks += 1
         if self.pending and (numbers[ct.GRIP] == 0.0 or self.phase != RUNNING):
             for message in self.pending:
@@ -193,15 +196,22 @@ class Controller:
         if self.phase == PAUSED and self._steps_left > 0:
             self._steps_left -= 1
         if counts[ct.FAULT] != ct.NONE and self.phase != FAULT:
-            self.fault(int(counts[ct.FAULT]))
+            self.fault(counts[ct.FAULT])
+        self.advanced = advancing
         if advancing:
             self._look_at(status)
         return status
 
+    def let_go(self) -> None:
+        """Open the grip and take hold anew: the device has gone its own way for a while."""
+        self.stepper.tick_data.force[:] = 0.0
+        self._held = False
+
     def _take_sample(self, sample: Sample) -> None:
-        device, n = self.stepper.tick_data.device, self.stepper.n_device
-        device[:n] = sample.position
-        device[n:] = sample.velocity
+        device, n = self._device, self.stepper.n_device
+        for i in range(n):
+            device[i] = sample.position[i]
+            device[n + i] = sample.velocity[i]
         if sample.sequence != self._sequence:
             self._sequence, self._unchanged = sample.sequence, 0
         else:
@@ -211,12 +221,12 @@ class Controller:
 
     def _look_at(self, status: int) -> None:
         """See whether the model can go on."""
-        made = int(self.stepper.loop.state.counters[st.TRANSITIONS])
+        made = self.stepper.counters[st.TRANSITIONS]
         self.transitions += made
         if made and self._until_transition:
             self._until_transition = False
             self.pending.append({"do": "pause"})
-        if status in (outcomes.DONE, outcomes.PAUSED) or status <= outcomes.LAST_INTERNAL:
+        if status <= outcomes.DONE:
             return
         outcome = OUTCOMES[status]
         self._enter(FAILED if outcome.failed else STOPPED)
@@ -224,8 +234,8 @@ class Controller:
             self._tell({"event": "failed", "t": self.stepper.t, "why": str(outcome)})
 
     def wants(self, status: int) -> bool:
-        """Whether the stepper asks for a mode or a chart."""
-        return status in (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
+        """Whether the stepper asks for a mode, a chart or room."""
+        return outcomes.PAUSED < status <= outcomes.LAST_INTERNAL
 
     def supply(self, status: int) -> None:
         """Give the stepper what it asks for; the caller has let go of the device."""

@@ -72,6 +72,7 @@ class Shape:
             "mail": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
             "pointer": ("<f8", (POINTER_SLOTS, POINTER_WIDTH)),
             "durations": ("<i8", (BINS,)),
+            "processor": ("<i8", (BINS,)),
             "latenesses": ("<i8", (BINS,)),
         }
         sections, at = {}, 0
@@ -113,6 +114,7 @@ class Block:
         self.mail: NDArray[np.uint8] = self._views["mail"]
         self.pointer: Floats = self._views["pointer"]
         self.durations: Integers = self._views["durations"]
+        self.processor: Integers = self._views["processor"]
         self.latenesses: Integers = self._views["latenesses"]
 
     @classmethod
@@ -147,6 +149,12 @@ class Block:
         os.close(self.descriptor)
         if remove and self.path:
             os.unlink(self.path)
+
+
+def plain(array: NDArray[Any]) -> Any:
+    """Return a view of an array whose entries are plain numbers: reading NumPy's scalars takes as long as a step."""
+    view: Any = array
+    return memoryview(view)
 
 
 def put_row(ring: NDArray[Any], header: Integers, counter: int, row: NDArray[Any]) -> None:

@@ -18,17 +18,19 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.compiling import open_graph
+from fsm_dyn.live import compiled_publishing as cp
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import control, memory
 from fsm_dyn.live.control import Controller
-from fsm_dyn.live.device import Device, Sample, Waiting, driver_class
-from fsm_dyn.live.realtime import ask_for_privileges, bin_of, wait_until
+from fsm_dyn.live.device import Device, Waiting, driver_class
+from fsm_dyn.live.realtime import ask_for_privileges, wait_until
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import state as st
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
 _LOOK: Final = 20  # ticks between looks at the guard
+_FAR: Final = 20  # periods that a tick may be late before the device is let go
 
 
 def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
@@ -78,7 +80,11 @@ class TickProcess:
             self.device.attach(self.block)
         self._read = self.device.read
         self._waiting: Waiting | None = None
-        self.row = np.zeros(self.columns.width)
+        block = self.block
+        self._ring = cp.RING.pack(cp.Ring(block.header, block.rows, block.durations, block.latenesses, block.processor))
+        finished, self._finished = cp.FINISHED.allocate(cp.FINISHED_COUNT)
+        self._said = memory.plain(finished.numbers)
+        self._beats = memory.plain(self.header)
         self._mail = 0
         self._guard_beats, self._guard_seen = -1, time.monotonic()
 
@@ -131,24 +137,36 @@ class TickProcess:
     def _loop(self) -> None:
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         most = self.settings["ticks"]
-        header, stop_on_overrun = self.header, self.settings["overrun"] == "stop"
+        beats, said = self._beats, self._said
         began = deadline = time.monotonic_ns()
-        header[memory.TICK_STATE] = memory.RUNNING
-        while header[memory.STOPPING] == 0 and (most < 0 or self.controller.ticks < most):
+        spent = 0
+        beats[memory.TICK_STATE] = memory.RUNNING
+        while beats[memory.STOPPING] == 0 and (most < 0 or self.controller.ticks < most):
             woke = wait_until(deadline) if period else time.monotonic_ns()
-            lateness = woke - deadline if period else 0
             if not period:
                 self._wait_for_recorder()
+                deadline = woke
+            before = time.thread_time_ns()
             if not self._tick():
                 break
             done = time.monotonic_ns()
-            self._count(woke - began, done - woke, lateness)
+            said[cp.WALL], said[cp.DURATION], said[cp.LATENESS] = woke - began, done - woke, woke - deadline
+            said[cp.PROCESSOR] = spent
+            stepper = self.stepper
+            cp.publish(stepper.addresses[4], stepper.addresses[7], self._ring.address, self._finished.address)
+            spent = time.thread_time_ns() - before
             deadline += period
             if period and done > deadline:
-                header[memory.OVERRUNS] += 1
+                self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
-                if stop_on_overrun and self.controller.phase == control.RUNNING:
-                    self.controller.fault(ct.OVERRUN)
+
+    def _late(self, delay: int, period: int) -> None:
+        """Do what a tick that ended after the next one's deadline asks for."""
+        self.header[memory.OVERRUNS] += 1
+        if self.settings["overrun"] == "stop" and self.controller.phase == control.RUNNING:
+            self.controller.fault(ct.OVERRUN)
+        elif delay > _FAR * period:
+            self.controller.let_go()
 
     def _wait_for_recorder(self) -> None:
         """Where ticks are not paced, let a recorder keep up: they would outrun it."""
@@ -163,11 +181,11 @@ class TickProcess:
 
     def _tick(self) -> bool:
         """Carry out one tick; return whether there may be another one."""
-        header, controller = self.header, self.controller
-        header[memory.BEATS] += 1
-        if header[memory.MAIL] != self._mail:
-            messages, self._mail = memory.take_texts(self.block.mail, header, memory.MAIL, self._mail)
-            header[memory.MAIL_READ] = self._mail
+        beats, controller = self._beats, self.controller
+        beats[memory.BEATS] += 1
+        if beats[memory.MAIL] != self._mail:
+            messages, self._mail = memory.take_texts(self.block.mail, self.header, memory.MAIL, self._mail)
+            beats[memory.MAIL_READ] = self._mail
             for message in messages:
                 controller.command(message)
         try:
@@ -179,7 +197,12 @@ class TickProcess:
             self.device.write(self.stepper.tick_data.force.tolist())
         except Exception as error:
             return self._driver_failed(error)
-        self._fill(sample, status)
+        said = self._said
+        said[cp.NUMBER], said[cp.STATUS], said[cp.PHASE] = controller.ticks, status, controller.phase
+        said[cp.TRANSITIONS], said[cp.BUTTONS] = controller.transitions, sample.buttons
+        if controller.advanced and self.stepper.counters[st.TRANSITIONS]:
+            for record in self.stepper.records():
+                memory.put_row(self.block.records, self.header, memory.TRANSITIONS, self._stamped(record))
         if controller.wants(status):
             self._supply(status)
         return controller.ticks % _LOOK != 0 or self._guard_is_there()
@@ -193,6 +216,7 @@ class TickProcess:
         self.device.write([0.0] * self.stepper.n_device)
         self.header[memory.TICK_STATE] = memory.BUSY
         self.controller.supply(status)
+        self.controller.let_go()
         self.header[memory.TICK_STATE] = memory.RUNNING
 
     def _guard_is_there(self) -> bool:
@@ -204,45 +228,12 @@ class TickProcess:
             return False
         return True
 
-    def _fill(self, sample: Sample, status: int) -> None:
-        """Write what the tick came to into the row; times follow."""
-        row, stepper, controller = self.row, self.stepper, self.controller
-        tick, state = stepper.tick_data, stepper.loop.state
-        places = self.columns.places
-        counts = tick.counts
-        row[0] = controller.ticks
-        row[1] = state.clock[st.TIME]
-        row[5:14] = (
-            state.counters[st.MODE], status, controller.phase, counts[ct.FAULT], counts[ct.ADVANCING],
-            counts[ct.UNFINISHED], controller.transitions, tick.numbers[ct.GRIP], sample.buttons,
-        )  # fmt: skip
-        row[places["inputs"]] = tick.next
-        row[places["state"]] = state.x
-        row[places["position"]] = sample.position
-        row[places["velocity"]] = sample.velocity
-        row[places["force"]] = tick.force
-        row[places["ports"]] = tick.ports
-        if counts[ct.ADVANCING] and state.counters[st.TRANSITIONS]:
-            for record in stepper.records():
-                memory.put_row(self.block.records, self.header, memory.TRANSITIONS, self._stamped(record))
-
     def _stamped(self, record: Any) -> Any:
         """Return a record of a transition with the number of its tick in front."""
         stamped = np.zeros(self.settings["record"])
         stamped[0] = self.controller.ticks
         stamped[1 : 1 + len(record)] = record
         return stamped
-
-    def _count(self, wall: int, duration: int, lateness: int) -> None:
-        """Publish the row and enter the times into the histograms."""
-        block, header, row = self.block, self.header, self.row
-        row[2:5] = wall * 1e-9, duration * 1e-9, lateness * 1e-9
-        header[memory.PHASE] = self.controller.phase
-        header[memory.FAULT] = self.stepper.tick_data.counts[ct.FAULT]
-        header[memory.LIMITED] = self.stepper.tick_data.counts[ct.LIMITED]
-        memory.put_row(block.rows, header, memory.ROWS, row)
-        block.durations[bin_of(duration)] += 1
-        block.latenesses[bin_of(lateness)] += 1
 
 
 def main() -> None:

@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.live.memory import BINS
-
 _PR_SET_TIMERSLACK: Final = 29
 _MCL_CURRENT_AND_FUTURE: Final = 3
 _PRIORITY: Final = 50
@@ -71,16 +69,8 @@ def wait_until(deadline: int) -> int:
     return now
 
 
-def bin_of(value: int) -> int:
-    """Return the bin of a time (ns): sixteen to an octave, single below sixteen."""
-    if value < _SUB:
-        return max(value, 0)
-    octave = value.bit_length() - 5
-    return min(_SUB * (octave + 1) + ((value >> octave) & 15), BINS - 1)
-
-
 def value_of(number: int) -> int:
-    """Return the upper end (ns) of a bin."""
+    """Return the upper end (ns) of a bin of :func:`fsm_dyn.live.compiled_publishing.bin_of`."""
     if number < _SUB:
         return number
     octave = number // _SUB - 1

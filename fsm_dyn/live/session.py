@@ -284,6 +284,7 @@ class LiveSession:
             "phase": PHASES[header[memory.PHASE]],
             "fault": FAULTS[header[memory.FAULT]],
             "duration": percentiles(self._block.durations),
+            "processor": percentiles(self._block.processor),
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),

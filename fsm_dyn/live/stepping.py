@@ -21,6 +21,7 @@ from fsm_dyn.driving import make_drive
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.holding import HeldPort, held_ports
+from fsm_dyn.live.memory import plain
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.running import ready_machine
 from fsm_dyn.simulation import outcomes
@@ -169,6 +170,7 @@ class Stepper:
             n_d,
             n_d,
             n_d,
+            n_d,
         )
         self.tick_data: ct.Tick
         self.tick_data, self._tick_packed = ct.TICK.allocate(*lengths)
@@ -270,7 +272,18 @@ class Stepper:
         )
         self._options_packed = st.OPTIONS.pack(self.options)
         self.tick_data.counts[ct.UNFINISHED] = 0
+        self._look_up()
         self.set_speed(float(self.tick_data.numbers[ct.SPEED]))
+
+    def _look_up(self) -> None:
+        """Look up the addresses of all bundles; they change when the loop or its tables do."""
+        loop = self.loop
+        bundles = (
+            loop.tables_packed, self._drive.packed, self._method_packed, self._options_packed, loop.state_packed,
+            loop.work_packed, loop.buffers_packed, self._tick_packed,
+        )  # fmt: skip
+        self.addresses: tuple[int, ...] = tuple(packed.address for packed in bundles)
+        self.counters = plain(loop.state.counters)
 
     # -- running -------------------------------------------------------------------------------------------
 
@@ -280,21 +293,11 @@ class Stepper:
         ``DONE`` where the tick was completed, ``PAUSED`` where it took more than its share of work and goes on with
         the next call.
         """
-        loop, counts = self.loop, self.tick_data.counts
-        tick_at = self._tick_packed.address
-        tables_at, drive_at, options_at = (
-            loop.tables_packed.address,
-            self._drive.packed.address,
-            self._options_packed.address,
-        )
-        state_at, work_at = loop.state_packed.address, loop.work_packed.address
+        tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at, tick_at = self.addresses
         status: int = ct.begin_tick(tables_at, drive_at, options_at, state_at, work_at, tick_at)
         if status == 1:
-            status = advance(
-                tables_at, drive_at, self._method_packed.address, options_at, state_at, work_at,
-                loop.buffers_packed.address,
-            )  # fmt: skip
-            counts[ct.UNFINISHED] = 0 if status == outcomes.DONE else 1
+            status = advance(tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at)
+            self.tick_data.counts[ct.UNFINISHED] = status != outcomes.DONE
         else:
             status = outcomes.DONE if status == 0 else outcomes.NON_FINITE
         ct.end_tick(state_at, tick_at, shown)
@@ -303,6 +306,7 @@ class Stepper:
     def supply(self, status: int) -> int | None:
         """Give the stepper a mode or chart that it lacks, however long it takes; see :func:`loop.supply`."""
         refused = supply(self.loop, status, self.machine)
+        self._look_up()
         self.graph.automaton = self.machine.automaton
         return refused
 

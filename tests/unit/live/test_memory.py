@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from fsm_dyn.live import guard, memory
-from fsm_dyn.live.realtime import bin_of, percentiles, value_of
+from fsm_dyn.live.compiled_publishing import bin_of as compiled_bin_of
+from fsm_dyn.live.realtime import percentiles, value_of
+
+bin_of = compiled_bin_of.py_func
 
 
 @pytest.fixture
