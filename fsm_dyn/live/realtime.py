@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 _PR_SET_TIMERSLACK: Final = 29
 _MCL_CURRENT_AND_FUTURE: Final = 3
+_MCL_ON_FAULT: Final = 4  # what was never touched need not be brought in
 _PRIORITY: Final = 50
 _SUB: Final = 16  # bins per octave: a percentile is known to 6 %
 
@@ -51,7 +52,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _lock_memory() -> None:
-    if _library().mlockall(_MCL_CURRENT_AND_FUTURE) != 0:
+    if not any(_library().mlockall(_MCL_CURRENT_AND_FUTURE | more) == 0 for more in (_MCL_ON_FAULT, 0)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 

@@ -37,6 +37,7 @@ from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import state as st
 
+_ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
 
 
@@ -399,5 +400,5 @@ def _spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) 
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
     return subprocess.Popen(
         [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
-        stdin=subprocess.PIPE, stdout=log, stderr=log, **options,
+        stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
     )  # fmt: skip
