@@ -239,7 +239,9 @@ class Controller:
 
     def supply(self, status: int) -> None:
         """Give the stepper what it asks for; the caller has let go of the device."""
+        before = len(self.stepper.machine.chart_names)
         refused = self.stepper.supply(status)
-        self._tell({"event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name})
+        new = self.stepper.machine.chart_names[before:]
+        self._tell({"event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name, "modes": list(new)})
         if refused is not None:
             self._look_at(refused)

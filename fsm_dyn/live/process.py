@@ -106,7 +106,7 @@ class TickProcess:
                 self._read = self._waiting.read
             self._warm_up()
             told = ask_for_privileges() if self.settings["privileges"] else ["privileges: not asked for"]
-            self.tell({"event": "ready", "privileges": told, "modes": list(self.stepper.machine.chart_names)})
+            self.tell({"event": "ready", "privileges": told})
             self._loop()
         finally:
             self._let_go()

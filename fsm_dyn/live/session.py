@@ -113,6 +113,7 @@ class LiveSession:
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
+        self._given = 0
         self.recorder: Recorder | None = None
         self.modes: tuple[str, ...] = stepper.machine.chart_names
 
@@ -193,6 +194,7 @@ class LiveSession:
         )
         if not len(rows):
             return None
+        self._listen()
         found = self.columns.as_dict(rows[-1], self.modes)
         found["phase"] = PHASES[found["phase"]]
         found["fault"] = FAULTS[found["fault"]]
@@ -205,6 +207,7 @@ class LiveSession:
 
     def transitions(self, since: int = 0) -> tuple[list[dict[str, Any]], int]:
         """Return transitions from number ``since`` on (tick, time, source, target), and the number to ask from next."""
+        self._listen()
         records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
         return [
             {
@@ -221,14 +224,23 @@ class LiveSession:
 
     def events(self) -> list[dict[str, Any]]:
         """Return what the run has told since this was asked last: faults, phases, commands carried out or refused."""
+        self._listen()
+        found, self._given = self._told[self._given :], len(self._told)
+        return found
+
+    def _listen(self) -> None:
+        """Take in what was told; a mode derived on the way has its name there."""
+        if self._block.header[memory.EVENTS] == self._events_at:
+            return
         found, self._events_at = memory.take_texts(
             self._block.events, self._block.header, memory.EVENTS, self._events_at
         )
         for event in found:
-            if event.get("event") == "ready":
-                self.modes = tuple(event["modes"])
+            if event.get("event") == "supplied":
+                self.modes += tuple(event["modes"])
+            elif event.get("event") == "done" and event["command"]["do"] == "reset":
+                self.modes = tuple(dict.fromkeys(self.modes))  # charts are forgotten
         self._told += found
-        return found
 
     @property
     def alive(self) -> bool:
@@ -276,7 +288,7 @@ class LiveSession:
 
     def report(self) -> dict[str, Any]:
         """Return how the run went: times of the ticks, overruns, faults, what the system granted."""
-        self.events()
+        self._listen()
         header = self._block.header
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
         return {

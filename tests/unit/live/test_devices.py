@@ -1,0 +1,193 @@
+"""The drivers: the hand as an oscillator, the pointer's smoothing, what they refuse."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import models
+from fsm_dyn.devices import pointer, scripted
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import memory
+from fsm_dyn.live.device import Sample, Spec, Waiting, driver_class
+from fsm_dyn.live.holding import hold
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.replaying import replay
+from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.stepping import Limits
+from fsm_dyn.spec import load
+
+
+def test_the_hand_swings_as_a_damped_oscillator_does():
+    """Let go at a force's end, it decays by the closed form; semi-implicit Euler is good to the first order."""
+    mass, stiffness, damping, h = 0.5, 200.0, 4.0, 1e-5
+    hand = scripted.Driver({"mass": mass, "stiffness": stiffness, "damping": damping, "period": h})
+    hand.write([1.0])
+    for _ in range(300_000):
+        hand.read()
+    rest = 1.0 / stiffness
+    assert hand.read().position[0] == pytest.approx(rest, rel=1e-4)  # exp(-12) is left
+    hand.write([0.0])
+    decay, frequency = damping / (2 * mass), math.sqrt(stiffness / mass - (damping / (2 * mass)) ** 2)
+    for k in range(1, 30_001):
+        sample = hand.read()
+        if k % 5000 == 0:
+            t = k * h
+            exact = (
+                rest * math.exp(-decay * t) * (math.cos(frequency * t) + decay / frequency * math.sin(frequency * t))
+            )
+            # h times the frequency, a few times over
+            assert sample.position[0] == pytest.approx(exact, abs=1e-3 * rest)
+
+
+def test_the_hand_is_the_same_every_time():
+    options = {"axes": 2, "motion": scripted.usual_motion(2)}
+    first, second = scripted.Driver(options), scripted.Driver(options)
+    for k in range(500):
+        force = [math.sin(0.01 * k), 0.3]
+        first.write(force)
+        second.write(force)
+        assert first.read() == second.read()
+
+
+@pytest.fixture
+def block():
+    made = memory.Block.create(memory.Shape(3, 5))
+    yield made
+    made.close(remove=True)
+
+
+def point(block, x, buttons, age=0.0):
+    row = np.zeros(memory.POINTER_WIDTH)
+    row[0], row[1], row[13] = time.monotonic() - age, x, buttons
+    memory.put_row(block.pointer, block.header, memory.POINTER, row)
+
+
+def test_the_pointer_follows_without_overshoot(block):
+    driver = pointer.Driver({"axes": 1, "patience": 1e9})
+    driver.attach(block)
+    point(block, 0.0, 1)
+    driver.read()
+    point(block, 0.1, 1)
+    positions = [driver.read().position[0] for _ in range(300)]
+    velocities = np.diff([0.0, *positions]) / 1e-3
+    assert max(positions) <= 0.1 + 1e-12
+    assert positions[-1] == pytest.approx(0.1, abs=1e-6)
+    # critically damped: the steepest slope is w / e times the step
+    assert velocities.max() <= 1.05 * 0.1 * 2 * math.pi * 12.0 / math.e
+
+
+def test_a_drag_begins_where_the_pointer_is(block):
+    driver = pointer.Driver({"axes": 1, "patience": 1e9})
+    driver.attach(block)
+    point(block, 0.0, 0)
+    driver.read()
+    point(block, 0.7, 1)
+    sample = driver.read()
+    assert sample.position[0] == pytest.approx(0.7)
+    assert sample.velocity[0] == 0.0
+    assert sample.buttons == 1
+
+
+def test_a_pointer_that_is_gone_counts_as_released(block):
+    driver = pointer.Driver({"axes": 1})
+    driver.attach(block)
+    assert driver.read().buttons == 0
+    point(block, 0.0, 1)
+    assert driver.read().buttons == 1
+    point(block, 0.0, 1, age=0.5)
+    assert driver.read().buttons == 0
+
+
+def test_a_page_drags_the_wall(held):
+    """Through the session: pressed, moved, released; the port follows and is let go."""
+    settings = Settings(privileges=False, guard_timeout=20.0, limits=Limits(dead_man=0, ramp=0.02))
+    with LiveSession.start(held("virtual_wall"), "pointer", {"axes": 2}, settings=settings) as session:
+        session.wait_for_ticks(20)
+        x = session.snapshot()["state"]["x"]
+        until = time.monotonic() + 60.0
+        session.point((0.3, 0.2), (0.0, 0.0), 1)
+        while session.snapshot()["grip"] < 1.0:
+            session.point((0.3, 0.2), (0.0, 0.0), 1)
+            time.sleep(0.01)
+            assert time.monotonic() < until
+        while session.snapshot()["state"]["x"] < x + 0.04:
+            session.point((0.35, 0.2), (0.0, 0.0), 1)
+            time.sleep(0.01)
+            assert time.monotonic() < until
+        session.point((0.35, 0.2), (0.0, 0.0), 0)
+        while session.snapshot()["grip"] > 0.0:
+            time.sleep(0.01)
+            assert time.monotonic() < until
+        assert session.snapshot()["phase"] == "running"
+
+
+class Slow:
+    """A device that waits for its samples, and fails at the fifth."""
+
+    spec = Spec("slow", 1, waits=True)
+
+    def __init__(self):
+        self.readings = 0
+
+    def read(self):
+        time.sleep(0.01)
+        self.readings += 1
+        if self.readings == 5:
+            raise OSError("unplugged")
+        return Sample(0.0, self.readings, [0.1 * self.readings], [0.0])
+
+
+def test_a_device_that_waits_is_read_beside_the_tick():
+    waiting = Waiting(Slow())
+    begin, seen = time.monotonic(), set()
+
+    def read_on():
+        while time.monotonic() - begin < 60.0:
+            seen.add(waiting.read().sequence)
+
+    with pytest.raises(OSError, match="unplugged"):
+        read_on()
+    assert seen <= {1, 2, 3, 4}
+    assert len(seen) >= 1
+    waiting.stop()
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "words"),
+    [
+        ("scripted", {"axis": 2}, "axes"),
+        ("scripted", {"fault": "smoke"}, "hang"),
+        ("scripted", {"axes": 9}, "1 to 6"),
+        ("pointer", {"axes": 0}, "1 to 6"),
+        ("replay", {}, "recording"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(driver, options, words):
+    with pytest.raises(InputError, match=words):
+        driver_class(driver).describe(options)
+
+
+def test_modes_not_derived_yet_are_supplied_while_the_device_is_let_go(tmp_path):
+    """Many contacts: modes are derived when they are reached, the run goes on, and its replay is the same."""
+    text = models.find("twelve_contacts").read_text().replace("  e: 0.5", "  e: 0.0")
+    graph = fsm_dyn.compile(hold(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
+    known = len(graph.automaton.modes)
+    assert not graph.automaton.complete
+    path = tmp_path / "board.mcap"
+    settings = Settings(paced=False, privileges=False, guard_timeout=60.0, ticks=1500)
+    hand = {"motion": [[0, 0.2, 0.7, 0.0]], "stop": "watchdog"}
+    with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
+        assert session.wait(120.0), session.log()
+        told = session.events()
+        transitions, _ = session.transitions()
+    supplied = [event for event in told if event["event"] == "supplied"]
+    assert len(supplied) >= 1
+    assert len(session.modes) > known
+    assert {x["target"] for x in transitions} <= set(session.modes)
+    recorded = read_recording(path)
+    assert recorded.rows[-1, 1] > 1.4
+    again, _ = replay(recorded)
+    assert np.array_equal(again, recorded.records, equal_nan=True)
