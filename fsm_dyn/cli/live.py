@@ -44,7 +44,8 @@ def live_command(
     # numba and the stepper come with these.
     from fsm_dyn.devices.scripted import usual_motion
     from fsm_dyn.live.holding import held_ports
-    from fsm_dyn.live.session import LiveSession, Settings, held
+    from fsm_dyn.live.session import LiveSession, Settings
+    from fsm_dyn.live.starting import held
     from fsm_dyn.live.stepping import DeviceMap, Limits
 
     parameters = assignments("--set", set_) or {}

@@ -182,6 +182,15 @@ def read_recording(path: str | Path) -> Recorded:
             complete = True
     if not settings or not graph:
         raise InputError(f"'{path}' is not a recording of a live run")
+    try:
+        return _recorded(settings, graph, described, parts, complete)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the recording '{path}' does not hold together", found=repr(error)[:200]) from error
+
+
+def _recorded(
+    settings: dict[str, Any], graph: str, described: dict[str, Any], parts: dict[str, list[bytes]], complete: bool
+) -> Recorded:
     columns = Columns(
         tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"])
     )
@@ -200,6 +209,8 @@ def _records(path: Path) -> Iterable[Any]:
         raise InputError(f"cannot read '{path}'", found=str(error)) from error
     except mcap.EndOfFile:
         return
+    except mcap.McapError as error:
+        raise InputError(f"'{path}' is no MCAP file", found=str(error)[:200]) from error
 
 
 def _table(parts: list[bytes], width: int) -> NDArray[np.float64]:
@@ -210,11 +221,11 @@ class _Mcap:
     """The names of the package ``mcap`` that are needed here."""
 
     def __init__(self) -> None:
-        from mcap.exceptions import EndOfFile
+        from mcap.exceptions import EndOfFile, McapError
         from mcap.stream_reader import StreamReader
         from mcap.writer import Writer
 
-        self.EndOfFile, self.StreamReader, self.Writer = EndOfFile, StreamReader, Writer
+        self.EndOfFile, self.McapError, self.StreamReader, self.Writer = EndOfFile, McapError, StreamReader, Writer
 
 
 def _mcap() -> _Mcap:

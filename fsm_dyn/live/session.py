@@ -7,10 +7,9 @@ which starts the tick process.  It never steps physics and never talks to the de
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,22 +21,20 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn import compiling
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters, graph_of
+from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAULTS, PHASES
-from fsm_dyn.live.device import CAP, NOTHING, Spec, driver_class
-from fsm_dyn.live.holding import held_ports, hold
+from fsm_dyn.live.device import Spec, driver_class
 from fsm_dyn.live.process import columns_of, new_stepper
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
+from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import state as st
 
-_ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
 
 
@@ -104,12 +101,18 @@ class LiveSession:
     """A live run under way; make it with :meth:`start` and leave it with :meth:`close` or ``with``."""
 
     def __init__(
-        self, block: memory.Block, columns: Columns, stepper: Stepper, process: subprocess.Popen[bytes], log: IO[bytes]
+        self,
+        block: memory.Block,
+        columns: Columns,
+        stepper: Stepper,
+        process: subprocess.Popen[bytes],
+        log: IO[bytes],
+        folder: Path,
     ) -> None:
         self.columns = columns
         self.graph = stepper.graph
         self._stepper = stepper
-        self._block, self._process, self._log = block, process, log
+        self._block, self._process, self._log, self._folder = block, process, log, folder
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
@@ -149,14 +152,15 @@ class LiveSession:
         """
         settings = settings or Settings()
         settings.check()
+        parameters = merged(graph, parameters)
         graph = held(graph, parameters)
         device = driver_class(driver)
         options = dict(options or {})
         spec: Spec = device.describe(options)
-        limits = _allowed(settings.limits, spec)
+        limits = allowed(settings.limits, spec)
         plain = {
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "driver": driver,
-            "options": options, "parameters": dict(parameters or {}),
+            "options": options, "parameters": parameters,
         }  # fmt: skip
         stepper = new_stepper(plain, graph)
         columns = columns_of(stepper)
@@ -168,11 +172,11 @@ class LiveSession:
         log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
         session = None
         try:
-            process = _spawn(graph, plain, spec, log)
-            session = cls(block, columns, stepper, process, log)
+            process, folder = spawn(graph, plain, spec, log)
+            session = cls(block, columns, stepper, process, log, folder)
             if record is not None:
                 kept = {**plain, "modes": list(session.modes)}
-                session.recorder = Recorder(Path(record), block, columns, kept, _saved(graph))
+                session.recorder = Recorder(Path(record), block, columns, kept, saved(graph))
         except BaseException:
             if session is not None:
                 session.close()
@@ -353,6 +357,7 @@ class LiveSession:
                 self._report["log"] = self.log()
             self._log.close()
             self._block.close(remove=True)
+            shutil.rmtree(self._folder, ignore_errors=True)  # a process that ended early has left it
         return self._report
 
     def _kill(self) -> None:
@@ -371,46 +376,3 @@ class LiveSession:
     def __exit__(self, *failure: object) -> None:
         """End the run."""
         self.close()
-
-
-def held(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
-    """Return a graph whose ports are held, compiled if need be, with these parameters."""
-    mechanism = graph.automaton.mechanism
-    ports = held_ports(mechanism)
-    if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
-        return compiling.compile(hold(mechanism), parameters)
-    return graph_of(graph.automaton, parameters)
-
-
-def _allowed(limits: Limits, spec: Spec) -> Limits:
-    """Return the limits with the force the device bears; a device that nothing stops gets a fifth."""
-    force = min(limits.force, spec.force) * (CAP if spec.stop == NOTHING else 1.0)
-    return Limits(**{**asdict(limits), "force": force})
-
-
-def _saved(graph: ModeGraph) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "graph.json"
-        graph.save(path)
-        return path.read_text(encoding="utf-8")
-
-
-def _spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the guard, which starts the tick process."""
-    folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_live_"))
-    graph.save(folder / "graph.json")
-    (folder / "settings.json").write_text(json.dumps(plain), encoding="utf-8")
-    inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
-    if plain["transport"] is not None:
-        inherited.append(plain["transport"])
-    told = {
-        "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
-        "safe_frame": spec.safe_frame.hex() if spec.stop == "safe_frame" else "",
-        "timeout": plain["guard_timeout"], "period": min(0.002, 0.2 * plain["guard_timeout"]),
-        "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
-    }  # fmt: skip
-    options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
-    return subprocess.Popen(
-        [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
-        stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
-    )  # fmt: skip

@@ -16,6 +16,8 @@ from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replaying import replay
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.starting import held as held_graph
+from fsm_dyn.live.starting import merged
 from fsm_dyn.live.stepping import DeviceMap, Limits
 
 PATIENT = 60.0  # s that a machine under load may take for what should take a moment
@@ -343,6 +345,24 @@ def test_the_tick_process_never_imports_sympy(start):
     assert "numpy" in maps
     assert "sympy" not in maps
     assert "matplotlib" not in maps
+
+
+def test_what_is_no_recording_is_refused(tmp_path):
+    path = tmp_path / "run.mcap"
+    for content in (b"", b"not an MCAP file at all", b"\x89MCAP0\r\n"):
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            read_recording(path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_recording(tmp_path / "nothing.mcap")
+
+
+def test_a_graph_keeps_the_parameters_it_was_compiled_with():
+    graph = fsm_dyn.compile("virtual_wall", {"m": 0.7})
+    given = merged(graph, {"k": 3e4})
+    assert given == {"m": 0.7, "k": 3e4}
+    both = held_graph(graph, given).values
+    assert (both["m"], both["k"]) == (0.7, 3e4)
 
 
 def test_no_driver_of_that_name(held):

@@ -8,7 +8,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
-from fsm_dyn.live.session import held as held_graph
+from fsm_dyn.live.starting import held as held_graph
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import outcomes
 
