@@ -198,7 +198,25 @@ def collide(
     )
     if status != outcomes.GOING:
         return status
-    for i in range(n_u):
+    apply_impulses(which, held, base_u, base_reaction, motions, reactions, forces, u, impulse)
+    return outcomes.GOING
+
+
+@lean
+def apply_impulses(
+    which: NDArray[np.int64],
+    held: NDArray[np.int64],
+    base_u: NDArray[np.float64],
+    base_reaction: NDArray[np.float64],
+    motions: NDArray[np.float64],
+    reactions: NDArray[np.float64],
+    forces: NDArray[np.float64],
+    u: NDArray[np.float64],
+    impulse: NDArray[np.float64],
+) -> None:
+    """Set the speeds to those after impulses ``forces`` along the rows ``which``; add these and the reactions."""
+    n = which.shape[0]
+    for i in range(u.shape[0]):
         u[i] = base_u[i]
         for r in range(n):
             u[i] += motions[r, i] * forces[r]
@@ -208,7 +226,6 @@ def collide(
         impulse[held[k]] += base_reaction[k]
         for r in range(n):
             impulse[held[k]] += reactions[r, k] * forces[r]
-    return outcomes.GOING
 
 
 @lean

@@ -29,7 +29,7 @@ from fsm_dyn.simulation.constrained import (
 )
 from fsm_dyn.simulation.contact_law import scale_of, solve_choices
 from fsm_dyn.simulation.decision import decide
-from fsm_dyn.simulation.impacts import LAWS_KEPT, PLASTIC, bilateral_rows, gather
+from fsm_dyn.simulation.impacts import LAWS_KEPT, PLASTIC, apply_impulses, bilateral_rows, gather
 from fsm_dyn.simulation.meeting import aim, scaled
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
@@ -63,7 +63,7 @@ def end_train(
     int
         ``GOING``, or a failure: then the train does not end with these contacts closed, and ``u`` is as it was.
     """
-    n_u, n = u.shape[0], 0
+    n_u = u.shape[0]
     held = bilateral_rows(arena, tables, wanted)
     bilateral = factor_bilateral(arena, terms, held, n_u)
     momentum, force = vector(arena, n_u), vector(arena, n_u)
@@ -72,14 +72,10 @@ def end_train(
     base_reaction, reaction = vector(arena, held.shape[0]), vector(arena, held.shape[0])
     twice = 0.0
     for i in range(n_u):
-        force[i] = terms.f[i]
         for j in range(n_u):
             momentum[i] += terms.M[i, j] * u[j]
         twice += momentum[i] * u[i]
-    for k in range(tables.sizes[tb.N_CONTACTS]):
-        if tables.contact_kind[k] == tb.COMPLIANT and wanted[k] != tb.FREE:
-            for i in range(n_u):
-                force[i] += terms.elastic[k] * terms.A[tables.contact_rows[k, 0], i]
+    _load(tables, terms, wanted, force)
     for k in range(held.shape[0]):
         speed_target[k], motion_target[k] = -terms.b[held[k]], -terms.gamma[held[k]]
     if not solve_bilateral(bilateral, momentum, speed_target, base_u, base_reaction):
@@ -109,14 +105,18 @@ def end_train(
         sinks = answers[m.normal[at]] / problem.unit[m.normal[at]] < -tables.tolerances[tol.SPEED]
         if best[at] == mt.OPEN and sinks:
             return outcomes.INCONSISTENT  # it strikes, though the forces would have turned it back by the end
-    for i in range(n_u):
-        u[i] = base_u[i]
-        for r in range(n):
-            u[i] += motions[r, i] * problem.unit[r] * forces[r]
     for r in range(n):
-        impulse[which[r]] += problem.unit[r] * forces[r]
-    for k in range(held.shape[0]):
-        impulse[held[k]] += base_reaction[k]
-        for r in range(n):
-            impulse[held[k]] += reactions[r, k] * problem.unit[r] * forces[r]
+        forces[r] *= problem.unit[r]
+    apply_impulses(which, held, base_u, base_reaction, motions, reactions, forces, u, impulse)
     return outcomes.GOING
+
+
+@lean
+def _load(tables: Tables, terms: Terms, wanted: NDArray[np.int8], force: NDArray[np.float64]) -> None:
+    """Fill in the generalized forces, those of compressed compliant contacts included."""
+    for i in range(force.shape[0]):
+        force[i] = terms.f[i]
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        if tables.contact_kind[k] == tb.COMPLIANT and wanted[k] != tb.FREE:
+            for i in range(force.shape[0]):
+                force[i] += terms.elastic[k] * terms.A[tables.contact_rows[k, 0], i]
