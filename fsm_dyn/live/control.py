@@ -50,6 +50,8 @@ class Controller:
         Called with a mapping for everything worth telling: faults, phases, commands carried out or refused.
     stall_ticks : int
         Ticks without a new sample after which the device counts as stalled.
+    busy : callable
+        Called with True before something that may take long, the grip being open, and with False after it.
     paused : bool
         Whether to begin paused.
     """
@@ -59,10 +61,12 @@ class Controller:
         stepper: Stepper,
         tell: Callable[[dict[str, Any]], None],
         stall_ticks: int = 100,
+        busy: Callable[[bool], None] = lambda begins: None,
         *,
         paused: bool = False,
     ) -> None:
         self.stepper, self._tell, self._stall_ticks = stepper, tell, stall_ticks
+        self._busy = busy
         self.phase = PAUSED if paused else RUNNING
         self.pending: list[Mapping[str, Any]] = []
         self.ticks = 0
@@ -174,9 +178,11 @@ class Controller:
         stepper, counts, numbers = self.stepper, self._counts, self._numbers
         self.ticks += 1
         if self.pending and (numbers[ct.GRIP] == 0.0 or self.phase != RUNNING):
+            self._busy(True)
             for message in self.pending:
                 self._carry_out(self._quiet, message)
             self.pending.clear()
+            self._busy(False)
         self._take_sample(sample)
         held = bool(self.phase == RUNNING and not self.pending)
         buttons = sample.buttons

@@ -74,7 +74,9 @@ class TickProcess:
         self.block = memory.Block.open(memory.Shape(self.columns.width, settings["record"]), settings["memory"])
         self.header = self.block.header
         self.header[memory.TICK_PID] = os.getpid()
-        self.controller = Controller(self.stepper, self.tell, settings["stall_ticks"], paused=settings["paused"])
+        self.controller = Controller(
+            self.stepper, self.tell, settings["stall_ticks"], self._busy, paused=settings["paused"]
+        )
         self.device: Device = driver_class(settings["driver"])(settings["options"], settings["transport"])
         if hasattr(self.device, "attach"):  # a driver that the session feeds
             self.device.attach(self.block)
@@ -86,6 +88,7 @@ class TickProcess:
         self._said = memory.plain(finished.numbers)
         self._beats = memory.plain(self.header)
         self._mail = 0
+        self._farewell = -1  # the tick in which the run ends, once it is to end
         self._guard_beats, self._guard_seen = -1, time.monotonic()
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -129,11 +132,11 @@ class TickProcess:
 
     def _let_go(self) -> None:
         """Show no force any more, whatever the driver has to say to that."""
-        for action in (lambda: self.device.write([0.0] * self.stepper.n_device), self.device.close):
-            try:
-                action()
-            except Exception as error:  # a driver may raise anything
-                self.tell({"event": "driver", "why": repr(error)[:500]})
+        self._busy(True)
+        try:
+            self.device.close()
+        except Exception as error:  # a driver may raise anything
+            self.tell({"event": "driver", "why": repr(error)[:500]})
         if self._waiting is not None:
             self._waiting.stop()
 
@@ -146,7 +149,7 @@ class TickProcess:
         began = deadline = time.monotonic_ns()
         spent = 0
         beats[memory.TICK_STATE] = memory.RUNNING
-        while beats[memory.STOPPING] == 0 and (most < 0 or self.controller.ticks < most):
+        while (most < 0 or self.controller.ticks < most) and not (beats[memory.STOPPING] and self._may_end()):
             woke = wait_until(deadline) if period else time.monotonic_ns()
             if not period:
                 self._wait_for_recorder()
@@ -164,6 +167,23 @@ class TickProcess:
             if period and done > deadline:
                 self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
+
+    def _may_end(self) -> bool:
+        """Whether the device is let go, or has had the time for it, since the end of the run was asked for."""
+        if self._farewell < 0:
+            self.controller.command({"do": "pause"})
+            self._farewell = self.controller.ticks + 2 * int(self.stepper.limits.ramp / self.stepper.period) + 2
+        return self.controller.phase != control.RUNNING or self.controller.ticks >= self._farewell
+
+    def _busy(self, begins: bool) -> None:
+        """Tell the guard that something takes long, after the force is zero; or that ticks go on."""
+        if begins:
+            try:
+                self.device.write([0.0] * self.stepper.n_device)
+            except Exception as error:  # a driver may raise anything
+                self.controller.fault(ct.DRIVER_RAISED, repr(error))
+                return  # and the guard goes on watching closely
+        self.header[memory.TICK_STATE] = memory.BUSY if begins else memory.RUNNING
 
     def _late(self, delay: int, period: int) -> None:
         """Do what a tick that ended after the next one's deadline asks for."""
@@ -218,11 +238,10 @@ class TickProcess:
 
     def _supply(self, status: int) -> None:
         """Have something derived while the device is let go."""
-        self.device.write([0.0] * self.stepper.n_device)
-        self.header[memory.TICK_STATE] = memory.BUSY
+        self._busy(True)
         self.controller.supply(status)
         self.controller.let_go()
-        self.header[memory.TICK_STATE] = memory.RUNNING
+        self._busy(False)
 
     def _guard_is_there(self) -> bool:
         beats, now = int(self.header[memory.GUARD_BEATS]), time.monotonic()

@@ -220,6 +220,20 @@ def test_a_driver_that_fails_is_let_go(start, tmp_path, fault, words):
         assert session.snapshot()["force"] == [0.0, 0.0]
 
 
+def test_a_run_that_is_ended_opens_the_grip_first(start, tmp_path):
+    wire = tmp_path / "wire"
+    session = start(options={"wire": str(wire)}, limits=Limits(ramp=0.1))
+    session.wait_for_ticks(700)
+    report = session.close()
+    assert report["phase"] == "paused"
+    assert frames(wire)[-1] == ["close"]
+    forces = np.array([[float(f) for f in frame[1:]] for frame in frames(wire) if frame[0] == "tick"])
+    assert np.abs(forces).max() > 0.5
+    assert not forces[-1].any()
+    # 2,000 N/s at the most, in ticks of a millisecond: nothing was dropped at once
+    assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 2.0 + 1e-6
+
+
 def test_a_fault_stays_until_a_person_clears_it(start):
     session = start(limits=Limits(velocity=0.05))
     wait_for(lambda: (session.snapshot() or {}).get("phase") == "fault", "the fault")
