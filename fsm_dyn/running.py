@@ -13,8 +13,9 @@ from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.saved import read_run
@@ -29,6 +30,7 @@ from fsm_dyn.simulation.run import run
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
+STRATEGIES = ("graph", "online", "mixed")
 UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
 TIME_STEPPING = "moreau_jean"
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
@@ -42,6 +44,7 @@ def simulate(
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
     method: str = "dopri5",
+    strategy: str = "graph",
     rtol: float = 1e-9,
     atol: float | Sequence[float] = 1e-11,
     step: float | None = None,
@@ -67,6 +70,9 @@ def simulate(
     method : str
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
         ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
+    strategy : "graph", "online" or "mixed"
+        How modes are evaluated: by kernels of their own, derived when first reached; all of them embedded on line from
+        the unconstrained terms; or by kernels where the compiled graph has them and on line elsewhere.
     rtol, atol : float
         Relative and absolute tolerance of a step's error; ``atol`` may be one per coordinate and speed.
     step : float, optional
@@ -91,6 +97,10 @@ def simulate(
     RunError
         The run could not go on; its ``trajectory`` holds what was recorded.
     """
+    if strategy not in STRATEGIES:
+        raise InputError(
+            f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
+        )
     if on_failure not in ("raise", "return"):
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
     automaton = graph.automaton
@@ -103,7 +113,7 @@ def simulate(
         until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
     drive = _drive(graph, numbers, vector, inputs or {}, until)
     start = _start(graph, numbers, vector, initial or {}, drive)
-    machine = ready_machine(graph)
+    machine: Machine = ready_machine(graph) if strategy == "graph" else _take_machine(graph, strategy)
     number = machine.number_of(start.states)
     if method == TIME_STEPPING:
         raw = run_moreau_jean(
@@ -127,7 +137,6 @@ def simulate(
             max_steps=max_steps,
             progress=progress,
         )
-    graph.automaton = machine.automaton
     context = start.context
 
     def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -137,6 +146,10 @@ def simulate(
         _model(graph, machine, numbers, vector),
         record_of(machine.automaton, machine.chart_names, raw, inputs_at),
     )
+    if strategy == "graph":
+        graph.automaton = machine.automaton
+    else:
+        _idle_machines(graph, strategy).append(machine)
     if raw.outcome.failed and on_failure == "raise":
         error = RunError(failure_text(trajectory, raw))
         error.trajectory = trajectory
@@ -215,11 +228,31 @@ def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterVa
 def ready_machine(graph: ModeGraph) -> Machine:
     """Return the graph's compiled form, made at the first run and kept, without the charts of the runs before."""
     if graph.machine is None:
-        home = initial_start(graph.automaton, graph.values, graph.parameters)
-        graph.machine = Machine(graph.automaton, (home.x, home.context))
+        graph.machine = Machine(graph.automaton, _home(graph))
     machine: Machine = graph.machine
     machine.forget_charts()
     return machine
+
+
+def _home(graph: ModeGraph) -> tuple[Array, Array]:
+    home = initial_start(graph.automaton, graph.values, graph.parameters)
+    return home.x, home.context
+
+
+def _take_machine(graph: ModeGraph, strategy: str) -> Machine:
+    """Return a machine with modes embedded on line; nobody else has it until it is given back as idle."""
+    try:
+        machine = _idle_machines(graph, strategy).pop()  # whoever takes it out has it, in whatever thread
+    except IndexError:
+        # modes that earlier runs have added do not count, so that a run does not depend on them
+        derived = graph.automaton.modes[: graph.derived] if strategy == "mixed" else ()
+        machine = OnlineMachine(graph.automaton, _home(graph), derived=derived)
+    machine.forget_charts()
+    return machine
+
+
+def _idle_machines(graph: ModeGraph, strategy: str) -> list[Machine]:
+    return graph.remember(("idle machines", strategy), list)
 
 
 def failure_text(trajectory: Trajectory, raw: RawRun) -> str:

@@ -21,6 +21,7 @@ ORDER = [
     ["modes"],
     ["automaton"],
     ["simulation"],
+    ["online"],
     ["recording"],
     ["compiling", "driving"],
     ["running"],

@@ -13,6 +13,7 @@ from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
 from fsm_dyn.driving import InputValue, make_drive
 from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import ready_machine
@@ -104,6 +105,8 @@ class Setting:
     def derivatives(self, number: int) -> ModeDerivatives:
         """Return the derivative programs behind a mode number of a run, made once."""
         programs = self.machine.charts[number].programs
+        if not isinstance(programs, ModePrograms):
+            raise TypeError("a mode embedded on line has no programs to differentiate")
         return self.graph.remember(
             ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
         )

@@ -217,6 +217,7 @@ class ModeGraph:
         self.values = values
         self.parameters = parameters
         self.initial = initial
+        self.derived = len(automaton.modes)  # modes derived beforehand, not added by runs
         self.machine: Any = None  # compiled kernels and tables, made by the first run and kept
         self._remembered: dict[Hashable, Any] = {}
 

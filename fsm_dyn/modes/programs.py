@@ -6,8 +6,9 @@ scaled pivot, guard values, their slopes along the flow, and all multipliers (do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +17,34 @@ from fsm_dyn.modes.embedding import ActiveSet, Embedded, embed
 from fsm_dyn.modes.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node, Program, functions, substitute, tangent
+
+
+class Evaluates(Protocol):
+    """What gives named outputs over many states at once: a straight-line program, or what stands in for one."""
+
+    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
+        """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
+        ...  # pragma: no cover
+
+
+class RunnableMode(Protocol):
+    """What running a mode and reading its runs take: a mode's programs, or a mode embedded on line."""
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Return the contact state codes."""
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Return what can end the mode."""
+
+    @property
+    def full(self) -> Evaluates:
+        """Return what gives derivative, speeds, pivot, guards, slopes and multipliers."""
+
+    @property
+    def indeterminate(self) -> tuple[int, ...]:
+        """Return the rows whose multipliers others can take over."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from fsm_dyn.programs.c_code import to_c
 from fsm_dyn.programs.cache import ObjectCache, cache_directory
+from fsm_dyn.programs.closures import Closures
 from fsm_dyn.programs.functions import (
     absolute,
     acos,
@@ -36,6 +37,7 @@ from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute,
 from fsm_dyn.programs.tangents import gradient, tangent
 
 __all__ = [
+    "Closures",
     "Counts",
     "Graph",
     "Kernel",

@@ -135,13 +135,13 @@ def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = 
     names = {digest: f"fsm_dyn_{digest}" for digest in distinct}
     key = _key(sorted(distinct))
     code = objects.load(key)
-    library = None if code is None else _link(code, list(names.values()))
+    library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
         quicker = [share_angles(program) for program in distinct.values()]
-        text = module_text(quicker, list(names.values()), _target().triple)
-        code = _object_code(text)
-        library = _link(code, list(names.values()))
+        text = module_text(quicker, list(names.values()), target().triple)
+        code = object_code(text)
+        library = link(code, list(names.values()))
         if library is None:
             raise RunError("the machine code made by LLVM cannot be loaded here")
         objects.store(key, code)
@@ -149,7 +149,7 @@ def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = 
     return Kernels(kernels, from_cache)
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
     """The processor to compile for."""
 
     triple: str
@@ -158,33 +158,34 @@ class _Target(NamedTuple):
 
 
 @cache
-def _target() -> _Target:
+def target() -> Target:
+    """Return the processor this runs on."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return _Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache
 def _machine() -> llvm.TargetMachine:
-    target = _target()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.processor, features=target.features, opt=OPTIMISATION, reloc="pic", codemodel="small"
+    here = target()
+    return llvm.Target.from_triple(here.triple).create_target_machine(
+        cpu=here.processor, features=here.features, opt=OPTIMISATION, reloc="pic", codemodel="small"
     )
 
 
 @cache
 def _engine() -> llvm.LLJIT:
-    _target()
+    target()
     return llvm.create_lljit_compiler()
 
 
 def _key(digests: Sequence[str]) -> str:
     """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
-    parts = [CODE_VERSION, OPTIMISATION, ABI, llvmlite.__version__, llvm.llvm_version_info, *_target(), *digests]
+    parts = [CODE_VERSION, OPTIMISATION, ABI, llvmlite.__version__, llvm.llvm_version_info, *target(), *digests]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _object_code(text: str) -> bytes:
+def object_code(text: str) -> bytes:
     """Compile a module.
 
     No passes run over the module before code generation: the graph has done what they would do.  On programs of
@@ -196,7 +197,7 @@ def _object_code(text: str) -> bytes:
         raise RunError(f"LLVM refused a program: {error}") from error
 
 
-def _link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
+def link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
     """Load object code into this process; return what gives the addresses and keeps them valid, or None."""
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in names:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
 from fsm_dyn.recording.causes import cause, fired, why
 from fsm_dyn.recording.outlines import Outlines
@@ -25,7 +25,7 @@ _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 def run_model(
     automaton: Automaton,
     names: Sequence[str],
-    charts: Sequence[ModePrograms],
+    charts: Sequence[RunnableMode],
     parameters: FloatArray,
     values: Mapping[str, ParameterValue],
 ) -> RunModel:

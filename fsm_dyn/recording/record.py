@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.recording.arrays import BoolArray, Evaluates, FloatArray, InputFunction, IntArray
+from fsm_dyn.recording.arrays import BoolArray, FloatArray, InputFunction, IntArray
 from fsm_dyn.recording.scene import Scene
 from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
@@ -73,7 +73,7 @@ class RunModel:
     units: Mapping[str, str] = field(default_factory=dict)
     scene: Scene | None = None
     contacts: tuple[ContactInfo, ...] = ()
-    charts: tuple[ModePrograms, ...] = ()  # by mode index, like ``full``
+    charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
     text: str = ""  # the model file: a saved run carries it
     compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over

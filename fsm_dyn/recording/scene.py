@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsm_dyn.recording.arrays import Evaluates, FloatArray
+from fsm_dyn.modes.programs import Evaluates
+from fsm_dyn.recording.arrays import FloatArray
 
 NEWTONIAN = "N"
 

@@ -94,6 +94,21 @@ def _in_rows(typingctx: Any, vector: Any, n: Any, m: Any) -> Any:
 in_rows: Any = intrinsic(_in_rows)
 
 
+def _array_at(typingctx: Any, address: Any, length: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.return_type)(context, builder)
+        data = builder.inttoptr(arguments[0], array.data.type)
+        itemsize = ir.Constant(ir.IntType(64), 8)
+        populate_array(array, data=data, shape=[arguments[1]], strides=[itemsize], itemsize=itemsize, meminfo=None)
+        return array._getvalue()
+
+    return types.Array(types.float64, 1, "C")(types.int64, types.int64), generate
+
+
+#: ``array_at(address, n)``: the ``n`` floats that begin at an address; whoever gives it keeps them alive.
+array_at: Any = intrinsic(_array_at)
+
+
 class Packed(NamedTuple):
     """A bundle on the Python side: the address of its table, the table, and the arrays, which must stay alive."""
 

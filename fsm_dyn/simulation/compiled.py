@@ -37,10 +37,10 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {
 
 @lru_cache(maxsize=4)
 def sources_digest(file: str = __file__) -> str:
-    """Return a digest of the sources of this package, of ``file`` outside it, and of the version of numba."""
+    """Return a digest of the sources of this package, of those beside a ``file`` outside it, and of numba's version."""
     digest = hashlib.sha256(numba.__version__.encode())
     paths = sorted(Path(__file__).parent.glob("*.py"))
-    for path in paths if Path(file) in paths else [*paths, Path(file)]:
+    for path in paths if Path(file) in paths else [*paths, *sorted(Path(file).parent.glob("*.py"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]
 
@@ -276,3 +276,18 @@ def entry(function: F) -> F:
     dispatcher: Any = whole(function)
     dispatcher._cache = _Cache(function)
     return dispatcher
+
+
+def routine(function: F) -> F:
+    """Compile a function that machine code calls by its address, see :func:`address`, and keep the result on disk."""
+    dispatcher: Any = _njit(pipeline_class=_WholeCompiler, _nrt=False, **_OPTIONS)(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+def address(function: Callable[..., Any], *kinds: types.Type) -> int:
+    """Return the address of a :func:`routine` for arguments of these types, in the calling convention of C."""
+    dispatcher: Any = function
+    dispatcher.compile(kinds)
+    compiled = dispatcher.overloads[kinds]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name))

@@ -8,14 +8,15 @@ are forgotten when the next run begins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import RunError
-from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.programs import Kernels, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
@@ -30,10 +31,10 @@ _EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks"
 
 @dataclass(frozen=True)
 class Chart:
-    """One entry of the mode tables: a mode (by its index in the automaton) in one chart, compiled."""
+    """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels."""
 
     mode: int
-    programs: ModePrograms
+    programs: RunnableMode
     rhs: int
     full: int
 
@@ -47,18 +48,25 @@ class Machine:
     home : (x, c)
         State and context for which further modes are derived: the model's own start.
     tolerances : Tolerances
+    modes : sequence of Mode, optional
+        The modes to compile beforehand; by default all that the automaton has.
     """
 
     def __init__(
-        self, automaton: Automaton, home: tuple[Array, Array] | None = None, tolerances: Tolerances | None = None
+        self,
+        automaton: Automaton,
+        home: tuple[Array, Array] | None = None,
+        tolerances: Tolerances | None = None,
+        modes: Sequence[Mode] | None = None,
     ) -> None:
+        modes = automaton.modes if modes is None else modes
         self.automaton = automaton
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.tolerances = tolerances or Tolerances()
         resets = [program for program in automaton.resets if program is not None]
         programs = [automaton.terms, *resets]
-        for mode in automaton.modes:
+        for mode in modes:
             programs += [mode.programs.rhs, mode.programs.full]
         kernels = compile_programs(programs)
         self._kernels: list[Kernels] = [kernels]
@@ -69,7 +77,7 @@ class Machine:
         first = 1 + len(resets)
         self.charts = [
             Chart(i, mode.programs, addresses[first + 2 * i], addresses[first + 2 * i + 1])
-            for i, mode in enumerate(automaton.modes)
+            for i, mode in enumerate(modes)
         ]
         self.tables = self._build()
 
@@ -91,10 +99,10 @@ class Machine:
     @property
     def chart_names(self) -> tuple[str, ...]:
         """The name of the mode behind every number of the tables."""
-        return tuple(self.automaton.modes[chart.mode].name for chart in self.charts)
+        return tuple(self.automaton.name_of(chart.programs.states).name for chart in self.charts)
 
     @property
-    def chart_programs(self) -> tuple[ModePrograms, ...]:
+    def chart_programs(self) -> tuple[RunnableMode, ...]:
         """The programs behind every number of the tables."""
         return tuple(chart.programs for chart in self.charts)
 
@@ -106,6 +114,14 @@ class Machine:
         RunError
             The model lists its modes and this is none of them.
         """
+        codes = self.check_listed(states, t)
+        mode = self.automaton.derive(codes, 0.0, *self.home)
+        self.automaton = self.automaton.with_mode(mode)
+        self._append(len(self.automaton.modes) - 1, mode.programs)
+        return self.tables
+
+    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
+        """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
         codes = tuple(int(code) for code in states)
         name = self.automaton.name_of(codes)
         if self.automaton.mechanism.only_listed and not name.pattern:
@@ -113,10 +129,7 @@ class Machine:
                 f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
                 "\n  remedy: name this combination under modes, or drop only_listed"
             )
-        mode = self.automaton.derive(codes, 0.0, *self.home)
-        self.automaton = self.automaton.with_mode(mode)
-        self._append(len(self.automaton.modes) - 1, mode.programs)
-        return self.tables
+        return codes
 
     def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart of a mode that is good at the state given."""
@@ -225,7 +238,6 @@ class Machine:
         automaton = self.automaton
         table = np.zeros((len(automaton.whens), len(self.charts)), np.int8)
         for number, chart in enumerate(self.charts):
-            mode = automaton.modes[chart.mode]
-            for i in automaton.leaving(automaton.name_of(mode.states)):
+            for i in automaton.leaving(automaton.name_of(chart.programs.states)):
                 table[i, number] = 1
         return table

@@ -1,0 +1,79 @@
+"""The running form of an automaton whose modes, all or those not derived, are embedded on line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.online.mode import OnlineKernels, OnlineMode, Place
+from fsm_dyn.online.programs import online_programs
+from fsm_dyn.programs import compile_programs
+from fsm_dyn.simulation.machine import Array, Chart, Machine
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tolerances import Tolerances
+
+
+class OnlineMachine(Machine):
+    """A machine that derives nothing while it runs.
+
+    Its modes keep charts and workspace, so one run at a time may use it.
+
+    Parameters
+    ----------
+    automaton, home, tolerances
+        As for :class:`~fsm_dyn.simulation.machine.Machine`.
+    derived : sequence of Mode
+        Modes that run by their own kernels; all others are embedded on line.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        home: tuple[Array, Array] | None = None,
+        tolerances: Tolerances | None = None,
+        derived: Sequence[Mode] = (),
+    ) -> None:
+        self._sets = [mode.states for mode in derived]
+        self._online: dict[int, OnlineKernels] = {}  # by the address of the full kernel
+        self._online_kernels = compile_programs(online_programs(automaton.terms))
+        super().__init__(automaton, home, tolerances, derived)
+
+    def forget_charts(self) -> None:
+        """Keep one chart of every mode, and none of the choices made in runs before."""
+        super().forget_charts()
+        self._online = {chart.full: self._online[chart.full] for chart in self.charts if chart.full in self._online}
+        for kernels in self._online.values():
+            kernels.forget()
+
+    def number_of(self, states: tuple[int, ...]) -> int:
+        """Number of the mode with these contact states."""
+        if states not in self._sets:
+            self.mode_needed(np.array(states, np.int8), 0.0, *self.home)
+        index = self._sets.index(states)
+        return next(number for number, chart in enumerate(self.charts) if chart.mode == index)
+
+    def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Append the mode with these contact states; raise RunError where the model does not list it."""
+        codes = self.check_listed(states, t)
+        self._sets.append(codes)
+        self._append_online(codes, len(self._sets) - 1, (t, x, c))
+        return self.tables
+
+    def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append an on-line chart of a mode whose own kernels degenerate at a state; there is but one."""
+        group = self.charts[number].mode
+        if not any(chart.mode == group and chart.full in self._online for chart in self.charts):
+            self._append_online(self.charts[number].programs.states, group, (t, x, c))
+        return self.tables
+
+    def _append_online(self, states: tuple[int, ...], group: int, place: Place) -> None:
+        """Append a mode embedded on line: a chart of active set number ``group``."""
+        kernels = self._online_kernels
+        mode = OnlineMode.of(self.automaton, states, self.tables, kernels.addresses, kernels, place)
+        own = OnlineKernels(mode)
+        self._online[own.full] = own
+        self.charts.append(Chart(group, mode, own.rhs, own.full))
+        self.tables = self._build()

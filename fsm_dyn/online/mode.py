@@ -1,0 +1,191 @@
+"""A mode embedded on line: what it holds, the context it is evaluated in, and the kernels that stand for it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.guards import Event, Guard
+from fsm_dyn.modes.listing import list_guards
+from fsm_dyn.online import context as oc
+from fsm_dyn.online.evaluation import FULL, RHS, evaluate
+from fsm_dyn.programs import Closures
+from fsm_dyn.simulation import arena
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.bundles import Packed
+from fsm_dyn.simulation.compiled import address
+from fsm_dyn.simulation.tables import Tables
+
+Array = npt.NDArray[np.float64]
+Place = tuple[float, Array, Array]
+
+OPEN = 1e-9  # share of a row in forces that do nothing, above which its multiplier is not determined
+
+_ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_int64])
+
+
+@cache
+def routine_address() -> int:
+    """Return the address of the routine behind all modes embedded on line; it is compiled when first asked for."""
+    return address(evaluate, types.int64, types.int64, types.float64, types.int64, types.int64, types.int64)
+
+
+@dataclass(frozen=True)
+class OnlineFull:
+    """Stands in for the full program of a mode.
+
+    ``tables`` are any of the automaton's, ``programs`` (3,) the addresses of its three kernels, kept alive by
+    ``kernels``.
+    """
+
+    states: tuple[int, ...]
+    quantities: tuple[tuple[int, int, float], ...]
+    tables: Tables
+    programs: npt.NDArray[np.int64]
+    kernels: object
+
+    def context(self) -> tuple[oc.Online, Packed]:
+        """Return a context of the mode, nothing chosen in it yet, and its bundle."""
+        tables, count = self.tables, len(self.quantities)
+        s = tables.sizes
+        chart, room = oc.new_chart(s, count)
+        open_forces = int(s[tb.N_ROWS])
+        wide = 2 * (open_forces + count) + 4
+        online = oc.Online(
+            sizes=s,
+            programs=self.programs,
+            states=np.array(self.states, np.int8),
+            row_role=tables.row_role,
+            contact_kind=tables.contact_kind,
+            contact_flags=tables.contact_flags,
+            contact_rows=tables.contact_rows,
+            guard_quantity=np.array([what for what, _, _ in self.quantities], np.int64),
+            guard_subject=np.array([subject for _, subject, _ in self.quantities], np.int64),
+            guard_sign=np.array([sign for _, _, sign in self.quantities], np.float64),
+            alarm=tables.tolerances[tol.PIVOT : tol.PIVOT + 1].copy(),
+            chart=chart,
+            room=room,
+            # the laws on forces and the simplex table of the widest margin, see fsm_dyn.simulation.feasibility
+            floats=np.zeros(count * (open_forces + 1) + (count + 2) * wide + open_forces),
+            integers=np.zeros(count + 1, np.int64),
+            top=np.zeros(arena.TOP_COUNT, np.int64),
+        )
+        return online, oc.ONLINE.pack(online)
+
+    def evaluate(self, t: Any, x: Any, c: Any) -> dict[str, Array]:
+        """Return the outputs of a full program by name, at many states, each in a chart chosen there.
+
+        Parameters
+        ----------
+        t : array-like, shape (...,)
+            Times, s.
+        x, c : array-like, shapes (..., n_x), (..., n_c)
+        """
+        x, c = np.asarray(x, np.float64), np.asarray(c, np.float64)
+        shape = np.broadcast_shapes(np.shape(t), x.shape[:-1], c.shape[:-1])
+        times = np.broadcast_to(np.asarray(t, np.float64), shape).ravel()
+        states = np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(len(times), -1)
+        contexts = np.ascontiguousarray(np.broadcast_to(c, (*shape, c.shape[-1]))).reshape(len(times), -1)
+        s, n_g = self.tables.sizes, len(self.quantities)
+        n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
+        out = np.zeros((len(times), n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS])))
+        online, packed = self.context()
+        call = _ROUTINE(routine_address())
+        at = (states.ctypes.data, contexts.ctypes.data, out.ctypes.data)
+        for i, time in enumerate(times):
+            online.chart[oc.CHOSEN] = 0
+            rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
+            call(packed.address, FULL, time, *rows)
+        names = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
+        ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
+        return {name: part.reshape(*shape, -1) for name, part in zip(names, np.split(out, ends, axis=1), strict=True)}
+
+
+@dataclass(frozen=True)
+class OnlineMode:
+    """A mode without programs of its own: states, guards, what evaluates it, rows that others stand in for."""
+
+    states: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    full: OnlineFull
+    indeterminate: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        automaton: Automaton,
+        states: tuple[int, ...],
+        tables: Tables,
+        programs: npt.NDArray[np.int64],
+        kernels: object,
+        place: Place,
+    ) -> OnlineMode:
+        """List what the mode with these contact states is; it is met at a ``place``: time, state and context."""
+        guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
+        full = OnlineFull(states, tuple(_quantities(automaton, states, guards)), tables, programs, kernels)
+        return cls(states, guards, full, _indeterminate(automaton, states, place))
+
+
+class OnlineKernels:
+    """The kernels ``rhs`` and ``full`` of a mode, with the context they work in."""
+
+    def __init__(self, mode: OnlineMode) -> None:
+        self.online, self._packed = mode.full.context()
+        at = self._packed.address
+        self._closures = Closures(routine_address(), [(at, RHS), (at, FULL)])
+        self.rhs, self.full = self._closures.addresses
+
+    def forget(self) -> None:
+        """Let a chart be chosen where the mode is evaluated next."""
+        self.online.chart[oc.CHOSEN] = 0
+
+
+def _quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[Guard]) -> list[tuple[int, int, float]]:
+    """What each guard looks at, whose it is, and its sign."""
+    found: list[tuple[int, int, float]] = []
+    for i, guard in enumerate(guards):
+        again = i > 0 and (guards[i - 1].event, guards[i - 1].subject) == (guard.event, guard.subject)
+        if guard.event == Event.TRANSITION:
+            crossing = automaton.whens[guard.subject].crossing
+            falls = crossing == "falling" or (crossing == "both" and again)
+            found.append((oc.CONDITION, guard.subject, 1.0 if falls else -1.0))
+            continue
+        contact, code = automaton.contacts[guard.subject], states[guard.subject]
+        what, sign = {
+            Event.CLOSES: (oc.MEETING if contact.lossy else oc.GAP, 1.0),
+            Event.OPENS: (oc.NORMAL_FORCE, -1.0 if code == tb.SLIDING_UNDER else 1.0),
+            Event.SLIDES: (oc.FRICTION_LIMIT, guard.direction),
+            Event.STICKS: (oc.SLIP, 1.0),
+            Event.LEAVES: (oc.REACH, 1.0),
+        }[guard.event]
+        if contact.kind == "compliant" and guard.event == Event.OPENS:
+            what, sign = (oc.FIRMNESS, 1.0) if again else (oc.GAP, -1.0)
+        found.append((what, guard.subject, sign))
+    return found
+
+
+def _indeterminate(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
+    """Rows of the mode whose forces others can take over where it is met."""
+    active = ActiveSet.of(automaton.system, states)
+    terms = automaton.terms.evaluate(*place)
+    n = len(automaton.terms.layout.u)
+    inertia = np.diagonal(terms["M"])[:n]
+    rows = terms["A"][list(active.rows), :n] / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
+    if len(rows) == 0:
+        return ()
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    left, values, _ = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0))
+    idle = left[:, int(np.sum(values > OPEN)) :]
+    return tuple(
+        row for row, share in zip(active.rows, np.abs(idle).max(axis=1, initial=0.0), strict=True) if share > OPEN
+    )

@@ -1,0 +1,27 @@
+"""The unconstrained terms cut into the three programs that on-line embedding evaluates.
+
+``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is what accelerations
+take; ``watch`` is what forces and guards take beyond it, and is evaluated at the ends of steps only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsm_dyn.programs import Program
+
+
+def online_programs(terms: Program) -> tuple[Program, Program, Program]:
+    """Cut the terms program into ``rows``, ``motion`` and ``watch``, in the order of ``Online.programs``."""
+    layout = terms.layout
+    n = len(layout.u)
+    graph, _symbols, nodes = terms.graph()
+    A, M, f = nodes["A"], nodes["M"], nodes["f"]
+    rows = {"A": A[:, :n], "b": nodes["b"]}
+    motion = {"q_dot": nodes["q_dot"], "M": M[:n, :n], "f": f[:n]}
+    none = np.full(len(nodes["kinetic"]), graph.constant(0.0), dtype=object)
+    motion |= {name: nodes.get(name, none) for name in ("gamma", "kinetic", "elastic")}
+    watch = {name: nodes.get(name, none) for name in ("static", "residual", "when", "reach", "reach_rate", "firm")}
+    watch |= {"hidden_M": M[n:, :n], "hidden_f": f[n:], "hidden_A": A[:, n:]}
+    first, second, third = (Program.from_nodes(layout, outputs) for outputs in (rows, motion, watch))
+    return first, second, third
