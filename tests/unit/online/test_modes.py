@@ -1,0 +1,148 @@
+"""Modes embedded on line against the derived programs of the same modes, at random states."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from fsm_dyn import models
+from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.compiling import initial_start
+from fsm_dyn.modes.listing import list_guards
+from fsm_dyn.online.machine import OnlineMachine
+from fsm_dyn.spec import load
+
+STATES = 20
+MODES = 12  # of each model
+NEAR = 0.4  # how far from the start, per coordinate (rad, m) and speed
+
+BRAKED_BLOCK = """
+fsm_dyn: 1
+name: block_on_two_feet
+parameters: {m: 2.0, w: 0.6, h: 0.4, mu_s: 0.4, mu_k: 0.3, F: 1.0, Iz: 0.05}
+coordinates: [x, y, phi]
+frames:
+  B: {parent: N, rotate: {z: phi}}
+points:
+  Bo: {from: O, at: x*N.x + y*N.y}
+  L: {from: Bo, at: -w/2*B.x - h/2*B.y}
+  R: {from: Bo, at: w/2*B.x - h/2*B.y}
+bodies:
+  block: {frame: B, center: Bo, mass: m, inertia: {zz: Iz}}
+loads:
+  - {gravity: -9.81*N.y}
+  - {force: F*N.x, at: Bo}
+contacts:
+  left:  {gap: "dot(pos(O, L), N.y)", slip: "dot(vel(L), N.x)", friction: {static: mu_s, kinetic: mu_k}}
+  right: {gap: "dot(pos(O, R), N.y)", slip: "dot(vel(R), N.x)", friction: {static: mu_s, kinetic: mu_k}}
+initial: {y: 0.2}
+"""
+
+DRIVEN_PAD = """
+fsm_dyn: 1
+name: driven_pad
+parameters: {m: 0.4, k: 900.0, loss: 0.7, mu_s: 0.5, mu_k: 0.35}
+inputs: [lift, push]
+coordinates: [x, y]
+points:
+  P: {from: O, at: x*N.x + y*N.y}
+bodies:
+  puck: {center: P, mass: m}
+loads:
+  - {gravity: -9.81*N.y}
+  - {force: push*N.x, at: P}
+contacts:
+  pad: {gap: y - lift, slip: "dot(vel(P), N.x)", compliant: {stiffness: k, exponent: 1.5, loss: loss},
+        friction: {static: mu_s, kinetic: mu_k}}
+initial: {y: -0.01}
+"""
+
+TEXTS = {"block_on_two_feet": BRAKED_BLOCK, "driven_pad": DRIVEN_PAD}
+
+
+@pytest.fixture(scope="module", params=[*TEXTS, *models.names()])
+def graph(request):
+    text = TEXTS.get(request.param)
+    return compile_model(request.param if text is None else load("text", text=text), cache=False)
+
+
+def machine_of(graph):
+    start = initial_start(graph.automaton, graph.values, graph.parameters)
+    return OnlineMachine(graph.automaton, (start.x, start.context))
+
+
+def call(address, t, x, c, length):
+    """Call a kernel by its address."""
+    out = np.zeros(length)
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_double, *3 * [ctypes.c_void_p])
+    prototype(address)(t, x.ctypes.data, c.ctypes.data, out.ctypes.data)
+    return out
+
+
+def random_states(graph, mode, rng):
+    """States around the model's start, quaternions of length 1, with slip directions and inputs at random."""
+    layout = graph.automaton.terms.layout
+    start = initial_start(graph.automaton, graph.values, graph.parameters)
+    x = start.x + NEAR * rng.uniform(-1.0, 1.0, (STATES, layout.n_x))
+    for first in graph.automaton.quaternions:
+        x[:, first : first + 4] /= np.linalg.norm(x[:, first : first + 4], axis=1, keepdims=True)
+    c = np.tile(start.context, (STATES, 1))
+    c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
+    c[:, layout.sigma_slice] = np.where(np.array(mode.states) >= 2, rng.choice([-1.0, 1.0], (STATES, 1)), 0.0)
+    return x, c
+
+
+def compare(found, expected, good, limit, what):
+    """Compare per state, relative to the largest entry there."""
+    size = np.abs(expected).max(axis=-1, keepdims=True, initial=1.0)
+    error = (np.abs(found - expected) / size)[good]
+    assert error.size == 0 or error.max() <= limit, f"{what}: {error.max():.1e}"
+
+
+def test_all_modes_agree_with_their_programs(graph):
+    """Tolerances: 1e-10 is rounding times the worst pivot compared (1e-3); slopes of forces are differenced."""
+    rng = np.random.default_rng(7)
+    machine, met = machine_of(graph), 0
+    for mode in graph.automaton.modes[:MODES]:
+        full = machine.charts[machine.number_of(mode.states)].programs.full
+        x, c = random_states(graph, mode, rng)
+        t = rng.uniform(0.0, 1.0, STATES)
+        with np.errstate(all="ignore"):
+            expected = mode.programs.full.evaluate(t, x, c)
+        expected = {name: np.broadcast_to(value, (STATES, value.shape[-1])) for name, value in expected.items()}
+        # where dependent speeds differ, both read other independent ones: compare from the speeds that one gives
+        x = np.concatenate([x[:, : len(graph.automaton.terms.layout.q)], expected["u"]], axis=1)
+        found = full.evaluate(t, x, c)
+        good = (expected["pivot"][:, 0] > 1e-3) & np.isfinite(expected["x_dot"]).all(axis=1)
+        met += good.sum()
+        for name in ("u", "x_dot", "multipliers"):
+            compare(found[name], expected[name], good, 1e-10, f"{mode.name} {name}")
+        if not mode.programs.redundant:
+            compare(found["guards"], expected["guards"], good, 1e-10, f"{mode.name} guards")
+            compare(found["slopes"], expected["slopes"], good, 1e-6, f"{mode.name} slopes")
+    assert met > 0
+
+
+def test_guards_are_listed_as_derived(graph):
+    automaton = graph.automaton
+    for mode in automaton.modes[:MODES]:
+        leaving = automaton.leaving(automaton.name_of(mode.states))
+        if not mode.programs.redundant:
+            assert list_guards(automaton.system, mode.states, leaving) == mode.guards
+
+
+def test_kernels_give_what_the_mode_gives(graph):
+    """Bit for bit from the same chart: the kernels by address, the evaluation of many states; ``rhs`` and ``full``."""
+    machine = machine_of(graph)
+    rng = np.random.default_rng(3)
+    for mode in graph.automaton.modes[:3]:
+        chart = machine.charts[machine.number_of(mode.states)]
+        x, c = random_states(graph, mode, rng)
+        expected = chart.programs.full.evaluate(0.3, x[0], c[0])
+        machine.forget_charts()
+        full = call(chart.full, 0.3, x[0], c[0], sum(value.size for value in expected.values()))
+        rate = call(chart.rhs, 0.3, x[0], c[0], len(x[0]))
+        np.testing.assert_array_equal(full, np.concatenate([value.ravel() for value in expected.values()]))
+        np.testing.assert_array_equal(rate, expected["x_dot"])
