@@ -31,6 +31,7 @@ from fsm_dyn.online.context import (
 )
 from fsm_dyn.online.embedding import force_rows, swap
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.kernels import call_kernel_at
 
@@ -52,7 +53,7 @@ def _swap(chart: Integers, i: int, j: int) -> None:
 @lean
 def list_rows(o: Online) -> None:
     """List the rows that a mode holds, constraints first, and mark the normals of sliding contacts."""
-    chart = o.chart
+    chart = start_of(o.chart)
     R = o.sizes[tb.N_ROWS]
     count = 0
     chart[SLIDES] = 0
@@ -194,7 +195,7 @@ def _order(chart: Integers, w: Floats, A: int, H: int, U: int, R: int) -> None:
 @lean
 def _scaled_rows(o: Online, c: Floats, count: int, A: int, H: int) -> None:
     """Write the first rows listed, and the rows of their forces, scaled and normalised."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_M = chart[AT_A], chart[AT_M]
     U, R = o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     columns = LISTS + 2 * R
@@ -216,7 +217,7 @@ def _scaled_rows(o: Online, c: Floats, count: int, A: int, H: int) -> None:
 @lean
 def choose_chart(o: Online, t: float, x: Floats, c: Floats) -> None:
     """Choose the chart of a mode at a state; it holds until the mode is left or its pivot sounds the alarm."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_q_dot, at_x, at_H = chart[AT_A], chart[AT_Q_DOT], chart[AT_X], chart[AT_H]
     at_Q = chart[AT_Q]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
@@ -226,8 +227,8 @@ def choose_chart(o: Online, t: float, x: Floats, c: Floats) -> None:
         return
     for i in range(n_q + U):
         w[at_x + i] = x[i]
-    call_kernel_at(o.programs[ROWS], t, w[at_x:], c, w, at_A)
-    call_kernel_at(o.programs[MOTION], t, w[at_x:], c, w, at_q_dot)
+    call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
+    call_kernel_at(o.programs[MOTION], t, shifted(w, at_x), c, w, at_q_dot)
     _scaled_rows(o, c, chart[ACTIVE], at_Q, at_H)
     _choose_rows(chart, w, at_Q, U, R)
     _scaled_rows(o, c, chart[RANK], at_Q, at_H)

@@ -41,6 +41,7 @@ from fsm_dyn.online.context import (
     Online,
 )
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.kernels import call_kernel_at
 
@@ -79,17 +80,17 @@ def substitute_back(w: Floats, at: int, rank: int, width: int, first: int, colum
 
 
 @lean
-def _hold(o: Online, t: float, x: Floats, c: Floats, from_x: int) -> None:
-    """Eliminate the rows held and recompute the dependent speeds; ``x`` is read from ``from_x`` on."""
-    chart, w = o.chart, o.room
+def _hold(o: Online, t: float, x: Floats, c: Floats) -> None:
+    """Eliminate the rows held and recompute the dependent speeds."""
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_b, at_x, at_P = chart[AT_A], chart[AT_B], chart[AT_X], chart[AT_P]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     for i in range(n_q + U):
-        w[at_x + i] = x[from_x + i]
+        w[at_x + i] = x[i]
     rank = chart[RANK]
     if rank == 0:
         return
-    call_kernel_at(o.programs[ROWS], t, w[at_x:], c, w, at_A)
+    call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
     columns = LISTS + 2 * R
     width = U + 2
     for k in range(rank):
@@ -109,7 +110,7 @@ def _hold(o: Online, t: float, x: Floats, c: Floats, from_x: int) -> None:
 @lean
 def friction_ratio(o: Online, c: Floats, k: int) -> float:
     """Return the friction force of a sliding contact per unit of normal force, along its slip; signed."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_kinetic = chart[AT_KINETIC]
     s = o.sizes
     ratio = w[at_kinetic + k] * c[s[tb.N_P] + 3 * s[tb.N_W] + k]
@@ -119,7 +120,7 @@ def friction_ratio(o: Online, c: Floats, k: int) -> float:
 @lean
 def force_rows(o: Online, c: Floats, out: int) -> None:
     """Write Gᵀ, speeds in the order of the chart, to ``w[out:]``: sliding contacts push off their normals."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A = chart[AT_A]
     U, R = o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     columns = LISTS + 2 * R
@@ -137,7 +138,7 @@ def force_rows(o: Online, c: Floats, out: int) -> None:
 @lean
 def _applied(o: Online, c: Floats) -> None:
     """Forces of the mode: those of the loads, of compressed contacts, and friction whose size is known."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_f, at_elastic, at_force = chart[AT_A], chart[AT_F], chart[AT_ELASTIC], chart[AT_FORCE]
     s = o.sizes
     U = s[tb.N_U]
@@ -173,7 +174,7 @@ def _needs_rows(o: Online) -> bool:
 @lean
 def _reduce(o: Online, test: int, test_width: int) -> None:
     """Write ``SᵀMT`` and ``Sᵀ(f - M c)``; S is in the columns behind the rank of the matrix at ``test``."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_M, at_P, at_MT, at_mass = chart[AT_M], chart[AT_P], chart[AT_MT], chart[AT_MASS]
     at_right, at_force, at_g = chart[AT_RIGHT], chart[AT_FORCE], chart[AT_G]
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
@@ -212,7 +213,7 @@ def _reduce(o: Online, test: int, test_width: int) -> None:
 @lean
 def _weigh(o: Online, n: int, general: bool) -> None:
     """Write scales of columns and norms of rows of the reduced equations over MT, which is no longer needed."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_M, at_MT, at_mass = chart[AT_M], chart[AT_MT], chart[AT_MASS]
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
     for j in range(n):
@@ -280,23 +281,23 @@ def swap(array: Floats, i: int, j: int) -> None:
 
 
 @lean
-def accelerate(o: Online, t: float, x: Floats, c: Floats, from_x: int, judge: bool) -> float:
-    """Work out speeds and accelerations of a mode into ``w[at_x:]``, ``w[at_q_dot:]`` and ``w[at_u_dot:]``.
+def accelerate(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
+    """Work out speeds and accelerations of a mode at ``AT_X AT_Q_DOT AT_U_DOT`` of the workspace.
 
     Returns
     -------
     float
         The smallest pivot of the reduced equations, scaled, where it is asked for by ``judge``; 1 otherwise.
     """
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_q_dot, at_gamma, at_x = chart[AT_A], chart[AT_Q_DOT], chart[AT_GAMMA], chart[AT_X]
     at_P, at_H, at_right, at_u_dot = chart[AT_P], chart[AT_H], chart[AT_RIGHT], chart[AT_U_DOT]
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
     columns, width = LISTS + 2 * R, U + 2
-    _hold(o, t, x, c, from_x)
+    _hold(o, t, x, c)
     if rank == 0 and _needs_rows(o):
-        call_kernel_at(o.programs[ROWS], t, w[at_x:], c, w, at_A)
-    call_kernel_at(o.programs[MOTION], t, w[at_x:], c, w, at_q_dot)
+        call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
+    call_kernel_at(o.programs[MOTION], t, shifted(w, at_x), c, w, at_q_dot)
     _applied(o, c)
     for k in range(rank):
         w[at_P + k * width + U + 1] = w[at_gamma + chart[LISTS + k]]
@@ -328,7 +329,7 @@ def accelerate(o: Online, t: float, x: Floats, c: Floats, from_x: int, judge: bo
 @lean
 def product_with_row(o: Online, row: int, vector: int, constant: int) -> float:
     """Return a row times the vector of speeds or accelerations at ``vector``, plus its entry of ``constant``."""
-    w, U = o.room, o.sizes[tb.N_U]
+    w, U = start_of(o.room), o.sizes[tb.N_U]
     at = o.chart[AT_A] + row * U
     total = w[constant + row]
     for j in range(U):

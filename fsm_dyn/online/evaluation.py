@@ -36,7 +36,7 @@ from fsm_dyn.online.guards import exact_slope, guard_value, has_exact_slope, sha
 from fsm_dyn.online.multipliers import find_multipliers
 from fsm_dyn.online.pivots import row_pivots
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.bundles import array_at
+from fsm_dyn.simulation.bundles import pointer_at, shifted, start_of
 from fsm_dyn.simulation.compiled import lean, routine
 from fsm_dyn.simulation.kernels import call_kernel_at
 
@@ -52,9 +52,9 @@ FULL: Final = 1
 @lean
 def _rhs(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     """Write ``x_dot`` as the ``rhs`` kernel of the mode would."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_q_dot, at_u_dot = chart[AT_Q_DOT], chart[AT_U_DOT]
-    accelerate(o, t, x, c, 0, False)
+    accelerate(o, t, x, c, False)
     n_q, U = o.sizes[tb.N_Q], o.sizes[tb.N_U]
     for i in range(n_q):
         out[i] = w[at_q_dot + i]
@@ -63,14 +63,14 @@ def _rhs(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
 
 
 @lean
-def _work_out(o: Online, t: float, x: Floats, c: Floats, from_x: int) -> float:
+def _work_out(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
     """Accelerations, forces and all that guards look at; returns the smallest pivot of the reduced equations."""
-    chart, w = o.chart, o.room
-    least = accelerate(o, t, x, c, from_x, True)
+    chart, w = start_of(o.chart), start_of(o.room)
+    least = accelerate(o, t, x, c, judge)
     at_x = chart[AT_X]
     if chart[RANK] == 0 and o.sizes[tb.N_ROWS] > 0:
-        call_kernel_at(o.programs[ROWS], t, w[at_x:], c, w, chart[AT_A])
-    call_kernel_at(o.programs[WATCH], t, w[at_x:], c, w, chart[AT_STATIC])
+        call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, chart[AT_A])
+    call_kernel_at(o.programs[WATCH], t, shifted(w, at_x), c, w, chart[AT_STATIC])
     find_multipliers(o, c)
     return least
 
@@ -81,14 +81,14 @@ def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
 
     Where the pivot sounds the alarm another chart is chosen.
     """
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_q_dot, at_x, at_u_dot, at_multipliers = chart[AT_Q_DOT], chart[AT_X], chart[AT_U_DOT], chart[AT_MULTIPLIERS]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     n, n_g = n_q + U, o.guard_quantity.shape[0]
-    pivot = row_pivots(o, c, _work_out(o, t, x, c, 0))
+    pivot = row_pivots(o, c, _work_out(o, t, x, c, True))
     if not pivot >= o.alarm[0]:
         choose_chart(o, t, x, c)
-        pivot = row_pivots(o, c, _work_out(o, t, x, c, 0))
+        pivot = row_pivots(o, c, _work_out(o, t, x, c, True))
     for i in range(n_q):
         out[i] = w[at_q_dot + i]
     for i in range(U):
@@ -115,23 +115,25 @@ def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
 @lean
 def _difference(o: Online, t: float, c: Floats, out: Floats, slopes: int) -> None:
     """Write the slopes that the terms do not give, by central differences along the flow."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_x, at_probe, at_c, at_guards = chart[AT_X], chart[AT_PROBE], chart[AT_PROBE_C], chart[AT_GUARDS]
     n_g, n = o.guard_quantity.shape[0], o.sizes[tb.N_Q] + o.sizes[tb.N_U]
-    n_p, n_w = o.sizes[tb.N_P], o.sizes[tb.N_W]
+    s = o.sizes
+    n_p, n_w = s[tb.N_P], s[tb.N_W]
+    n_c = n_p + 3 * n_w + s[tb.N_CONTACTS] + s[tb.N_MEMORY]
     time = _probe_time(out, w, at_x, n)
     for i in range(n):
         w[at_probe + i] = w[at_x + i]
-    for i in range(c.shape[0]):
+    for i in range(n_c):
         w[at_c + i] = c[i]
-    context = w[at_c : at_c + c.shape[0]]
+    context = shifted(w, at_c)
     for side in range(2):
         along = time if side == 0 else -time
         for i in range(n):
             w[at_probe + i] += (along if side == 0 else 2.0 * along) * out[i]
         for i in range(n_p, n_p + 2 * n_w):  # inputs and their rates, at their rates
             context[i] = c[i] + along * c[i + n_w]
-        _work_out(o, t + along, w, context, at_probe)
+        _work_out(o, t + along, shifted(w, at_probe), context, False)
         if chart[ACTIVE] > chart[RANK]:
             share_open_forces(o, context)
         for g in range(n_g):
@@ -171,11 +173,7 @@ def evaluate(context_at: int, what: int, t: float, x_at: int, c_at: int, out_at:
         0.
     """
     o = open_online(context_at)
-    s = o.sizes
-    n, n_g = s[tb.N_Q] + s[tb.N_U], o.guard_quantity.shape[0]
-    x = array_at(x_at, n)
-    c = array_at(c_at, s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY])
-    out = array_at(out_at, n + s[tb.N_U] + 1 + 2 * n_g + s[tb.N_ROWS])
+    x, c, out = pointer_at(x_at), pointer_at(c_at), pointer_at(out_at)
     if o.chart[CHOSEN] == 0:
         choose_chart(o, t, x, c)
     if what == RHS:

@@ -33,6 +33,7 @@ from fsm_dyn.online.context import (
 from fsm_dyn.online.embedding import product_with_row
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.arena import mark, matrix, release, vector
+from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.feasibility import widest_margin
 
@@ -42,7 +43,7 @@ Floats = NDArray[np.float64]
 @lean
 def guard_value(o: Online, c: Floats, guard: int) -> float:
     """Return the value of one guard; forces and the state with dependent speeds are in the workspace."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     what, k, sign = o.guard_quantity[guard], o.guard_subject[guard], o.guard_sign[guard]
     if what == CONDITION:
         return sign * w[chart[AT_WHEN] + k]
@@ -77,7 +78,7 @@ def has_exact_slope(o: Online, guard: int) -> bool:
 @lean
 def exact_slope(o: Online, c: Floats, guard: int) -> float:
     """Return the slope of a guard that the terms give themselves."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     what, k = o.guard_quantity[guard], o.guard_subject[guard]
     if what == REACH:
         return w[chart[AT_REACH_RATE] + k]
@@ -100,7 +101,7 @@ def share_open_forces(o: Online, c: Floats) -> None:
     The margin reaches zero where no shares are left that keep every law, and the laws at their limits are then those
     that contacts can only keep together (docs/theory.md, "On-line embedding").
     """
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_multipliers, at_open = chart[AT_MULTIPLIERS], chart[AT_OPEN]
     R, count = o.sizes[tb.N_ROWS], chart[ACTIVE] - chart[RANK]
     laws, scale = 0, 0.0
@@ -135,7 +136,7 @@ def _is_law(o: Online, guard: int) -> bool:
 @lean
 def _along(o: Online, guard: int, forces: int) -> float:
     """Return how a law changes with the forces at ``forces`` in the workspace."""
-    w, k = o.room, o.guard_subject[guard]
+    w, k = start_of(o.room), o.guard_subject[guard]
     normal, tangent = o.contact_rows[k, 0], o.contact_rows[k, 1]
     if o.guard_quantity[guard] == NORMAL_FORCE:
         return o.guard_sign[guard] * w[forces + normal]

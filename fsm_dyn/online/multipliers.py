@@ -27,6 +27,7 @@ from fsm_dyn.online.context import (
 )
 from fsm_dyn.online.embedding import friction_ratio
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,7 @@ Integers = NDArray[np.int64]
 @lean
 def find_multipliers(o: Online, c: Floats) -> None:
     """Write λ of every row, from the dependent rows: ``G_Dᵀ λ = (M u̇ - f)_D``."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_M, at_hidden_M = chart[AT_M], chart[AT_HIDDEN_M]
     at_hidden_f, at_hidden_A = chart[AT_HIDDEN_F], chart[AT_HIDDEN_A]
     at_P, at_H, at_force, at_g = chart[AT_P], chart[AT_H], chart[AT_FORCE], chart[AT_G]
@@ -88,7 +89,7 @@ def _solve_transposed(w: Floats, at: int, rank: int, width: int, right: int) -> 
 @lean
 def _find_open_forces(o: Online, c: Floats, at: int, width: int) -> None:
     """Write, for every row left out, the forces on all rows that together do nothing."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_g, at_open = chart[AT_A], chart[AT_G], chart[AT_OPEN]
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
     columns = LISTS + 2 * R
@@ -117,7 +118,7 @@ def _find_open_forces(o: Online, c: Floats, at: int, width: int) -> None:
 @lean
 def _take_smallest(o: Online) -> None:
     """Make the open forces orthogonal and take their part out of the multipliers, which leaves the least norm."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_multipliers, at_open = chart[AT_MULTIPLIERS], chart[AT_OPEN]
     R = o.sizes[tb.N_ROWS]
     for d in range(chart[ACTIVE] - chart[RANK]):
@@ -140,7 +141,7 @@ def _project_out(w: Floats, at: int, along: int, n: int) -> None:
 @lean
 def _known_forces(o: Online, c: Floats, k: int) -> None:
     """Enter the forces of one contact that follow from its state: friction while it slides, a compressed pad."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_elastic, at_multipliers = chart[AT_ELASTIC], chart[AT_MULTIPLIERS]
     code, kind = o.states[k], o.contact_kind[k]
     normal, tangent = o.contact_rows[k, 0], o.contact_rows[k, 1]

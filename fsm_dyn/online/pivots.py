@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from fsm_dyn.online.context import ACTIVE, AT_A, AT_H, AT_M, AT_P, AT_Q, LISTS, RANK, SLIDES, Online
 from fsm_dyn.online.embedding import REDUNDANT, force_rows
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,7 @@ def _weighted_norm(w: Floats, chart: Integers, row: int, U: int) -> float:
 @lean
 def row_pivots(o: Online, c: Floats, least: float) -> float:
     """Return the smallest scaled pivot of the rows, ``least`` at most; 0 where a row left out holds something now."""
-    chart, w = o.chart, o.room
+    chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_M, at_P, at_H = chart[AT_A], chart[AT_M], chart[AT_P], chart[AT_H]
     at_Q = chart[AT_Q]
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]

@@ -27,6 +27,8 @@ def _call(context: Any, builder: Any, address: Any, t: Any, pointers: list[Any])
 
 
 def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.CPointer):
+        return value
     return context.make_array(kind)(context, builder, value).data
 
 
