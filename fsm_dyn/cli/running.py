@@ -40,6 +40,9 @@ def run_command(
     method: Annotated[
         str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
     ] = "dopri5",
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="How modes are evaluated: graph, online or mixed.")
+    ] = "graph",
     rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
     step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
@@ -76,6 +79,7 @@ def run_command(
     options: dict[str, Any] = {
         "until": until,
         "method": method,
+        "strategy": strategy,
         "rtol": rtol,
         "atol": atol,
         "step": step,

@@ -197,6 +197,7 @@ def test_options_reach_the_run():
     ("options", "told"),
     [
         (["--method", "dopri6"], "did you mean 'dopri5'"),
+        (["--strategy", "onlin"], "did you mean 'online'"),
         (["--input", "pull=3"], "no input 'pull'"),
         (["--initial", "z=1"], "z"),
         (["--until", "-1"], "--until"),
