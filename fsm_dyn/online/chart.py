@@ -1,9 +1,9 @@
 """Which rows of an active set are independent, and which speeds they make dependent.
 
-Asked when a mode is first evaluated in a run and when its pivot sounds the alarm.  Rows are scaled by ``diag(M)^-1/2`` and
-normalised, so that the answer does not depend on units.  Rank and rows by pivoted orthogonalisation (QR); dependent
-speeds by a pivoted QR of the columns, of rows held and rows of forces at once, because both are divided by; their
-order by complete pivoting (docs/theory.md, "On-line embedding").
+Asked when a mode is first evaluated in a run and when its pivot sounds the alarm.  Rows are scaled by
+``diag(M)^-1/2`` and normalised, so that the answer does not depend on units.  Rank and rows by pivoted
+orthogonalisation (QR); dependent speeds by a pivoted QR of the columns, of rows held and rows of forces at once,
+because both are divided by; their order by complete pivoting (docs/theory.md, "On-line embedding").
 """
 
 from __future__ import annotations
