@@ -25,7 +25,7 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "16"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "17"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:

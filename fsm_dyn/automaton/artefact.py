@@ -16,12 +16,20 @@ from fsm_dyn.modes.following import following
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.redundancy import closed_place
-from fsm_dyn.modes.system import ContactInfo, RowInfo, System, WhenInfo
+from fsm_dyn.modes.system import FOLLOWS, ContactInfo, RowInfo, System, WhenInfo
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
 
 SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
+
+
+def slip_angle(slips: Array, kept: float) -> Array:
+    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept."""
+    angle = np.arctan2(slips[..., 1], slips[..., 0])
+    angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
+    found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS, angle, kept)
+    return found
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,14 @@ class Automaton:
         if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
             finite, values = finite[:1], {name: value[:1] for name, value in values.items()}
         sigma = np.where(c[self.terms.layout.sigma_slice] < 0.0, -1.0, 1.0)
-        values["sigma"] = np.tile(sigma, (int(finite.sum()), 1))
+        values["way"] = np.zeros((int(finite.sum()), len(sigma), 2))
+        values["way"][:, :, 0] = sigma
+        for k, contact in enumerate(self.contacts):
+            if contact.in_space:
+                sigma[k] = c[self.terms.layout.sigma_slice][k]
+                slips = values["A"][:, contact.tangent_rows, : len(self.terms.layout.u)] @ x[self.terms.layout.u_slice]
+                angle = slip_angle(slips + values["b"][:, contact.tangent_rows], sigma[k])
+                values["way"][:, k] = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         place_c = c.copy()
         place_c[self.terms.layout.sigma_slice] = sigma
         values |= {"place_t": np.array([t]), "place_x": self._touching(states, t, x, c), "place_c": place_c}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import networkx as nx
 import numpy as np
 
-from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.artefact import Automaton, Mode, slip_angle
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.automaton.storage import save
 from fsm_dyn.errors import InputError, nearest
@@ -188,7 +188,10 @@ class ModeView:
         slips = terms["A"][:, : len(x) - n_q] @ x[n_q:] + terms["b"]
         for i in sliding:
             contact = contacts[i]
-            sigma[i] = given.get(contact.name, float(np.sign(slips[contact.tangent_row])))
+            if contact.in_space:
+                sigma[i] = float(slip_angle(slips[list(contact.tangent_rows)], 0.0))
+            else:
+                sigma[i] = given.get(contact.name, float(np.sign(slips[contact.tangent_row])))
             if sigma[i] == 0.0:
                 raise InputError(
                     f"'{contact.name}' slides but its slip speed is zero",

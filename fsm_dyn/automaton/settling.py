@@ -73,6 +73,13 @@ def settle(
 class _Settling:
     def __init__(self, automaton: Automaton, locks: Mapping[int, int], t: float, context: Array) -> None:
         self.automaton = automaton
+        for contact in automaton.contacts:
+            if contact.in_space:
+                raise ModelError(
+                    f"'{contact.name}' rubs in space, where no rest is searched for yet",
+                    automaton.mechanism.contacts[contact.name].where,
+                    remedy="give the start itself under `initial`, without `settle`",
+                )
         self.layout = automaton.terms.layout
         self.t, self.context = t, context
         self.locks = locks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.artefact import Automaton, slip_angle
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.modes.elimination import Array
@@ -60,11 +60,11 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
     speeds = terms["A"][:, : len(layout.u)] @ x[layout.u_slice] + terms["b"]
     sigma = np.zeros(len(automaton.contacts))
     for i, contact in enumerate(automaton.contacts):
-        slip = float(speeds[contact.tangent_row]) if contact.tangent_row >= 0 else 0.0
+        slips = speeds[list(contact.tangent_rows)]
         if i not in fixed:
-            states[i] = _deduce(automaton, i, terms, speeds, slip)
+            states[i] = _deduce(automaton, i, terms, speeds, float(np.linalg.norm(slips)))
         if states[i] >= 2:
-            sigma[i] = np.sign(slip)
+            sigma[i] = slip_angle(slips, 2.0 * np.pi) if contact.in_space else np.sign(slips[0])
     context[layout.sigma_slice] = sigma
     return Start(x, tuple(states), context)
 

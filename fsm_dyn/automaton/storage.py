@@ -47,7 +47,15 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
 
 
 def _flags(contact: ContactInfo) -> list[bool]:
-    return [contact.gated, contact.sticks_always, contact.poisson, contact.limited, contact.two_sided, contact.lossy]
+    return [
+        contact.gated,
+        contact.sticks_always,
+        contact.poisson,
+        contact.limited,
+        contact.two_sided,
+        contact.in_space,
+        contact.lossy,
+    ]
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
@@ -162,7 +170,7 @@ def check(automaton: Automaton) -> None:
     good = 0 <= automaton.n_kinematic <= n_rows and dict(automaton.terms.outputs) == expected
     good &= tuple(automaton.terms.outputs) == tuple(expected)
     good &= all(0 <= first <= n_q - 4 for first in automaton.quaternions)
-    good &= all(-1 <= r < n_rows for c in automaton.contacts for r in (c.normal_row, c.tangent_row))
+    good &= all(-1 <= r < n_rows for c in automaton.contacts for r in (c.normal_row, c.tangent_row, *c.tangent_rows))
     good &= tuple(layout.contacts) == tuple(c.name for c in automaton.contacts)
     good &= len(automaton.resets) == len(automaton.mechanism.transitions) == len(automaton.whens)
     for reset in automaton.resets:

@@ -36,10 +36,11 @@ class ActiveSet:
     under: tuple[int, ...] = ()
     pressed: tuple[int, ...] = ()
 
-    def along(self, system: System, contact: int) -> Node:
-        """Direction that friction opposes, in units of the normal multiplier: reversed on a slot's other face."""
-        sigma = system.sigma(contact)
-        return -sigma if contact in self.under else sigma
+    def friction(self, system: System, contact: int) -> list[tuple[int, Node]]:
+        """Tangent rows and their friction forces in units of the normal multiplier: reversed on a slot's other face."""
+        ratio = system.nodes["kinetic"][contact]
+        sign = 1.0 if contact in self.under else -1.0
+        return [(row, sign * (ratio * part)) for row, part in system.slip_directions(contact)]
 
     @classmethod
     def of(cls, system: System, states: Sequence[int]) -> ActiveSet:
@@ -49,10 +50,10 @@ class ActiveSet:
         for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
             if contact.kind == "compliant":
                 pressed += [index] if code else []
-                rows += [contact.tangent_row] if code == 1 and contact.tangent_row >= 0 else []
+                rows += contact.tangent_rows if code == 1 else ()
                 slipping += [index] if code == 2 else []
             elif code == 1:
-                rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
+                rows += [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
             elif code == 2 and contact.kind == "dry_friction":
                 slipping.append(index)
             elif code >= 2:
@@ -148,18 +149,19 @@ def embed(
     for j in dependent:
         accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
     multipliers = _multipliers(system, active, transposed, accelerations, zero)
-    along = {contact: active.along(system, contact) for _, contact in active.sliding}
-    left_open = open_forces(system, transposed, active.rows, active.sliding, along, _place(samples))
+    friction = {row: active.friction(system, contact) for row, contact in active.sliding}
+    left_open = open_forces(system, transposed, active.rows, friction, _place(samples))
     multipliers = smallest_norm(multipliers, left_open, zero)
 
     replace = {u[j]: speeds[j] for j in dependent}
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
+    pivots = substitute(pivots + mass_pivots, replace)
     n_rows = len(system.rows)
     return Embedded(
         speeds=speeds,
         accelerations=flat[:n_u],
         multipliers=flat[n_u : n_u + n_rows],
-        pivots=pivots + mass_pivots,
+        pivots=pivots,
         chart=tuple((active.rows[row], column) for row, column in factors.pivots),
         independent=independent,
         redundant=tuple(active.rows[row] for row in factors.dropped),
@@ -209,9 +211,9 @@ def _applied(system: System, active: ActiveSet) -> list[Node]:
         row, force = system.contacts[index].normal_row, system.nodes["elastic"][index]
         f = [f[i] + force * system.nodes["A"][row, i] for i in range(n_u)]
     for index in active.slipping:
-        row = system.contacts[index].tangent_row
-        friction = system.sigma(index) * system.friction_bound("kinetic", index)
-        f = [f[i] - friction * system.nodes["A"][row, i] for i in range(n_u)]
+        bound = system.friction_bound("kinetic", index)
+        for row, part in system.slip_directions(index):
+            f = [f[i] - part * bound * system.nodes["A"][row, i] for i in range(n_u)]
     return f
 
 
@@ -226,12 +228,11 @@ def _force_rows(
         row = [system.nodes["A"][r, j] for j in range(n_u)]
         if r in slides:
             contact = slides[r]
-            tangent = system.contacts[contact].tangent_row
-            ratio = system.nodes["kinetic"][contact] * active.along(system, contact)
-            row = [row[j] - ratio * system.nodes["A"][tangent, j] for j in range(n_u)]
-            friction = samples["kinetic"][:, contact] * samples["sigma"][:, contact]
-            friction = -friction if contact in active.under else friction
-            numbers[:, k] -= friction[:, None] * samples["A"][:, tangent, :n_u]
+            for i, (tangent, part) in enumerate(active.friction(system, contact)):
+                row = [row[j] + part * system.nodes["A"][tangent, j] for j in range(n_u)]
+                friction = samples["kinetic"][:, contact] * samples["way"][:, contact, i]
+                friction = friction if contact in active.under else -friction
+                numbers[:, k] += friction[:, None] * samples["A"][:, tangent, :n_u]
         H.append(row)
     return H, numbers * scale[:, None, :]
 
@@ -293,11 +294,11 @@ def _multipliers(
     for row, value in zip(active.rows, values, strict=True):
         multipliers[row] = value
     for row, contact in active.sliding:
-        tangent = system.contacts[contact].tangent_row
-        multipliers[tangent] = -(system.nodes["kinetic"][contact] * active.along(system, contact) * multipliers[row])
+        for tangent, part in active.friction(system, contact):
+            multipliers[tangent] = part * multipliers[row]
     for contact in active.slipping:
-        row = system.contacts[contact].tangent_row
-        multipliers[row] = -(system.sigma(contact) * system.friction_bound("kinetic", contact))
+        for row, part in system.slip_directions(contact):
+            multipliers[row] = -(part * system.friction_bound("kinetic", contact))
     for contact in active.pressed:
         multipliers[system.contacts[contact].normal_row] = system.nodes["elastic"][contact]
     kinematic = [r for r, row in enumerate(system.rows) if row.role == "kinematic"]

@@ -83,6 +83,7 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         limited=contact.reach is not None,
         two_sided=contact.spec.bilateral,
         poisson=contact.spec.law == "poisson",
+        in_space=contact.in_space,
         lossy=contact.firm is not None,
     )
 

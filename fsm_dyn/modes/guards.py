@@ -11,6 +11,7 @@ closed, on a face       distance to the end of the face            leaves
 slot, slide             λ_n, or -λ_n on the other face             opens
 compliant, open         gap                                        closes
 compliant, compressed   -gap, and the force's factor 1 + loss δ'   opens
+stick in space          (μ_s λ_n)² - |λ_t|²                        slides
 stick                   μ_s λ_n - λ_t  and  μ_s λ_n + λ_t          slides (σ = -1, +1)
 slide, slip             σ · slip speed                             sticks
 dry friction, stick     τ_s - λ  and  τ_s + λ                      slides (σ = -1, +1)
@@ -80,9 +81,12 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if contact.limited and code > 0:
             reach = system.nodes["reach"][index]
             guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
+        if contact.in_space and code == 1 and not contact.sticks_always:
+            guards.append(
+                (Guard(Event.SLIDES, index, 0.0, f"friction limit of {name}"), _cone(system, index, embedded))
+            )
         if code >= 2:
-            slip = _slip(system, contact.tangent_row, embedded)
-            guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.sigma(index) * slip))
+            guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.ahead(index)))
     return guards
 
 
@@ -133,7 +137,8 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
             continue
         if contact.kind == "gap" and code > 0:
             add(Event.OPENS, index, 0.0, [(normal, 1.0, 1.0)], zero)
-        if code == 1 and tangent >= 0 and not contact.sticks_always and contact.kind != "lock":
+        bounded = tangent >= 0 and not contact.sticks_always and not contact.in_space
+        if code == 1 and bounded and contact.kind != "lock":
             bound, size = system.friction_bound("static", index), float(embedded.static[index])
             load = [(normal, bound, size)] if contact.kind == "gap" else []
             for direction in (-1.0, 1.0):
@@ -155,11 +160,16 @@ def _force_guards(system: System, states: Sequence[int], embedded: Embedded) -> 
     return found
 
 
-def _slip(system: System, row: int, embedded: Embedded) -> Node:
-    slip: Node = system.nodes["b"][row]
-    for j in range(system.n_speeds):
-        slip = slip + system.nodes["A"][row, j] * embedded.speeds[j]
-    return slip
+def _cone(system: System, index: int, embedded: Embedded) -> Node:
+    """Squares, because the length of a friction force has no slope where it is zero."""
+    contact = system.contacts[index]
+    bound = system.friction_bound("static", index)
+    if contact.kind == "gap":
+        bound = bound * embedded.multipliers[contact.normal_row]
+    value: Node = bound * bound
+    for row in contact.tangent_rows:
+        value = value - embedded.multipliers[row] * embedded.multipliers[row]
+    return value
 
 
 def transition_guards(system: System, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:

@@ -60,11 +60,13 @@ def open_forces(
     system: System,
     factors: Factors,
     rows: Sequence[int],
-    sliding: Sequence[tuple[int, int]],
-    along: Mapping[int, Node],
+    friction: Mapping[int, Sequence[tuple[int, Node]]],
     place: tuple[float, Array, Array],
 ) -> OpenForces:
-    """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part."""
+    """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part.
+
+    ``friction`` gives, for the normal row of each sliding contact, its tangent rows and their forces in units of it.
+    """
     if not factors.dropped:
         return OpenForces()
     zero, one = system.graph.constant(0.0), system.graph.constant(1.0)
@@ -77,9 +79,9 @@ def open_forces(
         vector = [zero] * len(system.rows)
         for row, node in zip(rows, local, strict=True):
             vector[row] = node
-        for row, contact in sliding:
-            tangent = system.contacts[contact].tangent_row
-            vector[tangent] = -(system.nodes["kinetic"][contact] * along[contact] * vector[row])
+        for row, parts in friction.items():
+            for tangent, part in parts:
+                vector[tangent] = part * vector[row]
         vectors.append(tuple(vector))
     return OpenForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
 

@@ -12,10 +12,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.programs import Graph, Layout, Node, Program
+from fsm_dyn.programs import Graph, Layout, Node, Program, functions
 
 Array = npt.NDArray[np.float64]
-Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "friction", "lock"]
+Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
+
+FOLLOWS = 1e-9  # m/s: from this slip speed on the direction of friction in space follows the slip
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,15 @@ class ContactInfo:
     poisson: bool = False
     limited: bool = False  # a face of it ends
     two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
+    in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
+
+    @property
+    def tangent_rows(self) -> tuple[int, ...]:
+        """Rows of its slip: none, one, or in space two."""
+        if self.tangent_row < 0:
+            return ()
+        return (self.tangent_row, self.tangent_row + 1) if self.in_space else (self.tangent_row,)
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -102,8 +112,36 @@ class System:
         return len(self.layout.u)
 
     def sigma(self, contact: int) -> Node:
-        """The slip direction of a contact, a constant of the mode's discrete state."""
+        """The slip direction of a contact, a constant of the mode's discrete state: a sign, or in space an angle."""
         return self.symbols[f"{self.contacts[contact].name}.sigma"]
+
+    def slip(self, row: int) -> Node:
+        """The slip speed ``A u + b`` of a tangent row."""
+        total: Node = self.nodes["b"][row]
+        for j in range(self.n_speeds):
+            total = total + self.nodes["A"][row, j] * self.symbols[self.layout.u[j]]
+        return total
+
+    def ahead(self, contact: int) -> Node:
+        """The slip along the direction kept in the discrete state: it falls to zero where the slip does."""
+        return _ahead(self.sigma(contact), [self.slip(row) for row in self.contacts[contact].tangent_rows])
+
+    def slip_directions(self, contact: int) -> list[tuple[int, Node]]:
+        """Tangent rows of a sliding contact, each with the component of the unit vector that friction opposes.
+
+        In space that vector follows the slip, and where there is hardly any, or it turns back, is the one kept in the
+        discrete state (docs/theory.md, "Friction in space").
+        """
+        rows, sigma = self.contacts[contact].tangent_rows, self.sigma(contact)
+        if len(rows) == 1:
+            return [(rows[0], sigma)]
+        slips = [self.slip(row) for row in rows]
+        speed = functions.sqrt(slips[0] * slips[0] + slips[1] * slips[1])
+        moving = functions.compare(">", _ahead(sigma, slips), FOLLOWS)
+        kept = (functions.cos(sigma), functions.sin(sigma))
+        return [
+            (row, functions.where(moving, slip / speed, old)) for row, slip, old in zip(rows, slips, kept, strict=True)
+        ]
 
     def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
         """Bound of a friction force known beforehand: of dry friction, or ``μ F`` of a compliant contact."""
@@ -113,3 +151,9 @@ class System:
     def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Evaluate the terms with NumPy; leading axes of x and c broadcast."""
         return self.program.evaluate(t, x, c)
+
+
+def _ahead(sigma: Node, slips: Sequence[Node]) -> Node:
+    if len(slips) == 1:
+        return sigma * slips[0]
+    return functions.cos(sigma) * slips[0] + functions.sin(sigma) * slips[1]

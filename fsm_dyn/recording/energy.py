@@ -17,7 +17,7 @@ _NODES = 0.5 * (np.polynomial.legendre.leggauss(5)[0] + 1.0)
 _WEIGHTS = 0.5 * np.polynomial.legendre.leggauss(5)[1]
 
 _STEPS_AT_ONCE = 4096
-_DISSIPATIVE = frozenset({"tangent", "friction"})
+_DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
 
 
 @dataclass(frozen=True)

@@ -141,12 +141,20 @@ def _contact(
         name=contact.name,
         state=contact.states[code],
         gap=float(residual[normal]) if has_gap else None,
-        slip=float(speeds[tangent]) if tangent >= 0 else None,
+        slip=_size(speeds, contact),
         normal=float(forces[normal]) if normal >= 0 and code > 0 else None,
-        friction=float(forces[tangent]) if tangent >= 0 and code > 0 else None,
+        friction=_size(forces, contact) if code > 0 else None,
         limit=limit if bounded else None,
         shared=normal in indeterminate or tangent in indeterminate,
     )
+
+
+def _size(values: FloatArray, contact: ContactInfo) -> float | None:
+    """Return what a contact has along its slip: with its sign, or in space the length of it; None without friction."""
+    own = values[list(contact.tangent_rows)]
+    if not len(own):
+        return None
+    return float(np.linalg.norm(own)) if contact.in_space else float(own[0])
 
 
 def _announced(model: RunModel, guard: Guard) -> str:

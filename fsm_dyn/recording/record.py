@@ -21,7 +21,8 @@ from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
 class Row:
     """One constraint row: the constraint or contact that owns it, and its part in it.
 
-    ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``friction`` or ``lock``.
+    ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``tangent2``, ``friction`` or
+    ``lock``.
     """
 
     owner: str

@@ -17,7 +17,7 @@ from fsm_dyn.simulation.arena import indices, release
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import guard_count
 from fsm_dyn.simulation.state import State, Work
-from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tables import TURNING, Tables
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +36,14 @@ def _just_fired(tables: Tables, state: State, guard: int) -> bool:
         ):
             return True
     return False
+
+
+@lean
+def _slip_left(tables: Tables, guard: int, slope: float) -> float:
+    """Return how much slip against its direction (m/s) a slip may have where it begins or reverses."""
+    left = 2.0 * slope * tables.tolerances[tol.COINCIDENCE]
+    in_space = tables.contact_flags[tables.guard_contact[guard]] & tb.IN_SPACE != 0
+    return max(left, TURNING * tables.tolerances[tol.SPEED]) if in_space else left
 
 
 @lean
@@ -89,7 +97,7 @@ def arm(tables: Tables, state: State, work: Work) -> int:
                 state.guards[2 * most + j] = graze + max(0.0, -value)
             elif value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
                 status = st.WAITING
-        elif event == tb.STICKS and slope > 0.0 and -2.0 * slope * tables.tolerances[tol.COINCIDENCE] < value < 0.0:
+        elif event == tb.STICKS and slope > 0.0 and -_slip_left(tables, first + j, slope) < value < 0.0:
             status = st.WAITING  # the slip begins here, or reverses: the instant is known to its accuracy only
         elif value < -tolerance:
             below[now] = first + j

@@ -12,10 +12,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.arena import Arena, indices, matrix, vector
 from fsm_dyn.simulation.bundles import Bundle
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.linear import factor, solve
+from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
 
 RANK: Final = 1e-12
@@ -107,6 +109,16 @@ def row_speed(terms: Terms, row: int, u: NDArray[np.float64]) -> float:
     for i in range(u.shape[0]):
         speed += terms.A[row, i] * u[i]
     return float(speed)
+
+
+@lean
+def slip_speed(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64]) -> float:
+    """Return how fast a contact with friction slips, without a sign."""
+    row = tables.contact_rows[k, 1]
+    speed = row_speed(terms, row, u)
+    if tables.contact_flags[k] & tb.IN_SPACE:
+        return float(np.hypot(speed, row_speed(terms, row + 1, u)))
+    return float(abs(speed))
 
 
 @lean

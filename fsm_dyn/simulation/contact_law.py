@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.arena import Arena, indices, mark, matrix, release, vector
+from fsm_dyn.simulation.combination import solve_choices
 from fsm_dyn.simulation.compiled import lean
-from fsm_dyn.simulation.feasibility import null_space, smallest_norm, widest_margin
-from fsm_dyn.simulation.linear import factor, put, solve
+from fsm_dyn.simulation.feasibility import widest_margin
+from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.meeting import (
     CHOICES,
     HOLD,
@@ -26,7 +27,6 @@ from fsm_dyn.simulation.meeting import (
     side_of,
 )
 
-RANK: Final = 1e-11
 WORST: Final = 1e30
 SAME: Final = 1e-6  # motions that differ by less than this part of the scale are one
 STIRS: Final = 1e-8  # a redundant force that moves its contacts by more than this leaves the motion open
@@ -71,56 +71,6 @@ class Verdict(NamedTuple):
 
 
 @lean
-def solve_choices(
-    arena: Arena, m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Solve for the forces ``y`` and motions ``v`` of one combination.
-
-    Returns
-    -------
-    remainder : float
-        How far the rows contradict each other.
-    basis : (n, nullity)
-        Forces that the equations leave open; ``y`` has none of them.
-    """
-    n = m.K.shape[0]
-    system, right = matrix(arena, n, n), vector(arena, n)
-    for k in range(choices.shape[0]):
-        choice, a, b = choices[k], m.normal[k], m.tangent[k]
-        if a >= 0 and is_open(choice):
-            system[a, a] = 1.0
-            right[a] = m.floor[a]
-        elif a >= 0:
-            for j in range(n):
-                system[a, j] = m.K[a, j]
-            right[a] = m.target[a] - m.base[a]
-        if b < 0:
-            continue
-        if choice == HOLD or choice == PARTED_HOLD:
-            for j in range(n):
-                system[b, j] = m.K[b, j]
-            right[b] = m.target[b] - m.base[b]
-            continue
-        system[b, b] = 1.0
-        along = direction_of(choice)
-        if along != 0.0 and a >= 0:
-            system[b, a] = along * side_of(choice) * m.kinetic[k]
-        elif along != 0.0:
-            right[b] = -along * m.kinetic[k]
-    rows, columns, scratch = indices(arena, n), indices(arena, n), vector(arena, n)
-    rank = factor(system, rows, columns, RANK)
-    remainder = solve(system, rows, columns, rank, right, scratch, y)
-    basis = null_space(arena, system, rows, columns, rank)
-    if rank < n:
-        smallest_norm(arena, y, basis, m.unit)
-    for i in range(n):
-        v[i] = m.base[i]
-        for j in range(n):
-            v[i] += m.K[i, j] * y[j]
-    return remainder, basis
-
-
-@lean
 def scale_of(m: Meeting, y: NDArray[np.float64]) -> float:
     """The magnitude against which the laws are judged."""
     scale = max(m.scale[0], 1e-300)
@@ -143,8 +93,8 @@ def _inequalities(
             g[at, a] = side_of(choice)
             h[at] = m.floor[a]
             at += 1
-        if b < 0 or (choice != HOLD and choice != PARTED_HOLD) or m.infinite[k] == 1:
-            continue
+        if b < 0 or (choice != HOLD and choice != PARTED_HOLD) or m.infinite[k] == 1 or m.spatial[k] == 1:
+            continue  # the circle of friction in space is asked of the forces of smallest norm, as in the modes
         for sign in (-1.0, 1.0):
             g[at, b] = sign
             if a >= 0:
@@ -203,12 +153,16 @@ def judge(
             load = 1.0
             if a >= 0:
                 load = abs(y[a]) if m.two_sided[k] == 1 else y[a]
-            amount = abs(y[b]) - m.static[k] * load
-            excess = max(excess, abs(y[b]) - m.kinetic[k] * load)
+            friction = np.hypot(y[b], y[b + 1]) if m.spatial[k] == 1 else abs(y[b])
+            amount = friction - m.static[k] * load
+            excess = max(excess, friction - m.kinetic[k] * load)
             if amount > worst:
                 worst, law, who = amount, OVER_LIMIT, k
         if b >= 0 and along_slip != 0.0 and m.slipping[k] == 0:
             amount = -along_slip * v[b]
+            if m.spatial[k] == 1:  # with its slip, and not beside it
+                beside = abs(m.way[k, 0] * v[b + 1] - m.way[k, 1] * v[b])
+                amount = max(beside, -m.way[k, 0] * v[b] - m.way[k, 1] * v[b + 1])
             if amount > worst:
                 worst, law, who = amount, AGAINST, k
     if basis.shape[1] > 0 and worst <= tolerance * scale and _stirs(m, basis):
@@ -279,7 +233,7 @@ def enumerate_choices(
         Contacts in the numbering of the model; log of candidates, and how many it holds already.
     """
     count, n = m.normal.shape[0], m.K.shape[0]
-    choices = indices(arena, count)
+    choices, ways = indices(arena, count), matrix(arena, count, 2)
     y, v, first = vector(arena, n), vector(arena, n), vector(arena, n)
     for k in range(count):
         while choices[k] < CHOICES and m.allowed[k, choices[k]] == 0:
@@ -311,7 +265,11 @@ def enumerate_choices(
                 put(best, choices)
                 put(forces, y)
                 put(answers, v)
+                for k in range(count):
+                    ways[k, 0], ways[k, 1] = m.way[k, 0], m.way[k, 1]
         going = advance_choices(choices, m.allowed)
+    for k in range(count):
+        m.way[k, 0], m.way[k, 1] = ways[k, 0], ways[k, 1]
     return Verdict(consistent, tried, motions, undetermined, nearest)
 
 

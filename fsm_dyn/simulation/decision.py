@@ -58,14 +58,14 @@ def decide(
         if size == 0:
             continue
         top = mark(arena)
-        members, rows = indices(arena, size), indices(arena, 2 * size)
+        members, rows = indices(arena, size), indices(arena, 3 * size)
         part_who = indices(arena, size)
         at, n = 0, 0
         for k in range(count):
             if group[k] == number:
                 members[at], part_who[at] = k, who[k]
                 at += 1
-                for row in (m.normal[k], m.tangent[k]):
+                for row in (m.normal[k], m.tangent[k], m.tangent[k] + 1 if m.spatial[k] == 1 else -1):
                     if row >= 0:
                         rows[n] = row
                         n += 1
@@ -87,6 +87,7 @@ def decide(
         status = max(status, part_status)
         for i in range(size):
             best[members[i]] = part_best[i]
+            m.way[members[i], 0], m.way[members[i], 1] = part.way[i, 0], part.way[i, 1]
         for i in range(n):
             forces[rows[i]], answers[rows[i]] = part_forces[i], part_answers[i]
         release(arena, top)
@@ -119,7 +120,7 @@ def _decide_together(
 def _narrow(arena: Arena, part: Meeting, proposal: NDArray[np.int64]) -> None:
     """Leave each contact only the choice that complementarity proposes, unless that is not allowed."""
     for k in range(part.normal.shape[0]):
-        if part.two_sided[k] == 1:
+        if part.two_sided[k] == 1 or part.spatial[k] == 1:
             return
         for choice in range(PARTED_HOLD, PARTED_BACKWARD + 1):
             if part.allowed[k, choice] == 1:

@@ -25,6 +25,7 @@ from fsm_dyn.simulation.constrained import (
     factor_bilateral,
     free_response,
     row_speed,
+    slip_speed,
     solve_bilateral,
 )
 from fsm_dyn.simulation.decision import decide
@@ -101,7 +102,7 @@ def _strikes(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64], slow:
     if speed < -slow or (flags & tb.TWO_SIDED and speed > slow):
         return True
     caught = flags & tb.STICKS_ALWAYS and tables.contact_rows[k, 1] >= 0 and speed <= slow
-    return bool(caught) and abs(row_speed(terms, tables.contact_rows[k, 1], u)) > slow
+    return bool(caught) and slip_speed(tables, terms, k, u) > slow
 
 
 @lean
@@ -296,7 +297,7 @@ def gather(
     for k in range(closed.shape[0]):
         count += closed[k]
     m = empty_meeting(arena, count)
-    which, who = indices(arena, 2 * count), indices(arena, count)
+    which, who = indices(arena, 3 * count), indices(arena, count)
     n, at = 0, 0
     for k in range(closed.shape[0]):
         if closed[k] == 0:
@@ -312,6 +313,9 @@ def gather(
         if tables.contact_rows[k, 1] >= 0:
             m.tangent[at], which[n] = n, tables.contact_rows[k, 1]
             n += 1
+            if flags & tb.IN_SPACE:
+                m.spatial[at], which[n] = 1, tables.contact_rows[k, 1] + 1
+                n += 1
             m.static[at] = m.kinetic[at] = terms.kinetic[k]
             slip = row_speed(terms, tables.contact_rows[k, 1], u)
             if flags & tb.STICKS_ALWAYS:
@@ -321,6 +325,10 @@ def gather(
                 m.allowed[at, mt.OPEN] |= 1 if count > 1 else 0
                 # where catching it would take a pull, the friction alone catches it, and throws it off
                 m.allowed[at, mt.PARTED_HOLD], m.cost[at, mt.PARTED_HOLD] = 1, 3.0
+            elif m.spatial[at] == 1:
+                m.allowed[at, mt.FORWARD], m.cost[at, mt.FORWARD] = 1, 1.0
+                if purpose == ARREST and slip_speed(tables, terms, k, u) > slow:
+                    m.allowed[at, mt.OPEN] = m.allowed[at, mt.FORWARD] = 0
             else:
                 last = mt.UNDER_BACKWARD if m.two_sided[at] == 1 else mt.BACKWARD
                 for choice in range(mt.FORWARD, last + 1):
@@ -363,7 +371,7 @@ def _expand(
         m.floor[a] = terms.restitution[who[at]] * compression[a]
         if m.tangent[at] >= 0 and m.infinite[at] == 0 and m.floor[a] > 0.0:
             m.allowed[at, mt.OPEN] = 0
-            for choice in range(mt.PARTED_HOLD, mt.PARTED_BACKWARD + 1):
+            for choice in range(mt.PARTED_HOLD, mt.PARTED_BACKWARD + 1 - m.spatial[at]):
                 m.allowed[at, choice] = 1
                 m.cost[at, choice] = 1.0 if choice == mt.PARTED_HOLD else 2.0
         elif m.infinite[at] == 1 and m.floor[a] > 0.0:

@@ -193,6 +193,8 @@ class Machine:
             held = code and contact.kind != "compliant"
             if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
                 flags |= tb.PROJECTS
+            if contact.in_space and code == tb.SLIDING:
+                flags |= tb.TURNS
             if contact.gated and not code:
                 flags |= tb.WATCHES_GATES
         return flags
@@ -202,6 +204,7 @@ class Machine:
         friction = tb.FRICTION if contact.kind == "gap" and contact.tangent_row >= 0 else 0
         flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.limited else 0)
         flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.two_sided else 0)
+        flags |= tb.IN_SPACE if contact.in_space else 0
         flags |= tb.GROUP * self._first_of_entry(index)
         return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
 

@@ -45,7 +45,9 @@ class Meeting(NamedTuple):
     direction is known from a slip speed that is not zero; ``allowed cost`` (·, CHOICES): ``cost`` decides between
     consistent combinations, the smaller sum is taken; ``banned``: choice that a contact may not keep if all others
     with one keep theirs, -1: none; ``unit`` (n,): forces and motions as they are are
-    ``unit * y`` and ``v / unit``; ``scale`` (1,): magnitude against which zero is judged, at least.
+    ``unit * y`` and ``v / unit``; ``scale`` (1,): magnitude against which zero is judged, at least; ``spatial``: slips
+    in two directions, the row after its tangent row is the second, and ``FORWARD`` is the only way to slide; ``way``
+    (·, 2): the unit vector of that slip, given where ``slipping``, else found.
     """
 
     normal: NDArray[np.int64]
@@ -64,9 +66,11 @@ class Meeting(NamedTuple):
     cost: NDArray[np.float64]
     unit: NDArray[np.float64]
     scale: NDArray[np.float64]
+    spatial: NDArray[np.int64]
+    way: NDArray[np.float64]
 
 
-_MEETING: Final = Bundle(Meeting, {"K": 2, "allowed": 2, "cost": 2}, lasting=False)
+_MEETING: Final = Bundle(Meeting, {"K": 2, "allowed": 2, "cost": 2, "way": 2}, lasting=False)
 _WORDS: Final = _MEETING.words
 _make = _MEETING.maker()
 
@@ -95,13 +99,13 @@ def side_of(choice: int) -> float:
 
 @lean
 def empty_meeting(arena: Arena, count: int) -> Meeting:
-    """A meeting of so many contacts, two rows each at most, no rows given yet."""
-    n, none = 2 * count, vector(arena, 0)
+    """A meeting of so many contacts, three rows each at most, no rows given yet."""
+    n, none = 3 * count, vector(arena, 0)
     m = Meeting(
         indices(arena, count), indices(arena, count), matrix(arena, 0, 0), none, vector(arena, n), vector(arena, n),
         vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
         indices(arena, count), index_table(arena, count, CHOICES), indices(arena, count),
-        matrix(arena, count, CHOICES), none, none,
+        matrix(arena, count, CHOICES), none, none, indices(arena, count), matrix(arena, count, 2),
     )  # fmt: skip
     for k in range(count):
         m.normal[k] = m.tangent[k] = m.banned[k] = -1
@@ -139,6 +143,13 @@ def scaled(
             unit[i] = 1.0 / np.sqrt(K[i, i])
         elif free[i] > 0.0:
             unit[i] = -1.0 / np.sqrt(free[i])
+    for k in range(m.tangent.shape[0]):
+        if m.spatial[k] == 1:  # one unit for both, or the circle of friction were none
+            b = m.tangent[k]
+            both = min(abs(unit[b]), abs(unit[b + 1]))
+            if unit[b] * unit[b + 1] < 0.0:
+                both = max(unit[b], unit[b + 1])
+            unit[b], unit[b + 1] = np.sign(unit[b]) * both, np.sign(unit[b + 1]) * both
     response = matrix(arena, n, n)
     for i in range(n):
         for j in range(n):
@@ -155,7 +166,7 @@ def scaled(
             m.kinetic[k] *= ratio
     problem = Meeting(
         m.normal, m.tangent, response, vector(arena, n), vector(arena, n), vector(arena, n), m.static, m.kinetic,
-        m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, vector(arena, 1),
+        m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, vector(arena, 1), m.spatial, m.way,
     )  # fmt: skip
     problem.scale[0] = scale
     made = _make(indices(arena, _WORDS), problem)
@@ -176,10 +187,11 @@ def aim(problem: Meeting, m: Meeting, base: NDArray[np.float64]) -> None:
 def components(arena: Arena, m: Meeting) -> NDArray[np.int64]:
     """Number the contacts so that contacts which feel each other, directly or through others, share a number."""
     count = m.normal.shape[0]
-    group, rows = indices(arena, count), index_table(arena, count, 2)
+    group, rows = indices(arena, count), index_table(arena, count, 3)
     for k in range(count):
         group[k] = k
         rows[k, 0], rows[k, 1] = m.normal[k], m.tangent[k]
+        rows[k, 2] = m.tangent[k] + 1 if m.spatial[k] == 1 else -1
     for k in range(count):
         for other in range(k):
             coupled = False
@@ -197,7 +209,7 @@ def components(arena: Arena, m: Meeting) -> NDArray[np.int64]:
 
 @lean
 def part_of(arena: Arena, m: Meeting, members: NDArray[np.int64], rows: NDArray[np.int64]) -> Meeting:
-    """The meeting of some contacts only, with the rows (listed) that are theirs."""
+    """The meeting of some contacts only, with the rows (listed) that are theirs, those of each in one piece."""
     count, n = members.shape[0], rows.shape[0]
     part = empty_meeting(arena, count)
     K, base, unit = matrix(arena, n, n), vector(arena, n), vector(arena, n)
@@ -215,11 +227,13 @@ def part_of(arena: Arena, m: Meeting, members: NDArray[np.int64], rows: NDArray[
                 part.tangent[at] = i
         part.static[at], part.kinetic[at] = m.static[k], m.kinetic[k]
         part.infinite[at], part.two_sided[at], part.slipping[at] = m.infinite[k], m.two_sided[k], m.slipping[k]
-        part.banned[at] = m.banned[k]
+        part.banned[at], part.spatial[at] = m.banned[k], m.spatial[k]
+        part.way[at, 0], part.way[at, 1] = m.way[k, 0], m.way[k, 1]
         for choice in range(CHOICES):
             part.allowed[at, choice], part.cost[at, choice] = m.allowed[k, choice], m.cost[k, choice]
     chosen = Meeting(
         part.normal, part.tangent, K, base, target, floor, part.static, part.kinetic, part.infinite, part.two_sided,
         part.slipping, part.allowed, part.banned, part.cost, unit, m.scale,
+        part.spatial, part.way,
     )  # fmt: skip
     return _make(indices(arena, _WORDS), chosen)

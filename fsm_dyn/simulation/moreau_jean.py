@@ -32,6 +32,7 @@ from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.state import Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, open_terms
+from fsm_dyn.simulation.turning import angle_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,6 +104,9 @@ def _touching(tables: Tables, terms: Terms, which: Integers, normal: Integers, t
         if tables.contact_rows[k, 1] >= 0:
             tangent[k], which[n] = n, tables.contact_rows[k, 1]
             n += 1
+            if tables.contact_flags[k] & tb.IN_SPACE:
+                which[n] = tables.contact_rows[k, 1] + 1
+                n += 1
     return n
 
 
@@ -131,6 +135,12 @@ def _sweep(
             r = normal[k] if part == 0 else tangent[k]
             if r < 0 or K[r, r] <= 0.0:
                 continue
+            if part == 1 and tables.contact_flags[k] & tb.IN_SPACE:
+                bound = _bound(tables, terms, k, h, normal, impulse, codes[k])
+                if bound < 0.0 and impulse[normal[k]] == 0.0:
+                    bound = 0.0
+                largest = max(largest, _sweep_plane(K, speed, impulse, r, bound))
+                continue
             after = impulse[r] - (speed[r] - target[r]) / K[r, r]
             if part == 0:
                 if tables.contact_flags[k] & tb.TWO_SIDED == 0:
@@ -148,6 +158,22 @@ def _sweep(
                 for s in range(speed.shape[0]):
                     speed[s] += K[s, r] * change
     return largest
+
+
+@lean
+def _sweep_plane(K: Floats, speed: Floats, impulse: Floats, r: int, bound: float) -> float:
+    """As :func:`_sweep` for friction in space, of the tangent rows ``r`` and ``r + 1``: impulses within a circle."""
+    stiff = max(K[r, r], K[r + 1, r + 1]) + abs(K[r, r + 1])
+    first, second = impulse[r] - speed[r] / stiff, impulse[r + 1] - speed[r + 1] / stiff
+    size = np.hypot(first, second)
+    if 0.0 <= bound < size:
+        first, second = first * bound / size, second * bound / size
+    first, second = first - impulse[r], second - impulse[r + 1]
+    impulse[r] += first
+    impulse[r + 1] += second
+    for s in range(speed.shape[0]):
+        speed[s] += K[s, r] * first + K[s, r + 1] * second
+    return float(stiff * max(abs(first), abs(second)))
 
 
 @lean
@@ -172,7 +198,11 @@ def _codes_after(
         r = tangent[k]
         if r >= 0:
             bound = _bound(tables, terms, k, h, normal, impulse, before)
-            if bound >= 0.0 and abs(speed[r]) > small:
+            if tables.contact_flags[k] & tb.IN_SPACE:
+                if bound >= 0.0 and np.hypot(speed[r], speed[r + 1]) > small:
+                    codes[k] = tb.SLIDING
+                    sigma[k] = angle_of(speed[r], speed[r + 1], 0.0)
+            elif bound >= 0.0 and abs(speed[r]) > small:
                 codes[k] = tb.SLIDING
                 sigma[k] = 1.0 if speed[r] > 0.0 else -1.0
 

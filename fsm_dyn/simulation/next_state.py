@@ -34,6 +34,7 @@ from fsm_dyn.simulation.impacts import bilateral_rows
 from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms
+from fsm_dyn.simulation.turning import angle_of
 
 CHANGE: Final = 1.0  # cost of a state that differs
 NO_ACCELERATION: Final = 1e-3  # m/s^2; against less than this no acceleration is judged: all of it may be rounding
@@ -111,7 +112,8 @@ def settle_states(
         k = who[at]
         for choice in range(mt.CHOICES):
             wide[at, choice] = m.allowed[at, choice]
-        _leave(before[k], event[k], direction[k], sigma[k], m.two_sided[at] == 1, m.allowed[at])
+        kept = sigma[k] if m.spatial[at] == 0 else 0.0  # in space slip may go on in any direction
+        _leave(before[k], event[k], direction[k], kept, m.two_sided[at] == 1, m.allowed[at])
     problem = scaled(arena, m, K, base, free, scale)
     status, verdict = decide(arena, problem, tolerance, best, forces, answers, who, log, 0)
     tried, chosen_by = verdict.tried, NOTHING_TO_CHOOSE
@@ -130,6 +132,7 @@ def settle_states(
         status, chosen_by = outcomes.GOING, POLICY
     if status != outcomes.GOING:
         return status, tried, verdict.consistent, chosen_by
+    old_sigma = copied(arena, sigma)
     for k in range(n_contacts):
         if tables.contact_kind[k] == tb.GAP:
             wanted[k] = tb.FREE
@@ -138,6 +141,9 @@ def settle_states(
         choice = best[at]
         wanted[who[at]] = min(choice, tb.SLIDING) if choice < mt.UNDER_FORWARD else tb.SLIDING_UNDER
         sigma[who[at]] = mt.direction_of(choice)
+        if m.spatial[at] == 1 and sigma[who[at]] != 0.0:
+            goes_on = before[who[at]] == tb.SLIDING
+            sigma[who[at]] = angle_of(m.way[at, 0], m.way[at, 1], old_sigma[who[at]] if goes_on else 0.0)
     return outcomes.GOING, tried, verdict.consistent, chosen_by
 
 
@@ -205,7 +211,10 @@ def _gather(
         if closed[k] == 1 or rubs or tables.contact_kind[k] == tb.DRY_FRICTION:
             who[count] = k
             count += 1
-    m, which, n = empty_meeting(arena, count), indices(arena, 2 * count), 0
+    m, which, n = empty_meeting(arena, count), indices(arena, 3 * count), 0
+    gives_way = False
+    for k in range(n_contacts):
+        gives_way = gives_way or event[k] == tb.SLIDES
     for at in range(count):
         k = who[at]
         kind, flags = tables.contact_kind[k], tables.contact_flags[k]
@@ -219,9 +228,17 @@ def _gather(
             m.tangent[at], which[n] = n, tables.contact_rows[k, 1]
             n += 1
             slip = row_speed(terms, tables.contact_rows[k, 1], u)
+            if flags & tb.IN_SPACE:
+                m.spatial[at], which[n] = 1, tables.contact_rows[k, 1] + 1
+                across = row_speed(terms, which[n], u)
+                n += 1
+                m.way[at, 0], m.way[at, 1] = slip, across
+                slip = np.hypot(slip, across)
             load = terms.elastic[k] if kind == tb.COMPLIANT else 1.0
             m.static[at], m.kinetic[at] = load * terms.static[k], load * terms.kinetic[k]
         _admit(m, at, before[k], event[k], slip, sigma[k], slow)
+        if gives_way and m.spatial[at] == 1 and before[k] == tb.SLIDING and event[k] != tb.STICKS:
+            m.cost[at, mt.FORWARD] = 0.0  # at its limit and not slipping yet: it lets go with the others
     return m, which[:n], who[:count]
 
 
@@ -237,6 +254,15 @@ def _admit(m: Meeting, at: int, before: int, event: int, slip: float, sigma: flo
     if m.tangent[at] < 0 or m.infinite[at] == 1:
         m.allowed[at, mt.HOLD] = 1
         m.cost[at, mt.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
+        return
+    if m.spatial[at] == 1:
+        turns = event == tb.STICKS or event == tb.SLIDES
+        m.slipping[at] = 1 if slip > (tb.TURNING * slow if turns else slow) else 0
+        m.allowed[at, mt.HOLD], m.allowed[at, mt.FORWARD] = 1 - m.slipping[at], 1
+        m.cost[at, mt.HOLD] = 0.0 if came == tb.HELD else SMALL_CHANGE
+        m.cost[at, mt.FORWARD] = 2.0 * SMALL_CHANGE if came == tb.SLIDING else CHANGE
+        if m.slipping[at] == 1:
+            m.way[at, 0], m.way[at, 1], m.cost[at, mt.FORWARD] = m.way[at, 0] / slip, m.way[at, 1] / slip, 0.0
         return
     under = m.two_sided[at] == 1
     still = abs(slip) <= slow or event == tb.STICKS or event == tb.SLIDES

@@ -59,12 +59,12 @@ def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     A projection needs less.  Counted out over all that may stand at the same time: the mechanism's own system and the
     responses of the contacts' ``n`` rows, three scaled copies of the meeting, one part of it and one judgement.
     """
-    held, n = sizes[tb.N_ROWS], 2 * contacts
+    held, n = sizes[tb.N_ROWS], 3 * contacts
     system = sizes[tb.N_U] + held
     context = sizes[tb.N_P] + 3 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
     floats = system * (system + n + 12) + 22 * n * n + 100 * n + 20
     floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
-    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 80 * contacts + sizes[tb.MAX_GUARDS] + 400
+    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 90 * contacts + sizes[tb.MAX_GUARDS] + 450
     return int(floats), int(integers)
 
 

@@ -45,6 +45,7 @@ SLIDING_UNDER: Final = 3  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
+TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
 
 # columns of ``Tables.transitions``
@@ -67,7 +68,10 @@ GATED: Final = 4  # has a closes_if
 LIMITED: Final = 8  # is on a face that ends
 TWO_SIDED: Final = 16  # a slot: always closed, its normal force may have either sign
 POISSON: Final = 32  # restitution of impulses, not of speeds
+IN_SPACE: Final = 64  # slips in two directions: the row after its tangent row is the second
 GROUP: Final = 1024  # bits from here on: number of the first contact of the same entry of the model
+
+TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
 
 # roles of rows (``Tables.row_role``)
 KINEMATIC: Final = 0  # hidden in the choice of speeds

@@ -19,6 +19,7 @@ from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arena import Arena, indices, vector
+from fsm_dyn.simulation.combination import solve_choices
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import (
     contact_response,
@@ -27,7 +28,7 @@ from fsm_dyn.simulation.constrained import (
     row_speed,
     solve_bilateral,
 )
-from fsm_dyn.simulation.contact_law import scale_of, solve_choices
+from fsm_dyn.simulation.contact_law import scale_of
 from fsm_dyn.simulation.decision import decide
 from fsm_dyn.simulation.impacts import LAWS_KEPT, PLASTIC, apply_impulses, bilateral_rows, gather
 from fsm_dyn.simulation.meeting import aim, scaled

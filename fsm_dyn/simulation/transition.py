@@ -20,6 +20,7 @@ from fsm_dyn.simulation.projection import project
 from fsm_dyn.simulation.records import write_row, write_transition
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.turning import turn_slips
 from fsm_dyn.simulation.zeno import cycle_is_closed
 
 _STANDSTILL: Final = 8  # times in one instant that a state may be kept though its guard fired, as nothing else agrees
@@ -133,6 +134,9 @@ def arrive(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers
     write_inputs(drive, t_end, state.counters[st.SEGMENT], state.x, state.c)
     if not take_over(tables, state, work, n):
         return outcomes.NON_FINITE
+    mode = state.counters[st.MODE]
+    if tables.mode_flags[mode] & tb.TURNS and turn_slips(work, tables, t_end, state.x, state.c, mode):
+        evaluate_here(tables, state, work)
     if moved:
         write_row(tables, state, buffers, work.x_mid)
     return outcomes.GOING

@@ -173,10 +173,10 @@ class Contact:
     ``kind``:
 
     ``"gap"``
-        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction; or between two ``features`` of shapes, from
-        which gap and slip are derived.  ``limited`` tells that a face of them ends, ``entry`` names the entry of the
-        file that it is a part of.  A joint stop becomes one such
-        contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
+        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction (in space ``across`` is its second part); or
+        between two ``features`` of shapes, from which gap and slip are derived.  ``limited`` tells that a face of them
+        ends, ``entry`` names the entry of the file that it is a part of.  A joint stop becomes one such contact per
+        limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
         ``coordinate - lower`` or ``upper - coordinate``.
     ``"compliant"``
         as ``"gap"``, but it yields: pressed in, its force is that of ``compliance``, and friction is a part of it.
@@ -195,6 +195,7 @@ class Contact:
     kind: Literal["gap", "compliant", "dry_friction", "lock"]
     gap: Text | None = None
     slip: Text | None = None
+    across: Text | None = None
     static: Text | None = None
     kinetic: Text | None = None
     restitution: Text | None = None

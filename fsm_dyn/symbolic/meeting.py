@@ -22,6 +22,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
 from fsm_dyn.spec.model import Contact
 from fsm_dyn.symbolic.curves import Curve
+from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.system import System
@@ -38,6 +39,8 @@ class Meeting:
         m; the distance where both face each other, negative where they overlap.
     slip : Node
         m/s; see the module.
+    across : Node or None
+        m/s; in space, the second component of the slip.
     reach : Node or None
         m; positive where the gap means something, None where it always does.
     """
@@ -46,6 +49,7 @@ class Meeting:
     slip: Node
     reach: Node | None
     following: Following | None = None
+    across: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,9 @@ class Meetings:
         first, second = (self._shapes.feature(feature) for feature in contact.features)
         self._check_plane(contact, first, second)
         if isinstance(first, Rim) and isinstance(second, Flat):
-            return self._on_rim(first, second)
+            return self._on_rim(first, second, 1)
         if isinstance(first, Flat) and isinstance(second, Rim):
-            return self._on_rim(second, first)
+            return self._on_rim(second, first, -1)
         if isinstance(second, Curve) and isinstance(first, Flat | Round):
             return self._on_curve(contact, first, second, 1)
         if isinstance(first, Curve) and isinstance(second, Flat | Round):
@@ -115,8 +119,8 @@ class Meetings:
         if isinstance(first, Round) and isinstance(second, Round):
             # the normal points away from the larger one, or into the hollow one
             if first.hollow or (first.radius is not second.radius and second.radius.is_zero):
-                return self._on_round(second, first, -1)
-            return self._on_round(first, second, 1)
+                return self._on_round(contact, second, first, -1)
+            return self._on_round(contact, first, second, 1)
         raise ModelError(f"the faces of contact '{contact.name}' touch only at corners", contact.where)
 
     def _check_plane(self, contact: Contact, first: Primitive, second: Primitive) -> None:
@@ -142,7 +146,10 @@ class Meetings:
         center = self._between(ball, face)
         gap = space.dot(center, face.normal) - ball.radius
         to_place = space.scale(-ball.radius, face.normal)
-        slip = self._slip(ball, face, space.sum((ball.offset, to_place)), face.tangent, sign)
+        place = space.sum((ball.offset, to_place))
+        slip = self._slip(ball, face, place, face.tangent, sign)
+        if face.across is not None:
+            return Meeting(gap, slip, None, across=self._slip(ball, face, place, face.across, sign))
         reach = [self._along(center, face)] if face.length is not None else []
         if ball.span is not None:
             reach.append(self._within(ball, space.scale(-ball.radius, face.normal)))
@@ -156,7 +163,7 @@ class Meetings:
 
     # -- round on round ------------------------------------------------------------------------------------
 
-    def _on_round(self, ball: Round, base: Round, sign: int) -> Meeting:
+    def _on_round(self, contact: Contact, ball: Round, base: Round, sign: int) -> Meeting:
         space, graph = self._space, self.system.graph
         arm = self._between(ball, base)
         distance = space.norm(arm)
@@ -167,8 +174,17 @@ class Meetings:
         # coinciding centres have no direction; dividing by 1 there leaves no force instead of NaN
         divisor = functions.where(functions.compare(">", distance, 0.0), distance, graph.one)
         normal = space.divide(space.scale(out, arm), divisor)
-        tangent = space.cross(normal, space.axis(base.frame, Z))
         place = space.sum((ball.offset, space.scale(-ball.radius, normal)))
+        if self._in_space(contact):
+            # any two directions across the normal will do; a crooked one is along it hardly ever
+            tangent = space.cross(
+                normal, space.vector(NEWTONIAN, (graph.constant(2 / 7), graph.constant(3 / 7), graph.constant(6 / 7)))
+            )
+            length = space.norm(tangent)
+            tangent = space.divide(tangent, functions.where(functions.compare(">", length, 0.0), length, graph.one))
+            slip = self._slip(ball, base, place, tangent, sign)
+            return Meeting(gap, slip, None, across=self._slip(ball, base, place, space.cross(normal, tangent), sign))
+        tangent = space.cross(normal, space.axis(base.frame, Z))
         slip = self._slip(ball, base, place, tangent, sign)
         reach = [self._reach_round(base, arm), self._reach_round(ball, space.negate(arm))]
         return Meeting(gap, slip, _least([node for node in reach if node is not None]))
@@ -209,14 +225,26 @@ class Meetings:
         last = space.dot(space.cross(direction, arc.span[1]), z)
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
 
-    def _on_rim(self, rim: Rim, face: Flat) -> Meeting:
+    def _on_rim(self, rim: Rim, face: Flat, sign: int) -> Meeting:
         """Return the meeting of a disk's rim with a plane, at its lowest place; a disk that lies flat has none."""
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
         square = self.system.reducer.reduce(1.0 - along * along)
         upright = functions.sqrt(functions.where(functions.compare(">", square, 0.0), square, graph.zero))
         center = space.sum((self.system.points.position(rim.origin, face.origin), space.negate(face.offset)))
-        return Meeting(space.dot(center, face.normal) - rim.radius * upright, graph.zero, None)
+        gap = space.dot(center, face.normal) - rim.radius * upright
+        # lying flat it has no lowest place: dividing by 1 there leaves its centre instead of NaN
+        divisor = functions.where(functions.compare(">", upright, 0.0), upright, graph.one)
+        down = space.subtract(space.scale(along, rim.axis), face.normal)
+        place = space.sum((rim.offset, space.scale(rim.radius / divisor, down)))
+        edge = Round(rim.frame, rim.origin, rim.offset, graph.zero)
+        slip = self._slip(edge, face, place, face.tangent, sign)
+        across = None if face.across is None else self._slip(edge, face, place, face.across, sign)
+        return Meeting(gap, slip, None, across=across)
+
+    def _in_space(self, contact: Contact) -> bool:
+        shapes = self.system.mechanism.shapes
+        return any(f.part != "point" and shapes[f.shape].spatial for f in contact.features or ())
 
     # -- curves --------------------------------------------------------------------------------------------
 

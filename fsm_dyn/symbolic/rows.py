@@ -93,7 +93,9 @@ class Rows:
                 normal = start + len(rows)
                 rows += self._met(contact, index, meeting)
                 tangential = normal + 1 if contact.has_friction else -1
-                terms.append(self._pressed(self._contact(contact, normal, tangential, meeting.reach), rows, start))
+                found = self._contact(contact, normal, tangential, meeting.reach)
+                found = replace(found, in_space=contact.has_friction and meeting.across is not None)
+                terms.append(self._pressed(found, rows, start))
                 continue
             if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):
                 normal = start + len(rows)
@@ -102,6 +104,8 @@ class Rows:
                 tangential = start + len(rows)
                 role: Role = "friction" if contact.kind == "dry_friction" else "tangent"
                 rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
+            if contact.across is not None:
+                rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
             terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
         return rows, terms
 
@@ -132,6 +136,8 @@ class Rows:
         rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index)]
         if contact.has_friction:
             rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
+            if meeting.across is not None:
+                rows.append(self._velocity(contact.name, "contact", "tangent2", meeting.across, text, index))
         return rows
 
     def _normal(self, contact: Contact, index: int) -> Row:
@@ -152,6 +158,7 @@ class Rows:
             static=self._value(static),
             kinetic=self._value(kinetic),
             restitution=self._value(contact.restitution),
+            in_space=contact.across is not None,
             closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
             reach=reach,
             reach_rate=None if reach is None else tangent([reach], self._flow)[0],
@@ -253,6 +260,7 @@ def _noun(role: Role) -> str:
         "position": "position constraint",
         "normal": "gap",
         "tangent": "slip speed",
+        "tangent2": "second slip speed",
         "friction": "slip speed",
         "lock": "lock",
     }[role]

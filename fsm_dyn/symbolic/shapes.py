@@ -40,6 +40,8 @@ class Flat:
         Unit vectors; the tangent is the normal turned by a right angle with the clock.
     length : Node or None
         m; None where the face has no ends.  It runs from the start along ``sense`` times the tangent.
+    across : Vector or None
+        Of a plane in space, the second unit tangent: normal times the first.
     """
 
     frame: str
@@ -49,6 +51,7 @@ class Flat:
     normal: Vector
     length: Node | None = None
     sense: int = 1
+    across: Vector | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ class Shapes:
         shape = self.system.mechanism.shapes[feature.shape]
         match shape.kind, feature.part:
             case "plane", _:
-                return Flat(shape.frame, shape.origin, Vector(), Vector(), self._facing(shape, shape.side))
+                normal = self._facing(shape, shape.side)
+                tangent, across = self._tangents(shape, normal)
+                return Flat(shape.frame, shape.origin, Vector(), tangent, normal, across=across)
             case "disk", _:
                 radius = self.system.graph.zero if shape.radius is None else self._algebra.scalar(shape.radius)
                 return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, shape.axis), radius)
@@ -228,6 +233,18 @@ class Shapes:
             return self._space.vector(shape.frame, (x, y, z))
         length = functions.sqrt(square)
         return self._space.vector(shape.frame, (x / length, y / length, z / length))
+
+    def _tangents(self, shape: Shape, normal: Vector) -> tuple[Vector, Vector]:
+        """Return two unit vectors across a plane's normal, the first near the axis of the frame most across it."""
+        space, graph = self._space, self.system.graph
+        parts = space.resolve(normal, shape.frame)
+        sizes = [abs(self._value(part)) for part in parts]
+        axis = space.axis(shape.frame, sizes.index(min(sizes)))
+        share = space.dot(axis, normal)
+        tangent = space.subtract(axis, space.scale(share, normal))
+        square = self.system.reducer.reduce(graph.one - share * share)
+        tangent = tangent if square.is_one else space.divide(tangent, functions.sqrt(square))
+        return tangent, space.cross(normal, tangent)
 
     def _curve(self, shape: Shape, copy: int) -> Curve:
         zero = self.system.graph.zero

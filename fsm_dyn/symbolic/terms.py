@@ -13,7 +13,7 @@ from fsm_dyn.symbolic.meeting import Following
 NodeRow: TypeAlias = tuple[Node, ...]
 NodeMatrix: TypeAlias = tuple[NodeRow, ...]
 
-Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangent", "friction", "lock"]
+Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Row:
         Of the constraint or contact; a contact's normal and tangent bear the same.
     owner : {"constraint", "contact"}
     role : str
-        ``kinematic velocity position`` (constraints), ``normal tangent friction lock`` (contacts).
+        ``kinematic velocity position`` (constraints), ``normal tangent tangent2 friction lock``
+        (contacts; the second tangent follows the first).
     A : tuple of Node, length n
         Coefficients of all speeds, kinematic ones last.
     b : Node
@@ -72,6 +73,8 @@ class ContactTerms:
     static, kinetic : Node
         Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.
     restitution : Node
+    in_space : bool
+        Whether it slips in two directions: the row after the tangent row is its second one.
     closes_if : Node or None
         1 where the contact may close, else 0.
     elastic : Node or None
@@ -92,6 +95,7 @@ class ContactTerms:
     kinetic: Node
     restitution: Node
     closes_if: Node | None = None
+    in_space: bool = False
     elastic: Node | None = None
     firm: Node | None = None
     restoring: Node | None = None

@@ -25,7 +25,7 @@ MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
-    *("inputs", "modes", "memory", "ports", "outputs"),
+    *("inputs", "modes", "memory", "ports", "outputs", "shapes"),
 }
 
 
@@ -71,6 +71,8 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
         used |= {load.at, load.on, load.reaction, *(load.between or ())}
     for mode in mechanism.modes.values():
         used |= set(mode.states)
+    for contact in mechanism.contacts.values():
+        used |= {feature.shape for feature in contact.features or ()}
     for transition in mechanism.transitions:
         used |= {transition.source, transition.target, *transition.reset, *transition.set}
         used |= {transition.on[0]} if transition.on else set()

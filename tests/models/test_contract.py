@@ -45,9 +45,9 @@ def test_active_rows_are_kept(run):
         rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
         for contact, code in zip(automaton.contacts, mode.states, strict=True):
             if contact.kind == "compliant":  # it yields: only what sticks is held
-                rows += [contact.tangent_row] if code == 1 and contact.tangent_row >= 0 else []
+                rows += contact.tangent_rows if code == 1 else ()
             elif code == 1:
-                rows += [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
+                rows += [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
             elif code == 2 and contact.kind == "gap":
                 rows.append(contact.normal_row)
         if rows and here.any():
@@ -85,7 +85,7 @@ def test_no_penetration_no_pulling_no_friction_beyond_its_cone(run):
             assert (normal[gap > 1e-9] == 0.0).all()
             static = static * normal
         if contact.tangent_row >= 0 and not contact.sticks_always:
-            friction = np.abs(forces[:, contact.tangent_row])
+            friction = np.linalg.norm(forces[:, contact.tangent_rows], axis=1)
             # what contacts share is theirs together; the guards watch it, and the smallest forces are reported
             friction = np.where(_shared(automaton, samples, contact), 0.0, friction)
             assert (friction <= static * (1 + 1e-6) + 1e-6 * (1.0 + friction.max())).all()

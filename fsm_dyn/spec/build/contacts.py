@@ -74,11 +74,19 @@ def _by_gap(name: str, form: ContactForm) -> Contact:
             remedy="add `friction: {static: ..., kinetic: ...}`, or remove `slip`",
         )
     friction = form.friction or Friction()
+    slip, across = (*(form.slip or ()), None, None)[:2]
+    if across is not None and form.bilateral:
+        raise ModelError(
+            f"contact {str(name)!r} is bilateral and slips in two directions",
+            form.key("slip"),
+            remedy="write two contacts that face each other instead of `bilateral`",
+        )
     return Contact(
         name,
         "gap",
         gap=form.gap,
-        slip=form.slip,
+        slip=slip,
+        across=across,
         static=friction.static,
         kinetic=friction.kinetic,
         restitution=form.restitution,
@@ -103,14 +111,6 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
                              remedy="add `on: shape`")  # fmt: skip
         first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
     friction = form.friction or Friction()
-    in_space = [f.shape for f in (*first, *second) if f.part != "point" and shapes[f.shape].spatial]
-    if in_space and form.friction is not None:
-        raise ModelError(
-            f"contact {str(name)!r} is in space, where friction is not available yet",
-            form.key("friction"),
-            found=f"{in_space[0]} is a {shapes[in_space[0]].kind}",
-            remedy="leave `friction` out, or write velocity constraints for rolling without slip",
-        )
     return [
         replace(
             contact,

@@ -193,6 +193,8 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
         gap = meaning(contact.gap, scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
         slip = meaning(contact.slip, scopes.state, f"the slip of {name!r}").dimension
+    if contact.across is not None:
+        meaning(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
     # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
     force: list[Dimension] | None = None
     if contact.kind == "dry_friction" and slip is not None:

@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, validated
-from fsm_dyn.spec.forms.fields import Expression, Flag, Law, Pair, Reference, expression
+from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Pair, Reference, expression
 from fsm_dyn.spec.tree import Scalar, Section, Tree
 
 
@@ -112,7 +112,7 @@ class ContactForm(Form):
     point: Reference | None = None
     on: Reference | None = None
     gap: Expression | None = None
-    slip: Expression | None = None
+    slip: OneOrTwo | None = None
     friction: FrictionField | None = None
     restitution: Expression | None = None
     law: Law = "newton"

@@ -145,6 +145,14 @@ def one_or_more_expressions(tree: Tree) -> tuple[Text, ...]:
     return (expression(tree),)
 
 
+def one_or_two_expressions(tree: Tree) -> tuple[Text, ...]:
+    """Return one expression, or the two of a list."""
+    texts = one_or_more_expressions(tree)
+    if len(texts) > 2:
+        raise ModelError("one or two are wanted", tree.where, found=f"{len(texts)}", allowed="a, or [a, b]")
+    return texts
+
+
 def pair_of_names(tree: Tree) -> tuple[str, str]:
     """Return two names: ``[P, Q]``."""
     items = as_items(tree, "a pair")
@@ -171,6 +179,11 @@ Expressions: TypeAlias = Annotated[
     tuple[Text, ...],
     PlainValidator(one_or_more_expressions),
     _schema({"anyOf": [_EXPRESSION_SCHEMA, {"type": "array", "items": _EXPRESSION_SCHEMA, "minItems": 1}]}),
+]
+OneOrTwo: TypeAlias = Annotated[
+    tuple[Text, ...],
+    PlainValidator(one_or_two_expressions),
+    _schema({"anyOf": [_EXPRESSION_SCHEMA, {"type": "array", "items": _EXPRESSION_SCHEMA, "maxItems": 2}]}),
 ]
 Reference: TypeAlias = Annotated[str, PlainValidator(name), _schema(_NAME_SCHEMA)]
 Key: TypeAlias = Annotated[str, PlainValidator(key), _schema(_NAME_SCHEMA)]

@@ -79,20 +79,24 @@ def test_every_mode_satisfies_its_equations(graphs, context, name):
             np.testing.assert_allclose(full["x_dot"][:n_q], terms["q_dot"], rtol=1e-12, atol=1e-12)
             independent = list(mode.programs.independent)
             assert (full["u"][independent] == x[n_q:][independent]).all()
-            check_forces_of_contacts(automaton, mode, terms, forces, c)
+            check_forces_of_contacts(automaton, mode, terms, forces, c, terms["A"][:, :n_u] @ full["u"] + terms["b"])
         assert checked >= STATES // 4
 
 
-def check_forces_of_contacts(automaton, mode, terms, forces, c):
+def check_forces_of_contacts(automaton, mode, terms, forces, c, speeds):
     """Open contacts exert nothing; sliding ones Coulomb friction against the slip; slipping ones their bound."""
     for i, (contact, code) in enumerate(zip(automaton.contacts, mode.states, strict=True)):
         sigma = c[automaton.terms.layout.sigma_slice][i]
-        for row in (contact.normal_row, contact.tangent_row):
+        for row in (contact.normal_row, *contact.tangent_rows):
             if row >= 0 and code == 0:
                 assert forces[row] == 0.0
         if code == SLIDING:
             bound = terms["kinetic"][i] * (1.0 if contact.kind == "dry_friction" else forces[contact.normal_row])
-            assert forces[contact.tangent_row] == pytest.approx(-sigma * bound, rel=1e-12, abs=1e-12)
+            way, slips = np.array([sigma]), speeds[list(contact.tangent_rows)]
+            if contact.in_space:
+                kept = np.array([np.cos(sigma), np.sin(sigma)])
+                way = slips / np.linalg.norm(slips) if kept @ slips > 1e-9 else kept
+            np.testing.assert_allclose(forces[list(contact.tangent_rows)], -way * bound, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", models.names())

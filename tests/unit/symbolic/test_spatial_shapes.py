@@ -88,7 +88,6 @@ def test_a_ball_slides_down_a_slope():
 @pytest.mark.parametrize(
     ("contact", "message"),
     [
-        ({"between": ["ball", "slope"], "friction": 0.2}, "friction is not available yet"),
         ({"between": ["coin", "globe"]}, "can touch"),
         ({"between": ["ball", "rim"]}, "can touch"),
     ],

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-NAMES = ("arena", "linear", "feasibility", "meeting", "contact_law", "lemke", "decision")
+NAMES = ("arena", "linear", "feasibility", "meeting", "combination", "contact_law", "lemke", "decision")
 PACKAGE = "fsm_dyn.simulation."
 
 
@@ -71,6 +71,8 @@ class Instant:
             m.infinite[k], m.two_sided[k] = item.get("infinite", 0), item.get("two_sided", 0)
             m.slipping[k] = item.get("slip", 0) != 0
             m.banned[k] = item.get("banned", -1)
+            m.spatial[k] = item.get("spatial", 0)
+            m.way[k] = item.get("way", (0.0, 0.0))
             for choice in item.get("allowed", self._choices(item)):
                 m.allowed[k, choice] = 1
             for choice, cost in item.get("cost", {}).items():
@@ -90,6 +92,8 @@ class Instant:
         slip = item.get("slip", 0)
         if item.get("tangent", -1) < 0:
             return [*choices, 1]
+        if item.get("spatial"):
+            return choices + ([2] if slip else [1, 2])
         return choices + ([2 if slip > 0 else 3] if slip else [1, 2, 3])
 
     def decide(self) -> tuple[int, Any]:
