@@ -30,6 +30,7 @@ from fsm_dyn.online.context import (
     Online,
 )
 from fsm_dyn.online.embedding import force_rows, swap
+from fsm_dyn.online.slip import find_slip_directions, tangent_count
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
@@ -72,8 +73,8 @@ def list_rows(o: Online) -> None:
             if slides:
                 chart[SLIDES] = 1
             count += 1
-        if tangent >= 0 and code == tb.HELD:
-            chart[LISTS + count], chart[LISTS + R + count] = tangent, -1
+        for i in range(tangent_count(o, k) if code == tb.HELD else 0):
+            chart[LISTS + count], chart[LISTS + R + count] = tangent + i, -1
             count += 1
     chart[ACTIVE] = count
     chart[RANK] = count
@@ -193,7 +194,7 @@ def _order(chart: Integers, w: Floats, A: int, H: int, U: int, R: int) -> None:
 
 
 @lean
-def _scaled_rows(o: Online, c: Floats, count: int, A: int, H: int) -> None:
+def _scaled_rows(o: Online, count: int, A: int, H: int) -> None:
     """Write the first rows listed, and the rows of their forces, scaled and normalised."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_M = chart[AT_A], chart[AT_M]
@@ -201,7 +202,7 @@ def _scaled_rows(o: Online, c: Floats, count: int, A: int, H: int) -> None:
     columns = LISTS + 2 * R
     rank = chart[RANK]
     chart[RANK] = count
-    force_rows(o, c, H)
+    force_rows(o, H)
     chart[RANK] = rank
     for k in range(count):
         row = at_A + chart[LISTS + k] * U
@@ -229,11 +230,12 @@ def choose_chart(o: Online, t: float, x: Floats, c: Floats) -> None:
         w[at_x + i] = x[i]
     call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
     call_kernel_at(o.programs[MOTION], t, shifted(w, at_x), c, w, at_q_dot)
-    _scaled_rows(o, c, chart[ACTIVE], at_Q, at_H)
+    find_slip_directions(o, c)
+    _scaled_rows(o, chart[ACTIVE], at_Q, at_H)
     _choose_rows(chart, w, at_Q, U, R)
-    _scaled_rows(o, c, chart[RANK], at_Q, at_H)
+    _scaled_rows(o, chart[RANK], at_Q, at_H)
     _choose_columns(chart, w, at_Q, at_H, U, LISTS + 2 * R)
-    _scaled_rows(o, c, chart[RANK], at_Q, at_H)
+    _scaled_rows(o, chart[RANK], at_Q, at_H)
     _order(chart, w, at_Q, at_H, U, R)
     _sort_rest(chart, LISTS + 2 * R, chart[RANK], U)
 

@@ -35,6 +35,7 @@ FRICTION_LIMIT: Final = 4
 SLIP: Final = 5
 REACH: Final = 6
 CONDITION: Final = 7  # of a written transition
+FRICTION_CIRCLE: Final = 8  # of a contact in space: squares of the limit and of the force
 
 # places in the workspace
 AT_A: Final = 0  # rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
@@ -69,14 +70,15 @@ AT_OPEN: Final = 28  # forces left open by rows that repeat each other (n_rows, 
 AT_PROBE: Final = 29  # state to difference at
 AT_PROBE_C: Final = 30  # context there
 AT_GUARDS: Final = 31  # guard values there, twice
-PLACES: Final = 32
+AT_WAY: Final = 32  # components of slip directions (n_contacts, 2)
+PLACES: Final = 33
 
 # the chart proper
-CHOSEN: Final = 32  # 1: there is a chart
-RANK: Final = 33  # rows that are independent
-ACTIVE: Final = 34  # rows held; those beyond the rank are implied by the others
-SLIDES: Final = 35  # whether a contact slides under a normal force, so that forces act off the rows
-LISTS: Final = 36  # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u)
+CHOSEN: Final = 33  # 1: there is a chart
+RANK: Final = 34  # rows that are independent
+ACTIVE: Final = 35  # rows held; those beyond the rank are implied by the others
+SLIDES: Final = 36  # whether a contact slides under a normal force, so that forces act off the rows
+LISTS: Final = 37  # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u)
 
 
 class Online(NamedTuple):
@@ -140,7 +142,7 @@ def _lengths(sizes: Integers, guards: int) -> list[int]:
     motion = [n_q, U * U, U, R, C, C]
     watch = [C, R, W, C, C, C, K * U, K, R * K]
     scratch = [n_q + U, R * (U + 2), R * U, R * U, max(U, 2) * U, U * U, U, U, U, U, R, R * R, n_q + U]
-    return [*rows, *motion, *watch, *scratch, context_length(sizes), 2 * guards]
+    return [*rows, *motion, *watch, *scratch, context_length(sizes), 2 * guards, 2 * C]
 
 
 def new_chart(sizes: Integers, guards: int) -> tuple[Integers, Floats]:

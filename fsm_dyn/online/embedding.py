@@ -24,7 +24,6 @@ from fsm_dyn.online.context import (
     AT_G,
     AT_GAMMA,
     AT_H,
-    AT_KINETIC,
     AT_M,
     AT_MASS,
     AT_MT,
@@ -40,6 +39,7 @@ from fsm_dyn.online.context import (
     SLIDES,
     Online,
 )
+from fsm_dyn.online.slip import find_slip_directions, friction_ratio, tangent_count
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
@@ -108,17 +108,7 @@ def _hold(o: Online, t: float, x: Floats, c: Floats) -> None:
 
 
 @lean
-def friction_ratio(o: Online, c: Floats, k: int) -> float:
-    """Return the friction force of a sliding contact per unit of normal force, along its slip; signed."""
-    chart, w = start_of(o.chart), start_of(o.room)
-    at_kinetic = chart[AT_KINETIC]
-    s = o.sizes
-    ratio = w[at_kinetic + k] * c[s[tb.N_P] + 3 * s[tb.N_W] + k]
-    return -ratio if o.states[k] == tb.SLIDING_UNDER else ratio
-
-
-@lean
-def force_rows(o: Online, c: Floats, out: int) -> None:
+def force_rows(o: Online, out: int) -> None:
     """Write Gᵀ, speeds in the order of the chart, to ``w[out:]``: sliding contacts push off their normals."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_A = chart[AT_A]
@@ -128,15 +118,14 @@ def force_rows(o: Online, c: Floats, out: int) -> None:
         row, contact = chart[LISTS + k], chart[LISTS + R + k]
         for j in range(U):
             w[out + k * U + j] = w[at_A + row * U + chart[columns + j]]
-        if contact >= 0:
-            tangent = o.contact_rows[contact, 1]
-            ratio = friction_ratio(o, c, contact)
+        for i in range(tangent_count(o, contact) if contact >= 0 else 0):
+            tangent, ratio = o.contact_rows[contact, 1] + i, friction_ratio(o, contact, i)
             for j in range(U):
                 w[out + k * U + j] -= ratio * w[at_A + tangent * U + chart[columns + j]]
 
 
 @lean
-def _applied(o: Online, c: Floats) -> None:
+def _applied(o: Online) -> None:
     """Forces of the mode: those of the loads, of compressed contacts, and friction whose size is known."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_f, at_elastic, at_force = chart[AT_A], chart[AT_F], chart[AT_ELASTIC], chart[AT_FORCE]
@@ -154,9 +143,8 @@ def _applied(o: Online, c: Floats) -> None:
             row = o.contact_rows[k, 0]
             for i in range(U):
                 w[at_force + i] += load * w[at_A + row * U + i]
-        row = o.contact_rows[k, 1]
-        if row >= 0 and code >= tb.SLIDING:
-            friction = load * friction_ratio(o, c, k)
+        for part in range(tangent_count(o, k) if code >= tb.SLIDING else 0):
+            row, friction = o.contact_rows[k, 1] + part, load * friction_ratio(o, k, part)
             for i in range(U):
                 w[at_force + i] -= friction * w[at_A + row * U + i]
 
@@ -298,7 +286,8 @@ def accelerate(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
     if rank == 0 and _needs_rows(o):
         call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
     call_kernel_at(o.programs[MOTION], t, shifted(w, at_x), c, w, at_q_dot)
-    _applied(o, c)
+    find_slip_directions(o, c)
+    _applied(o)
     for k in range(rank):
         w[at_P + k * width + U + 1] = w[at_gamma + chart[LISTS + k]]
         for m in range(k):
@@ -308,7 +297,7 @@ def accelerate(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
     test, test_width = at_P, width
     if general:
         test, test_width = at_H, U
-        force_rows(o, c, at_H)
+        force_rows(o, at_H)
         eliminate(w, at_H, rank, U, U)
         substitute_back(w, at_H, rank, U, rank, U)
     _reduce(o, test, test_width)
@@ -324,14 +313,3 @@ def accelerate(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
             total -= w[at_P + k * width + rank + j] * w[at_right + j]
         w[at_u_dot + chart[columns + k]] = total
     return least
-
-
-@lean
-def product_with_row(o: Online, row: int, vector: int, constant: int) -> float:
-    """Return a row times the vector of speeds or accelerations at ``vector``, plus its entry of ``constant``."""
-    w, U = start_of(o.room), o.sizes[tb.N_U]
-    at = o.chart[AT_A] + row * U
-    total = w[constant + row]
-    for j in range(U):
-        total += w[at + j] * w[vector + j]
-    return total

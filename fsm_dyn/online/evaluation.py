@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fsm_dyn.online.chart import choose_chart
 from fsm_dyn.online.context import (
-    ACTIVE,
     AT_A,
     AT_GUARDS,
     AT_MULTIPLIERS,
@@ -32,7 +31,7 @@ from fsm_dyn.online.context import (
     open_online,
 )
 from fsm_dyn.online.embedding import accelerate
-from fsm_dyn.online.guards import exact_slope, guard_value, has_exact_slope, share_open_forces
+from fsm_dyn.online.guards import exact_slope, guard_values, has_exact_slope
 from fsm_dyn.online.multipliers import find_multipliers
 from fsm_dyn.online.pivots import row_pivots
 from fsm_dyn.simulation import tables as tb
@@ -71,7 +70,7 @@ def _work_out(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
     if chart[RANK] == 0 and o.sizes[tb.N_ROWS] > 0:
         call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, chart[AT_A])
     call_kernel_at(o.programs[WATCH], t, shifted(w, at_x), c, w, chart[AT_STATIC])
-    find_multipliers(o, c)
+    find_multipliers(o)
     return least
 
 
@@ -85,10 +84,10 @@ def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     at_q_dot, at_x, at_u_dot, at_multipliers = chart[AT_Q_DOT], chart[AT_X], chart[AT_U_DOT], chart[AT_MULTIPLIERS]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     n, n_g = n_q + U, o.guard_quantity.shape[0]
-    pivot = row_pivots(o, c, _work_out(o, t, x, c, True))
+    pivot = row_pivots(o, _work_out(o, t, x, c, True))
     if not pivot >= o.alarm[0]:
         choose_chart(o, t, x, c)
-        pivot = row_pivots(o, c, _work_out(o, t, x, c, True))
+        pivot = row_pivots(o, _work_out(o, t, x, c, True))
     for i in range(n_q):
         out[i] = w[at_q_dot + i]
     for i in range(U):
@@ -99,11 +98,9 @@ def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     slopes = values + n_g
     for r in range(R):
         out[slopes + n_g + r] = w[at_multipliers + r]
-    if chart[ACTIVE] > chart[RANK]:
-        share_open_forces(o, c)
+    guard_values(o, c, out, values)
     differs = False
     for g in range(n_g):
-        out[values + g] = guard_value(o, c, g)
         if has_exact_slope(o, g):
             out[slopes + g] = exact_slope(o, c, g)
         else:
@@ -134,10 +131,7 @@ def _difference(o: Online, t: float, c: Floats, out: Floats, slopes: int) -> Non
         for i in range(n_p, n_p + 2 * n_w):  # inputs and their rates, at their rates
             context[i] = c[i] + along * c[i + n_w]
         _work_out(o, t + along, shifted(w, at_probe), context, False)
-        if chart[ACTIVE] > chart[RANK]:
-            share_open_forces(o, context)
-        for g in range(n_g):
-            w[at_guards + side * n_g + g] = guard_value(o, context, g)
+        guard_values(o, context, w, at_guards + side * n_g)
     for g in range(n_g):
         if not has_exact_slope(o, g):
             out[slopes + g] = (w[at_guards + g] - w[at_guards + n_g + g]) / (2.0 * time)

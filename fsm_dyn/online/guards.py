@@ -21,6 +21,7 @@ from fsm_dyn.online.context import (
     AT_X,
     CONDITION,
     FIRMNESS,
+    FRICTION_CIRCLE,
     FRICTION_LIMIT,
     GAP,
     MEETING,
@@ -30,7 +31,7 @@ from fsm_dyn.online.context import (
     SLIP,
     Online,
 )
-from fsm_dyn.online.embedding import product_with_row
+from fsm_dyn.online.slip import ahead, product_with_row
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.arena import mark, matrix, release, vector
 from fsm_dyn.simulation.bundles import start_of
@@ -41,8 +42,25 @@ Floats = NDArray[np.float64]
 
 
 @lean
-def guard_value(o: Online, c: Floats, guard: int) -> float:
-    """Return the value of one guard; forces and the state with dependent speeds are in the workspace."""
+def guard_values(o: Online, c: Floats, out: Floats, at: int) -> None:
+    """Write the values of all guards from ``out[at]`` on; forces and the state are in the workspace.
+
+    Where rows repeat each other the circle of friction in space is asked of the forces of smallest norm, and the
+    other laws of forces shared out by :func:`_share_open_forces`.
+    """
+    chart, count = start_of(o.chart), o.guard_quantity.shape[0]
+    for g in range(count):
+        out[at + g] = _guard_value(o, c, g)
+    if chart[ACTIVE] > chart[RANK]:
+        _share_open_forces(o, c)
+        for g in range(count):
+            if _is_law(o, g):
+                out[at + g] = _guard_value(o, c, g)
+
+
+@lean
+def _guard_value(o: Online, c: Floats, guard: int) -> float:
+    """Return the value of one guard."""
     chart, w = start_of(o.chart), start_of(o.room)
     what, k, sign = o.guard_quantity[guard], o.guard_subject[guard], o.guard_sign[guard]
     if what == CONDITION:
@@ -59,12 +77,14 @@ def guard_value(o: Online, c: Floats, guard: int) -> float:
     if what == NORMAL_FORCE:
         return sign * w[chart[AT_MULTIPLIERS] + normal]
     if what == SLIP:
-        slip = product_with_row(o, tangent, chart[AT_X] + o.sizes[tb.N_Q], chart[AT_B])
-        return _direction(o, c, k) * slip
+        return ahead(o, c, k, chart[AT_X] + o.sizes[tb.N_Q], chart[AT_B])
     bound = w[chart[AT_STATIC] + k]
     if normal >= 0:
         load = w[chart[AT_MULTIPLIERS] + normal]
         bound *= abs(load) if o.contact_flags[k] & tb.TWO_SIDED else load
+    if what == FRICTION_CIRCLE:
+        first, second = w[chart[AT_MULTIPLIERS] + tangent], w[chart[AT_MULTIPLIERS] + tangent + 1]
+        return bound * bound - first * first - second * second
     return bound + sign * w[chart[AT_MULTIPLIERS] + tangent]
 
 
@@ -85,17 +105,11 @@ def exact_slope(o: Online, c: Floats, guard: int) -> float:
     if what == GAP:
         speed = product_with_row(o, o.contact_rows[k, 0], chart[AT_X] + o.sizes[tb.N_Q], chart[AT_B])
         return o.guard_sign[guard] * speed
-    return _direction(o, c, k) * product_with_row(o, o.contact_rows[k, 1], chart[AT_U_DOT], chart[AT_GAMMA])
+    return ahead(o, c, k, chart[AT_U_DOT], chart[AT_GAMMA])
 
 
 @lean
-def _direction(o: Online, c: Floats, k: int) -> float:
-    """Return the slip direction of a contact."""
-    return c[o.sizes[tb.N_P] + 3 * o.sizes[tb.N_W] + k]
-
-
-@lean
-def share_open_forces(o: Online, c: Floats) -> None:
+def _share_open_forces(o: Online, c: Floats) -> None:
     """Choose the forces left open so that the laws of the contacts are kept with the widest margin.
 
     The margin reaches zero where no shares are left that keep every law, and the laws at their limits are then those
@@ -116,7 +130,7 @@ def share_open_forces(o: Online, c: Floats) -> None:
     for guard in range(o.guard_quantity.shape[0]):
         if not _is_law(o, guard):
             continue
-        slack[law] = guard_value(o, c, guard)
+        slack[law] = _guard_value(o, c, guard)
         for d in range(count):
             along[law, d] = _along(o, guard, at_open + d * R)
         law += 1

@@ -168,6 +168,8 @@ def _quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[
             Event.STICKS: (oc.SLIP, 1.0),
             Event.LEAVES: (oc.REACH, 1.0),
         }[guard.event]
+        if contact.in_space and guard.event == Event.SLIDES:
+            what, sign = oc.FRICTION_CIRCLE, 1.0
         if contact.kind == "compliant" and guard.event == Event.OPENS:
             what, sign = (oc.FIRMNESS, 1.0) if again else (oc.GAP, -1.0)
         found.append((what, guard.subject, sign))

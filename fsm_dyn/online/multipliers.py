@@ -25,7 +25,7 @@ from fsm_dyn.online.context import (
     SLIDES,
     Online,
 )
-from fsm_dyn.online.embedding import friction_ratio
+from fsm_dyn.online.slip import friction_ratio, tangent_count
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
@@ -35,7 +35,7 @@ Integers = NDArray[np.int64]
 
 
 @lean
-def find_multipliers(o: Online, c: Floats) -> None:
+def find_multipliers(o: Online) -> None:
     """Write λ of every row, from the dependent rows: ``G_Dᵀ λ = (M u̇ - f)_D``."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_M, at_hidden_M = chart[AT_M], chart[AT_HIDDEN_M]
@@ -59,9 +59,9 @@ def find_multipliers(o: Online, c: Floats) -> None:
     for k in range(rank):
         w[at_multipliers + chart[LISTS + k]] = w[at_g + k]
     for k in range(s[tb.N_CONTACTS]):
-        _known_forces(o, c, k)
+        _known_forces(o, k)
     if chart[ACTIVE] > rank:
-        _find_open_forces(o, c, at, width)
+        _find_open_forces(o, at, width)
         _take_smallest(o)
     for k in range(K):
         total = -w[at_hidden_f + k]
@@ -87,7 +87,7 @@ def _solve_transposed(w: Floats, at: int, rank: int, width: int, right: int) -> 
 
 
 @lean
-def _find_open_forces(o: Online, c: Floats, at: int, width: int) -> None:
+def _find_open_forces(o: Online, at: int, width: int) -> None:
     """Write, for every row left out, the forces on all rows that together do nothing."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_g, at_open = chart[AT_A], chart[AT_G], chart[AT_OPEN]
@@ -98,9 +98,9 @@ def _find_open_forces(o: Online, c: Floats, at: int, width: int) -> None:
         for k in range(rank):
             j = chart[columns + k]
             w[at_g + k] = w[at_A + row * U + j]
-            if contact >= 0:
-                tangent = o.contact_rows[contact, 1]
-                w[at_g + k] -= friction_ratio(o, c, contact) * w[at_A + tangent * U + j]
+            for i in range(tangent_count(o, contact) if contact >= 0 else 0):
+                tangent = o.contact_rows[contact, 1] + i
+                w[at_g + k] -= friction_ratio(o, contact, i) * w[at_A + tangent * U + j]
         _solve_transposed(w, at, rank, width, at_g)
         vector = at_open + d * R
         for r in range(R):
@@ -110,9 +110,9 @@ def _find_open_forces(o: Online, c: Floats, at: int, width: int) -> None:
             w[vector + chart[LISTS + k]] = -w[at_g + k]
         for k in range(chart[ACTIVE]):
             contact = chart[LISTS + R + k]
-            if contact >= 0:
-                ratio = friction_ratio(o, c, contact)
-                w[vector + o.contact_rows[contact, 1]] = -ratio * w[vector + chart[LISTS + k]]
+            for i in range(tangent_count(o, contact) if contact >= 0 else 0):
+                tangent = o.contact_rows[contact, 1] + i
+                w[vector + tangent] = -friction_ratio(o, contact, i) * w[vector + chart[LISTS + k]]
 
 
 @lean
@@ -139,7 +139,7 @@ def _project_out(w: Floats, at: int, along: int, n: int) -> None:
 
 
 @lean
-def _known_forces(o: Online, c: Floats, k: int) -> None:
+def _known_forces(o: Online, k: int) -> None:
     """Enter the forces of one contact that follow from its state: friction while it slides, a compressed pad."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_elastic, at_multipliers = chart[AT_ELASTIC], chart[AT_MULTIPLIERS]
@@ -153,8 +153,8 @@ def _known_forces(o: Online, c: Floats, k: int) -> None:
         load = w[at_elastic + k]
     elif kind == tb.GAP:
         load = w[at_multipliers + normal]
-    if code >= tb.SLIDING and tangent >= 0:
-        w[at_multipliers + tangent] = -friction_ratio(o, c, k) * load
+    for i in range(tangent_count(o, k) if code >= tb.SLIDING else 0):
+        w[at_multipliers + tangent + i] = -friction_ratio(o, k, i) * load
 
 
 @lean

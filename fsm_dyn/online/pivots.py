@@ -27,7 +27,7 @@ def _weighted_norm(w: Floats, chart: Integers, row: int, U: int) -> float:
 
 
 @lean
-def row_pivots(o: Online, c: Floats, least: float) -> float:
+def row_pivots(o: Online, least: float) -> float:
     """Return the smallest scaled pivot of the rows, ``least`` at most; 0 where a row left out holds something now."""
     chart, w = start_of(o.chart), start_of(o.room)
     at_A, at_M, at_P, at_H = chart[AT_A], chart[AT_M], chart[AT_P], chart[AT_H]
@@ -35,7 +35,7 @@ def row_pivots(o: Online, c: Floats, least: float) -> float:
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
     columns, width = LISTS + 2 * R, U + 2
     if chart[SLIDES] == 1:
-        force_rows(o, c, at_Q)
+        force_rows(o, at_Q)
     for k in range(rank):
         inertia = w[at_M + chart[columns + k] * (U + 1)]
         size = np.sqrt(inertia) if inertia > 0.0 else 1.0
