@@ -26,7 +26,7 @@ ORDER = [
     ["compiling", "driving"],
     ["running"],
     ["analysis", "live"],
-    ["devices"],
+    ["devices", "viewer"],
     ["__init__"],
     ["cli"],
 ]

@@ -13,6 +13,7 @@ from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.running import run_command
+from fsm_dyn.cli.view import view_command
 
 app = typer.Typer(
     name="fsm-dyn",
@@ -34,6 +35,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "run": run_command,
     "explain": explain_command,
     "live": live_command,
+    "view": view_command,
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():

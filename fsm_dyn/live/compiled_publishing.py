@@ -113,6 +113,10 @@ def publish(state_at: int, tick_at: int, ring_at: int, finished_at: int) -> int:
     at += tick.force.shape[0]
     for i in range(tick.ports.shape[0]):
         row[slot, at + i] = tick.ports[i]
+    at += tick.ports.shape[0]
+    last = row.shape[1] - at  # slip directions and memory end the context
+    for i in range(last):
+        row[slot, at + i] = state.c[state.c.shape[0] - last + i]
     ring.durations[bin_of(numbers[DURATION])] += 1
     ring.latenesses[bin_of(numbers[LATENESS])] += 1
     if numbers[PROCESSOR] > 0:

@@ -247,7 +247,13 @@ class Controller:
         """Give the stepper what it asks for; the caller has let go of the device."""
         before = len(self.stepper.machine.chart_names)
         refused = self.stepper.supply(status)
-        new = self.stepper.machine.chart_names[before:]
-        self._tell({"event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name, "modes": list(new)})
+        machine = self.stepper.machine
+        self._tell(
+            {
+                "event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name,
+                "modes": list(machine.chart_names[before:]),
+                "states": [list(chart.programs.states) for chart in machine.charts[before:]],
+            }
+        )  # fmt: skip
         if refused is not None:
             self._look_at(refused)

@@ -52,7 +52,8 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
 def columns_of(stepper: Stepper) -> Columns:
     """Return the columns of the rows of a stepper."""
     layout = stepper.graph.automaton.terms.layout
-    return Columns(layout.w, layout.x, stepper.n_device, tuple(axis.name for axis in stepper.axes))
+    discrete = layout.c[layout.sigma_slice.start :]
+    return Columns(layout.w, layout.x, stepper.n_device, tuple(axis.name for axis in stepper.axes), discrete)
 
 
 class TickProcess:

@@ -86,7 +86,7 @@ class Recorder:
         self._writer.start("fsm_dyn", library="fsm_dyn live")
         described = {
             "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
-            "names": columns.names,
+            "discrete": columns.discrete, "names": columns.names,
         }  # fmt: skip
         self._writer.add_attachment(0, 0, "graph.json", "application/json", graph.encode())
         self._writer.add_metadata("live", {"settings": json.dumps(settings), "columns": json.dumps(described)})
@@ -192,8 +192,9 @@ def _recorded(
     settings: dict[str, Any], graph: str, described: dict[str, Any], parts: dict[str, list[bytes]], complete: bool
 ) -> Recorded:
     columns = Columns(
-        tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"])
-    )
+        tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"]),
+        tuple(described.get("discrete", ())),
+    )  # fmt: skip
     return Recorded(
         settings, graph, columns, _table(parts["rows"], columns.width),
         _table(parts["transitions"], settings["record"]), [json.loads(data) for data in parts["events"]], complete,

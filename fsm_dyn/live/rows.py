@@ -18,15 +18,18 @@ ADVANCED: Final = FIXED.index("advanced")
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of what stands in a row after the fixed columns: inputs, state, device, force shown, ports.
+    """Names of what stands in a row after the fixed columns: inputs, state, device, force shown, ports, discrete.
 
     ``ports`` are the axes of all ports; each has three columns: coupler force on the model, position, rate.
+    ``discrete`` is what the model remembers beside its state: the slip directions and the memory, by their names in
+    the kernels' context.  With it a row says all that forces and guards follow from.
     """
 
     inputs: tuple[str, ...]
     state: tuple[str, ...]
     device: int
     ports: tuple[str, ...]
+    discrete: tuple[str, ...] = ()
 
     @cached_property
     def places(self) -> dict[str, slice]:
@@ -34,6 +37,7 @@ class Columns:
         lengths = {
             "fixed": len(FIXED), "inputs": len(self.inputs), "state": len(self.state), "position": self.device,
             "velocity": self.device, "force": self.device, "ports": 3 * len(self.ports),
+            "discrete": len(self.discrete),
         }  # fmt: skip
         places, at = {}, 0
         for name, length in lengths.items():
@@ -44,14 +48,14 @@ class Columns:
     @property
     def width(self) -> int:
         """Number of columns."""
-        return int(self.places["ports"].stop)
+        return int(self.places["discrete"].stop)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The name of every column."""
         device = [f"device_{what}_{i + 1}" for what in ("position", "velocity", "force") for i in range(self.device)]
         ports = [f"{axis}_{what}" for what in ("force", "at", "at_rate") for axis in self.ports]
-        return (*FIXED, *(f"input_{name}" for name in self.inputs), *self.state, *device, *ports)
+        return (*FIXED, *(f"input_{name}" for name in self.inputs), *self.state, *device, *ports, *self.discrete)
 
     def as_dict(self, row: NDArray[np.float64], modes: tuple[str, ...]) -> dict[str, Any]:
         """Return a row as a mapping, with the mode by its name."""
@@ -61,6 +65,7 @@ class Columns:
         number = int(found["mode"])
         found["mode"] = modes[number] if 0 <= number < len(modes) else f"mode {number}"
         found["inputs"] = dict(zip(self.inputs, row[self.places["inputs"]].tolist(), strict=True))
+        found["discrete"] = dict(zip(self.discrete, row[self.places["discrete"]].tolist(), strict=True))
         found["state"] = dict(zip(self.state, row[self.places["state"]].tolist(), strict=True))
         for name in ("position", "velocity", "force"):
             found[name] = row[self.places[name]].tolist()

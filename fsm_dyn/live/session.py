@@ -119,6 +119,7 @@ class LiveSession:
         self._given = 0
         self.recorder: Recorder | None = None
         self.modes: tuple[str, ...] = stepper.machine.chart_names
+        self.states: tuple[tuple[int, ...], ...] = tuple(chart.programs.states for chart in stepper.machine.charts)
 
     @classmethod
     def start(
@@ -223,6 +224,15 @@ class LiveSession:
             for record in records
         ], following
 
+    def records(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
+        """Return the records behind :meth:`transitions`, the number of the tick in front, and the number to ask next.
+
+        The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.
+        """
+        records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
+        self._listen()
+        return records, following
+
     def _mode_name(self, number: float) -> str:
         return self.modes[int(number)] if 0 <= number < len(self.modes) else f"mode {int(number)}"
 
@@ -242,8 +252,10 @@ class LiveSession:
         for event in found:
             if event.get("event") == "supplied":
                 self.modes += tuple(event["modes"])
+                self.states += tuple(tuple(codes) for codes in event["states"])
             elif event.get("event") == "done" and event["command"]["do"] == "reset":
                 self.modes = tuple(dict.fromkeys(self.modes))  # charts are forgotten
+                self.states = tuple(dict.fromkeys(self.states))
         self._told += found
 
     @property

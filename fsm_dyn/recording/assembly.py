@@ -10,12 +10,12 @@ from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
-from fsm_dyn.recording.causes import cause, fired, why
+from fsm_dyn.recording.causes import States, cause, fired, why
 from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.recording.transitions import Transition
-from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.raw_run import RawRun, Transitions
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
 
@@ -59,13 +59,18 @@ def run_model(
         loads=automaton.load_names,
         compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.kind == "compliant"),
         units=units(mechanism),
-        scene=Scene(
-            shapes=shapes_of(mechanism, values, Outlines(automaton, parameters, values).all()),
-            links=links_of(mechanism),
-            points=automaton.point_names,
-            frames=automaton.frame_names,
-            geometry=automaton.geometry,
-        ),
+        scene=scene_of(automaton, parameters, values),
+    )
+
+
+def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> Scene:
+    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`."""
+    return Scene(
+        shapes=shapes_of(automaton.mechanism, values, Outlines(automaton, parameters, values).all()),
+        links=links_of(automaton.mechanism),
+        points=automaton.point_names,
+        frames=automaton.frame_names,
+        geometry=automaton.geometry,
     )
 
 
@@ -89,14 +94,19 @@ def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: I
         x_mid=raw.x_mid,
         mode=raw.mode,
         held=raw.held,
-        tell=lambda: tuple(_transition(automaton, names, raw, i) for i in range(len(raw.transitions))),
+        tell=lambda: tuple(
+            transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i)
+            for i in range(len(raw.transitions))
+        ),
         inputs=inputs,
         outcome=raw.outcome,
     )
 
 
-def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number: int) -> Transition:
-    found = raw.transitions
+def transition_of(
+    automaton: Automaton, names: Sequence[str], found: Transitions, states: States, number: int
+) -> Transition:
+    """Return transition ``number`` in words; ``names`` and ``states`` are those of the modes by their numbers."""
     impulse: dict[str, FloatArray] = {}
     for owner in dict.fromkeys(row.name for row in automaton.rows):
         own = found.impulse[number, [row.name == owner for row in automaton.rows]]
@@ -106,7 +116,7 @@ def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number:
         time=float(found.time[number]),
         source=names[found.source[number]],
         target=names[found.target[number]],
-        cause=cause(automaton, raw, number),
+        cause=cause(automaton, found, states, number),
         impulse=impulse,
         energy_before=float(found.energy_before[number]),
         energy_after=float(found.energy_after[number]),
@@ -115,8 +125,8 @@ def _transition(automaton: Automaton, names: Sequence[str], raw: RawRun, number:
         candidates=int(found.candidates[number]),
         guard=float(found.value[number, 0]),
         slope=float(found.slope[number, 0]),
-        why=why(automaton, raw, number),
-        fired=fired(automaton, raw, number),
+        why=why(automaton, found, number),
+        fired=fired(automaton, found, number),
     )
 
 

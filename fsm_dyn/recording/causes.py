@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.guards import VERBS, Event
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
-from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.raw_run import Transitions
 
 FREE, HELD, SLIDING = 0, 1, 2
+
+States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
 
 _SIGNS = {
     Event.CLOSES: "gap fell to zero",
@@ -21,15 +27,14 @@ _SIGNS = {
 }
 
 
-def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
-    """Return the cause of a run's transition ``number``.
+def cause(automaton: Automaton, found: Transitions, states: States, number: int) -> str:
+    """Return the cause of a run's transition ``number``; ``states`` are the contact states of the modes by number.
 
     First what set it off: the guards that fired, the condition the model states, the start, a jump of an input.  Then,
     after a semicolon, the contacts that changed along with it.
     """
-    found = raw.transitions
-    before = [int(code) for code in raw.tables.mode_states[found.source[number]]]
-    after = [int(code) for code in raw.tables.mode_states[found.target[number]]]
+    before = [int(code) for code in states[found.source[number]]]
+    after = [int(code) for code in states[found.target[number]]]
     reason = int(found.reason[number])
     told: list[int] = []
     parts: list[str] = []
@@ -53,9 +58,8 @@ def cause(automaton: Automaton, raw: RawRun, number: int) -> str:
     return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
 
 
-def fired(automaton: Automaton, raw: RawRun, number: int) -> tuple[tuple[str, float, float], ...]:
+def fired(automaton: Automaton, found: Transitions, number: int) -> tuple[tuple[str, float, float], ...]:
     """Return the guards that fired at transition ``number``: what each announces, its value and slope just before."""
-    found = raw.transitions
     guards = []
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
@@ -65,9 +69,8 @@ def fired(automaton: Automaton, raw: RawRun, number: int) -> tuple[tuple[str, fl
     return tuple(guards)
 
 
-def why(automaton: Automaton, raw: RawRun, number: int) -> tuple[str, ...]:
+def why(automaton: Automaton, found: Transitions, number: int) -> tuple[str, ...]:
     """Return why transition ``number`` led where it led: how its answer was found, then each candidate tried."""
-    found = raw.transitions
     contacts = [contact.name for contact in automaton.contacts]
     tried = int(found.candidates[number])
     candidates = read_candidates(found.log[number], tried)

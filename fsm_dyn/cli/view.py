@@ -1,0 +1,92 @@
+"""The command ``view``: a mechanism on a page of one's own browser."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.compiling import Model, ready_graph
+from fsm_dyn.cli.console import print_json, reporting, say
+from fsm_dyn.cli.files import Json
+from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.errors import FsmDynError, InputError
+
+
+@reporting
+def view_command(
+    model: Model,
+    port: Annotated[
+        int, typer.Option("--port", help="Where to serve the page; 0: any free port.", min=0, max=65535)
+    ] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only tell the address.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Start anew whenever the model file is saved.")] = False,
+    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    schedule: Annotated[
+        bool | None,
+        typer.Option(
+            "--schedule/--no-schedule",
+            help="Whether the model's scheduled inputs run; by default where it has no port of its own.",
+        ),
+    ] = None,
+    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Run a model live on a page in the browser: see it move, drag it, follow its modes. Ctrl-C ends it.
+
+    The page is served to this machine alone, under an address with a secret in it.
+    """
+    try:
+        from fsm_dyn.viewer.serving import Watched, serve
+        from fsm_dyn.viewer.take import Wishes
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "websockets"):
+            raise
+        raise InputError(
+            "the page needs some packages more", found=str(error), remedy="pip install 'fsm-dyn[view]'"
+        ) from error
+    parameters = assignments("--set", set_) or {}
+    watched = _watched(model, Watched) if watch else None
+    try:
+        graph: Any = ready_graph(model, None, as_json)
+    except FsmDynError as error:
+        if watched is None:
+            raise
+        graph = error  # it is shown on the page until the file is right
+    if record is not None and record.exists():
+        raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    wishes = Wishes(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
+
+    def opened(address: str) -> None:
+        if as_json:
+            print_json({"model": model, "address": address, "pid": os.getpid()})
+        else:
+            say(f"{model}: {address}\nCtrl-C ends it")
+        if not no_browser:
+            webbrowser.open(address)
+
+    reports = serve(graph, wishes, port, watched, opened)
+    if as_json:
+        print_json({"model": model, "runs": reports})
+    else:
+        for report in reports:
+            say(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+
+
+def _watched(model: str, kind: Any) -> Any:
+    """Return the file behind a model, and how it is compiled."""
+    from fsm_dyn import models
+
+    if model.endswith(".json"):
+        raise InputError("--watch watches a model file", found=model, remedy="give the YAML it was compiled from")
+    path = Path(models.resolve(model))
+
+    def compiled() -> Any:
+        return ready_graph(str(path), None, True)
+
+    return kind(path, compiled)

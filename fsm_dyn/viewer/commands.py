@@ -1,0 +1,102 @@
+"""What a page may ask for: every message is checked here before anything else sees it."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.control import SLOWEST
+
+LONGEST: Final = 1024  # bytes of a message
+RATE: Final = 240.0  # messages a second that a page may keep up
+BURST: Final = 480.0
+FARTHEST: Final = 1e6  # m; whoever points farther away is not pointing
+MOST_STEPS: Final = 1000
+_NAME: Final = 200
+
+_PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
+
+
+def read_command(text: str) -> dict[str, Any]:
+    """Return a message as a command whose fields have their types.
+
+    Raises
+    ------
+    InputError
+        It is not one of the commands, or a field is missing or out of bounds.
+    """
+    if len(text.encode()) > LONGEST:
+        raise InputError("a message is too long", allowed=f"{LONGEST} bytes")
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError("a message is no JSON") from error
+    if not isinstance(data, dict):
+        raise InputError("a message is no mapping")
+    what = data.get("do")
+    if what in _PLAIN:
+        return {"do": what}
+    if what == "step":
+        return {"do": what, "ticks": int(_number(data, "ticks", 1.0, MOST_STEPS))}
+    if what == "speed":
+        return {"do": what, "value": _number(data, "value", SLOWEST, 1.0)}
+    if what == "schedule":
+        return {"do": what, "on": _flag(data, "on")}
+    if what == "port":
+        return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
+    if what == "point":
+        return {
+            "do": what,
+            "port": _name(data, "port"),
+            "at": (_number(data, "x", -FARTHEST, FARTHEST), _number(data, "y", -FARTHEST, FARTHEST)),
+            "turn": _number(data, "turn", -FARTHEST, FARTHEST),
+            "held": _flag(data, "held"),
+        }
+    raise InputError(
+        "no such command",
+        found=repr(what)[:40],
+        allowed=", ".join((*_PLAIN, "step", "speed", "schedule", "port", "point")),
+    )
+
+
+def _number(data: dict[str, Any], key: str, low: float, high: float) -> float:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"'{key}' is no number", found=repr(value)[:40])
+    if not low <= value <= high:
+        raise InputError(f"'{key}' is out of bounds", found=f"{value:g}", allowed=f"{low:g} to {high:g}")
+    return float(value)
+
+
+def _flag(data: dict[str, Any], key: str) -> bool:
+    value = data.get(key)
+    if not isinstance(value, bool):
+        raise InputError(f"'{key}' is neither true nor false", found=repr(value)[:40])
+    return value
+
+
+def _name(data: dict[str, Any], key: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str) or len(value) > _NAME:
+        raise InputError(f"'{key}' is no name", found=repr(value)[:40])
+    return value
+
+
+class Allowance:
+    """How many messages a page may still send: refilled at ``RATE``, never beyond ``BURST``."""
+
+    def __init__(self) -> None:
+        self._left, self._at = BURST, time.monotonic()
+
+    def take(self) -> bool:
+        """Use one up; return False where none is left."""
+        now = time.monotonic()
+        self._left = min(BURST, self._left + RATE * (now - self._at))
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True

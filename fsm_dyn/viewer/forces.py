@@ -1,0 +1,97 @@
+"""Forces of contacts as arrows, and the cones or limits that they stay in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.viewer.instant import Floats, Instants
+from fsm_dyn.viewer.picture import Picture
+from fsm_dyn.viewer.places import Place, direction
+
+WIDTH: Final = 9  # of a place in a frame: active, place (2), normal (2), tangent (2), limit (2)
+
+
+class Forces:
+    """The forces of the contacts that have a place.
+
+    Parameters
+    ----------
+    instants : Instants
+    picture : Picture
+    places : tuple of Place
+    """
+
+    def __init__(self, instants: Instants, picture: Picture, places: tuple[Place, ...]) -> None:
+        self._instants, self._picture, self.places = instants, picture, places
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return which contact each place belongs to and what acts there, for the page."""
+        contacts = self._instants.automaton.contacts
+        return [{"contact": contacts[place.contact].name, "kind": place.kind} for place in self.places]
+
+    def drawn(
+        self, x: Floats, c: Floats, states: Sequence[int], multipliers: Floats, points: Floats, frames: Floats
+    ) -> Floats:
+        """Return the forces at an instant, flat on the picture.
+
+        Of a force: the place, its normal and tangential parts (N), and half the width of the cone there, which is the
+        limit of friction along the tangent (N).  Of a torque: the place, the torque (N m) and its limit, in the first
+        number of each pair.
+        """
+        out = np.zeros(WIDTH * len(self.places))
+        if not any(states[place.contact] > 0 for place in self.places):
+            return out
+        linear, _ = self._instants.partial_velocities(x, c)
+        terms = self._instants.terms.outputs(0.0, x, c)
+        rows = terms["A"][:, : len(self._instants.layout.u)]
+        for k, place in enumerate(self.places):
+            code = int(states[place.contact])
+            if code <= 0:
+                continue
+            contact = self._instants.automaton.contacts[place.contact]
+            bound = float(terms["static" if code == 1 else "kinetic"][place.contact])
+            entry = out[WIDTH * k : WIDTH * (k + 1)]
+            entry[0] = 1.0
+            if place.kind == "torque":
+                self._torque(entry, contact, place, multipliers, bound, points)
+            else:
+                self._force(entry, contact, place, multipliers, bound, rows, linear, points)
+        return out
+
+    def _force(
+        self,
+        entry: Floats,
+        contact: ContactInfo,
+        place: Place,
+        multipliers: Floats,
+        bound: float,
+        rows: Floats,
+        linear: Floats,
+        points: Floats,
+    ) -> None:
+        flat = self._picture.flat
+        partial = linear[place.one] if place.other is None else linear[place.one] - linear[place.other]
+        at = points[place.one] if place.other is None else 0.5 * (points[place.one] + points[place.other])
+        entry[1:3] = flat @ at
+        normal = 0.0
+        if contact.normal_row >= 0:
+            normal = float(multipliers[contact.normal_row])
+            entry[3:5] = flat @ direction(partial, rows[contact.normal_row]) * normal
+        if contact.tangent_row >= 0:
+            along = direction(partial, rows[contact.tangent_row])
+            limit = bound * (abs(normal) if contact.normal_row >= 0 else 1.0)
+            entry[5:7] = flat @ along * float(multipliers[contact.tangent_row])
+            if np.isfinite(limit):
+                entry[7:9] = flat @ along * limit
+
+    def _torque(
+        self, entry: Floats, contact: ContactInfo, place: Place, multipliers: Floats, bound: float, points: Floats
+    ) -> None:
+        row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
+        entry[1:3] = self._picture.flat @ (points[place.at] if place.at >= 0 else np.zeros(3))
+        entry[3] = multipliers[row]
+        entry[7] = bound if contact.kind == "dry_friction" else 0.0

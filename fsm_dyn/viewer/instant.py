@@ -1,0 +1,104 @@
+"""One instant of a live run made whole again: state, context and what the compiled programs say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.modes.programs import RunnableMode
+from fsm_dyn.programs import Kernel, compile_programs
+from fsm_dyn.programs.program import Program
+
+Floats = NDArray[np.float64]
+
+TIME: Final = FIXED.index("t")
+MODE: Final = FIXED.index("mode")
+
+
+class Instants:
+    """Evaluates the programs of a held graph at rows of a live run; every evaluation takes some microseconds.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Held; its parameters are those of the run.
+    columns : Columns
+        Of the run's rows.
+    """
+
+    def __init__(self, graph: ModeGraph, columns: Columns) -> None:
+        self.automaton: Automaton = graph.automaton
+        self.layout = self.automaton.terms.layout
+        self.parameters: Floats = graph.parameters
+        self._places = columns.places
+        self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
+        self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
+        self._full: dict[tuple[int, ...], tuple[RunnableMode, Kernel]] = {}
+
+    def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
+        layout, places = self.layout, self._places
+        c = np.zeros(layout.n_c)
+        c[layout.p_slice] = self.parameters
+        c[layout.w_slice] = row[places["inputs"]]
+        c[layout.sigma_slice.start :] = row[places["discrete"]]
+        if before is not None and row[TIME] > before[TIME]:
+            # inputs run straight from tick to tick
+            rate = (row[places["inputs"]] - before[places["inputs"]]) / (row[TIME] - before[TIME])
+            c[layout.w_rate_slice] = rate
+        return row[places["state"]], c
+
+    def full(self, states: Sequence[int]) -> tuple[RunnableMode, Kernel]:
+        """Return a mode's programs by its contact states, with guards and multipliers compiled."""
+        key = tuple(int(code) for code in states)
+        if key not in self._full:
+            number = self.automaton.find(key)
+            if number < 0:
+                x, c = np.zeros(self.layout.n_x), np.zeros(self.layout.n_c)
+                x[list(self.automaton.quaternions)] = 1.0
+                c[self.layout.p_slice] = self.parameters
+                mode = self.automaton.derive(key, 0.0, x, c)
+                self.automaton = self.automaton.with_mode(mode)
+                number = len(self.automaton.modes) - 1
+            programs = self.automaton.modes[number].programs
+            program: Program = programs.full
+            self._full[key] = programs, compile_programs([program])[0]
+        return self._full[key]
+
+    def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
+        """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""
+        out = self.geometry.outputs(0.0, x, c)
+        return out["points"], out["frames"]
+
+    def partial_velocities(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
+        """Return how points and frames move with the declared speeds.
+
+        Returns
+        -------
+        linear : ndarray, shape (n_points, 3, n_u)
+            Velocity of every point per speed, resolved in N.
+        angular : ndarray, shape (n_frames, 3, n_u)
+            Angular velocity of every frame per speed, resolved in N.
+        """
+        layout = self.layout
+        n_q = len(layout.q)
+        points, frames = self.points(x, c)
+        by_q = np.zeros((*points.shape, n_q))
+        turn = np.zeros((len(frames), 3, n_q))
+        for j in range(n_q):
+            h = 1e-6 * (1.0 + abs(x[j]))
+            ahead, behind = x.copy(), x.copy()
+            ahead[j] += h
+            behind[j] -= h
+            (p1, f1), (p0, f0) = self.points(ahead, c), self.points(behind, c)
+            by_q[..., j] = (p1 - p0) / (2.0 * h)
+            spin = np.einsum("fij,fkj->fik", (f1 - f0) / (2.0 * h), frames)  # Ṙ Rᵀ
+            turn[..., j] = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
+        w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
+        return by_q @ w, turn @ w

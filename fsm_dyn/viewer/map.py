@@ -1,0 +1,55 @@
+"""The mode graph for the page: modes, what leads from one to another, and combinations that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.edges import edges
+from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.recording.palette import mode_colours
+
+PRUNED_SHOWN: Final = 60
+
+
+def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
+    """Return modes with states, colours and guards, edges with their causes, pruned combinations with reasons."""
+    colours = mode_colours([mode.name for mode in automaton.modes])
+    causes: dict[tuple[str, str], dict[str, str]] = {}
+    for edge in edges(automaton):
+        causes.setdefault((edge.source, edge.target), {})[edge.cause] = edge.reset
+    return {
+        "modes": [
+            {
+                "name": mode.name,
+                "states": {
+                    contact.name: contact.states[code]
+                    for contact, code in zip(automaton.contacts, mode.states, strict=True)
+                },
+                "colour": colours[mode.name],
+                "initial": mode.name == initial,
+                "freedom": len(mode.programs.independent),
+                "guards": guard_texts(automaton.contacts, mode.guards),
+            }
+            for mode in automaton.modes
+        ],
+        "edges": [{"source": a, "target": b, "causes": found} for (a, b), found in causes.items()],
+        "pruned": [{"name": n, "reason": why} for n, why in list(automaton.pruned.items())[:PRUNED_SHOWN]],
+        "pruned_count": len(automaton.pruned),
+        "complete": automaton.complete,
+    }
+
+
+def guard_texts(contacts: Sequence[ContactInfo], guards: Sequence[Guard]) -> list[dict[str, str]]:
+    """Return what every guard of a mode measures and what it announces."""
+    return [
+        {
+            "text": guard.text,
+            "announces": "written transition"
+            if guard.event is Event.TRANSITION
+            else f"{contacts[guard.subject].name} {VERBS[guard.event]}",
+        }
+        for guard in guards
+    ]

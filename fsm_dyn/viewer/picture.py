@@ -1,0 +1,92 @@
+"""The drawing of a mechanism on the page: outlines told once, and where they are at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.recording.assembly import scene_of
+from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.viewer.instant import Floats, Instants
+
+ORIGIN: Final = "O"
+LONGEST_LINE: Final = 50.0  # m; endless lines are drawn so far, beyond what any view shows
+
+# Directions of sight for mechanisms that leave the plane: x to the lower left, y to the right, z up.
+AXONOMETRIC: Final = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
+PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn of a mechanism.
+
+    Attributes
+    ----------
+    scene : Scene
+    flat : ndarray, shape (2, 3)
+        From N to the page: x to the right, y up.
+    """
+
+    scene: Scene
+    flat: Floats
+
+    @classmethod
+    def of(cls, graph: ModeGraph, instants: Instants, x: Floats, c: Floats) -> Picture:
+        """Return the picture of a graph; the state is the one it starts from."""
+        scene = scene_of(graph.automaton, graph.parameters, graph.values)
+        return cls(scene, PLANAR if _is_planar(instants, x, c) else AXONOMETRIC)
+
+    def told(self) -> dict[str, Any]:
+        """Return the outlines, each in its own plane, for the page."""
+        return {
+            "planar": bool(self.flat is PLANAR),
+            "shapes": [_told(shape) for shape in self.scene.shapes],
+            "links": len(self.scene.links),
+        }
+
+    def placed(self, points: Floats, frames: Floats) -> Floats:
+        """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then two ends per link."""
+        out = np.empty(6 * len(self.scene.shapes) + 4 * len(self.scene.links))
+        for i, shape in enumerate(self.scene.shapes):
+            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[self.scene.frames.index(shape.frame)]
+            out[6 * i : 6 * i + 4] = (self.flat @ turn[:, :2]).T.ravel()
+            out[6 * i + 4 : 6 * i + 6] = self.flat @ self.point(points, shape.origin)
+        at = 6 * len(self.scene.shapes)
+        for a, b in self.scene.links:
+            out[at : at + 2] = self.flat @ self.point(points, a)
+            out[at + 2 : at + 4] = self.flat @ self.point(points, b)
+            at += 4
+        return out
+
+    def point(self, points: Floats, name: str) -> Floats:
+        """Return a point's place in N, shape (3,)."""
+        return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
+
+
+def _told(shape: Shape) -> dict[str, Any]:
+    points = shape.points
+    if shape.endless:
+        middle, way = points.mean(axis=0), points[-1] - points[0]
+        points = middle + np.outer([-LONGEST_LINE, LONGEST_LINE], way / np.linalg.norm(way))
+    return {
+        "body": shape.body,
+        "points": [[round(float(x), 7) for x in point] for point in points],
+        "closed": shape.closed,
+        "endless": shape.endless,
+        "text": shape.text,
+    }
+
+
+def _is_planar(instants: Instants, x: Floats, c: Floats) -> bool:
+    """Tell whether everything moves in planes across N.z: whether no speed leads out of them."""
+    points, frames = instants.points(x, c)
+    if len(points) and np.ptp(points[:, 2]) > 1e-9:
+        return False
+    if np.abs(frames[:, 2, 2] - 1.0).max(initial=0.0) > 1e-9:
+        return False
+    linear, angular = instants.partial_velocities(x, c)
+    return bool(np.abs(linear[:, 2]).max(initial=0.0) < 1e-6 and np.abs(angular[:, :2]).max(initial=0.0) < 1e-6)

@@ -1,0 +1,82 @@
+"""What can be charted of a run: names, units, and the values at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.live.holding import held_ports
+from fsm_dyn.spec.values import units as units_of
+from fsm_dyn.viewer.instant import Floats, Instants
+from fsm_dyn.viewer.places import Place
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something with a value at every instant; ``group`` is where a list of them puts it."""
+
+    name: str
+    unit: str
+    group: str
+
+
+class Quantities:
+    """The quantities of a held graph.
+
+    Order: coordinates and speeds, inputs that no coupler sets, forces of constraints and contacts, outputs, memory,
+    energies (kinetic, potential, total), couplers' forces.
+    """
+
+    def __init__(self, graph: ModeGraph, instants: Instants, places: tuple[Place, ...]) -> None:
+        automaton = graph.automaton
+        mechanism, layout = automaton.mechanism, instants.layout
+        units = units_of(mechanism)
+        ports = held_ports(mechanism)
+        coupling = {name for port in ports for name in port.inputs}
+        reported = {name for port in ports for axis in port.axes for name in axis.outputs}
+        turning = {automaton.contacts[place.contact].name for place in places if place.kind == "torque"}
+        self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
+        self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
+        outputs = list(mechanism.outputs)
+        axes = [axis for port in ports for axis in port.axes]
+        self._pulls = [outputs.index(axis.outputs[0]) for axis in axes]
+        self.all: tuple[Quantity, ...] = (
+            *(Quantity(name, units.get(name, ""), "coordinates") for name in layout.q),
+            *(Quantity(name, units.get(name, ""), "speeds") for name in layout.u),
+            *(Quantity(layout.w[i], units.get(layout.w[i], ""), "inputs") for i in self._inputs),
+            *(Quantity(label, "N·m" if owner in turning else "N", "forces") for label, owner in _rows(automaton.rows)),
+            *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
+            *(Quantity(name, "", "memory") for name in layout.memory),
+            *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
+            *(Quantity(f"{axis.name} pull", "N·m" if axis.turns else "N", "hand") for axis in axes),
+        )
+        self._instants = instants
+
+    def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
+        """Return the values at an instant, in the order of ``all``."""
+        layout = self._instants.layout
+        report = self._instants.report.outputs(0.0, x, c)
+        outputs = report["outputs"]
+        kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
+        return np.concatenate(
+            [
+                x,
+                c[layout.w_slice][self._inputs],
+                multipliers,
+                outputs[self._outputs],
+                c[layout.memory_slice],
+                [kinetic, potential, kinetic + potential],
+                outputs[self._pulls],
+            ]
+        )
+
+
+def _rows(rows: tuple[object, ...]) -> list[tuple[str, str]]:
+    """Return a label and the owner of every row: the role is told where an owner has several rows."""
+    owners = [str(getattr(row, "name", "")) for row in rows]
+    return [
+        (owner if owners.count(owner) == 1 else f"{owner} {getattr(row, 'role', '')}", owner)
+        for row, owner in zip(rows, owners, strict=True)
+    ]

@@ -1,0 +1,210 @@
+"""The server of the page: this machine alone, a secret in the address, nothing from anywhere else.
+
+Whoever knows the address may command a mechanism that may hold somebody's hand.  Hence: it listens on the loopback
+interface; the first part of every path is a secret made anew for each start; the names under which it may be asked
+for are fixed (a foreign name that resolves to this machine is refused); a WebSocket is opened only for a page that
+came from here; and the pages may load and call nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from fsm_dyn.errors import FsmDynError
+from fsm_dyn.viewer.commands import LONGEST, Allowance, read_command
+from fsm_dyn.viewer.show import Show, error_told, plain
+
+STATIC: Final = Path(__file__).parent / "static"
+MOST_PAGES: Final = 4
+MOST_WAITING: Final = 2000  # messages that a page may be behind before it is let go
+POLICY_VIOLATION, TOO_BIG, TRY_LATER = 1008, 1009, 1013
+
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}  # fmt: skip
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def new_token() -> str:
+    """Return a secret for the address of a page."""
+    return secrets.token_urlsafe(24)
+
+
+def make_app(show: Show, token: str, port: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    """Return the application.
+
+    Parameters
+    ----------
+    show : Show
+    token : str
+        The first part of every path.
+    port : int
+        On which it is served.
+    """
+    hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+    pages: set[WebSocket] = set()
+
+    def check(given: str) -> None:
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            raise HTTPException(404)
+
+    async def file(request: Request) -> Response:
+        check(request.path_params["token"])
+        name = request.path_params.get("name") or "index.html"
+        path = (STATIC / name).resolve()
+        if STATIC not in path.parents or path.suffix not in _TYPES or not path.is_file():
+            raise HTTPException(404)
+        return FileResponse(path, media_type=_TYPES[path.suffix])
+
+    async def live(socket: WebSocket) -> None:
+        origin, host = socket.headers.get("origin", ""), socket.headers.get("host", "")
+        if origin != f"http://{host}" or not secrets.compare_digest(
+            socket.path_params["token"].encode(), token.encode()
+        ):
+            await socket.close(POLICY_VIOLATION)  # before it is accepted: the answer is 403
+            return
+        await socket.accept()
+        if len(pages) >= MOST_PAGES:
+            await socket.close(TRY_LATER, "too many pages")
+            return
+        pages.add(socket)
+        try:
+            await Page(show, socket).run()
+        finally:
+            pages.discard(socket)
+
+    routes = [
+        Route("/{token}/", file, methods=["GET"]),
+        Route("/{token}/{name:path}", file, methods=["GET"]),
+        WebSocketRoute("/{token}/live", live),
+    ]
+    return Guarded(Starlette(routes=routes), hosts)
+
+
+class Guarded:
+    """Refuses foreign names of this server, and tells browsers what its pages may do: nothing but itself."""
+
+    def __init__(self, app: Starlette, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
+        sockets = " ".join(f"ws://{host}" for host in sorted(hosts))
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+            f"connect-src 'self' {sockets}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+        self._headers = [
+            (name.encode(), value.encode())
+            for name, value in (
+                ("content-security-policy", policy),
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+                ("cross-origin-opener-policy", "same-origin"),
+                ("cross-origin-resource-policy", "same-origin"),
+                ("cache-control", "no-store"),
+            )
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if headers.get(b"host", b"").decode("latin-1") not in self._hosts:
+            await self._refuse(scope, receive, send)
+            return
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self._headers]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await Response("this server does not go by that name", 421)(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+
+
+class Page:
+    """One connection: of the frames it gets the newest, of the messages all."""
+
+    def __init__(self, show: Show, socket: WebSocket) -> None:
+        self._show, self._socket = show, socket
+        self._messages: deque[str] = deque()
+        self._frame: bytes | None = None
+        self._something = asyncio.Event()
+        self._allowance = Allowance()
+        self._behind = False
+
+    async def run(self) -> None:
+        """Send and receive until either end closes."""
+        self._show.join(self._take)
+        sending = asyncio.create_task(self._send())
+        receiving = asyncio.create_task(self._receive())
+        try:
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._show.leave(self._take)
+            for task in (sending, receiving):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                    await task
+
+    def _take(self, message: bytes | Mapping[str, Any]) -> None:
+        if isinstance(message, bytes):
+            self._frame = message
+        else:
+            self._messages.append(json.dumps(plain(message), ensure_ascii=False))
+            self._behind |= len(self._messages) > MOST_WAITING
+        self._something.set()
+
+    async def _send(self) -> None:
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            if self._behind:
+                await self._socket.close(TRY_LATER, "too slow")
+                return
+            while self._messages:
+                await self._socket.send_text(self._messages.popleft())
+            if self._frame is not None:
+                frame, self._frame = self._frame, None
+                await self._socket.send_bytes(frame)
+
+    async def _receive(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None or len(text) > LONGEST:
+                await self._socket.close(TOO_BIG if text else POLICY_VIOLATION, "not a message for this server")
+                return
+            if not self._allowance.take():
+                await self._socket.close(POLICY_VIOLATION, "too many messages")
+                return
+            try:
+                await self._show.carry_out(read_command(text))
+            except FsmDynError as error:
+                self._take({**error_told(error), "kind": "refused"})

@@ -1,0 +1,145 @@
+"""Serving the page until Ctrl-C: the address, the loop, the watch over the file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.viewer.commands import LONGEST
+from fsm_dyn.viewer.server import make_app, new_token
+from fsm_dyn.viewer.show import Show
+from fsm_dyn.viewer.take import Wishes
+
+LOOPBACK: Final = "127.0.0.1"
+LOOK: Final = 0.15  # s between looks at a watched file
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A file that is compiled anew whenever it is saved."""
+
+    path: Path
+    compile: Callable[[], ModeGraph]
+
+
+def serve(
+    graph: ModeGraph | FsmDynError,
+    wishes: Wishes,
+    port: int = 0,
+    watched: Watched | None = None,
+    opened: Callable[[str], None] = lambda address: None,
+) -> list[dict[str, Any]]:
+    """Serve the page of a model until Ctrl-C; return the reports of the runs.
+
+    Parameters
+    ----------
+    graph : ModeGraph, or the error that its model has
+    wishes : Wishes
+    port : int
+        0 for any that is free.
+    watched : Watched, optional
+    opened : callable
+        Called with the address once the page can be opened.
+
+    Raises
+    ------
+    InputError
+        The port is taken.
+    """
+    listening = listen(port)
+    number = listening.getsockname()[1]
+    show, token = Show(wishes), new_token()
+    server = uvicorn.Server(configured(show, token, number))
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(server, listening, show, graph, watched, lambda: opened(address(number, token))))
+    return show.summary
+
+
+def configured(show: Show, token: str, port: int) -> uvicorn.Config:
+    """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
+    return uvicorn.Config(
+        make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
+        timeout_graceful_shutdown=1, server_header=False,
+    )  # fmt: skip
+
+
+def address(port: int, token: str) -> str:
+    """Return the address of the page."""
+    return f"http://{LOOPBACK}:{port}/{token}/"
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket bound to a port of the loopback interface; raises InputError where it is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((LOOPBACK, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --port") from error
+    return listening
+
+
+async def _serve(
+    server: uvicorn.Server,
+    listening: socket.socket,
+    show: Show,
+    graph: ModeGraph | FsmDynError,
+    watched: Watched | None,
+    opened: Callable[[], None],
+) -> None:
+    tasks = [asyncio.create_task(show.play())]
+    if watched is not None:
+        tasks.append(asyncio.create_task(_watch(watched, show)))
+    tasks.append(asyncio.create_task(_begin(show, graph)))
+    opened()
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await show.close()
+        listening.close()
+
+
+async def _begin(show: Show, graph: ModeGraph | FsmDynError) -> None:
+    if isinstance(graph, FsmDynError):
+        show.failed(graph)
+    else:
+        await show.start(graph)
+
+
+async def _watch(watched: Watched, show: Show) -> None:
+    """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on."""
+    seen = last = _stamp(watched.path)
+    while True:
+        await asyncio.sleep(LOOK)
+        now = _stamp(watched.path)
+        if now is not None and now != seen and now == last:
+            seen = now
+            try:
+                graph = await asyncio.to_thread(watched.compile)
+            except FsmDynError as error:
+                show.failed(error)
+            else:
+                await show.start(graph)
+        last = now
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file does; None while it is missing, as between the two steps of many editors."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

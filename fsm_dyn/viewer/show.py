@@ -1,0 +1,208 @@
+"""What the pages look at: one run at a time, started anew when the model or its way of running changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.errors import NOWHERE, FsmDynError, InputError
+from fsm_dyn.viewer.take import Take, Wishes
+
+RATE: Final = 60.0  # frames a second
+REPORTS: Final = 30  # frames between reports of the deadlines
+
+Listener = Callable[[bytes | Mapping[str, Any]], None]
+
+
+class Show:
+    """The run that is on, and who listens to it.
+
+    Listeners are called with frames (bytes) and messages (mappings), always from the event loop's thread.
+
+    Parameters
+    ----------
+    wishes : Wishes
+    """
+
+    def __init__(self, wishes: Wishes) -> None:
+        self.wishes = wishes
+        self.take: Take | None = None
+        self.error: dict[str, Any] | None = None
+        self.summary: list[dict[str, Any]] = []  # reports of the runs that have ended
+        self._listeners: list[Listener] = []
+        self._number = 0
+        self._starting = asyncio.Lock()
+        self._graph: ModeGraph | None = None
+        self._next = False
+        self._ended = False
+
+    # -- pages ---------------------------------------------------------------------------------------------
+
+    def join(self, listener: Listener) -> None:
+        """Tell a page everything that it has missed, and whatever happens from now on."""
+        if self.take is not None:
+            listener(self.take.told())
+            listener(self._timing(self.take))
+        if self.error is not None:
+            listener(self.error)
+        if self._ended and self.take is not None:
+            listener(self._end(self.take))
+        self._listeners.append(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Forget a page."""
+        with contextlib.suppress(ValueError):
+            self._listeners.remove(listener)
+
+    def _tell(self, message: bytes | Mapping[str, Any]) -> None:
+        for listener in list(self._listeners):
+            listener(message)
+
+    # -- runs ----------------------------------------------------------------------------------------------
+
+    async def start(self, graph: ModeGraph) -> None:
+        """Run a model; the one before it is ended first."""
+        async with self._starting:
+            self._graph = graph
+            self._number += 1
+            before, self.take = self.take, None
+            if before is not None:
+                self.summary.append(await asyncio.to_thread(before.close))
+            try:
+                self.take = await asyncio.to_thread(Take, graph, self._number, self.wishes)
+            except FsmDynError as error:
+                self.failed(error)
+                return
+            self.error, self._ended, self._next = None, False, False
+            self._tell(self.take.told())
+
+    def failed(self, error: FsmDynError) -> None:
+        """Tell that the model as it stands cannot be run; what runs goes on."""
+        self.error = error_told(error)
+        self._tell(self.error)
+
+    async def close(self) -> None:
+        """End the run."""
+        async with self._starting:
+            take, self.take = self.take, None
+            if take is not None:
+                self.summary.append(await asyncio.to_thread(take.close))
+
+    async def play(self) -> None:
+        """Tell the pages what happens, at display rate, until cancelled."""
+        count = 0
+        while True:
+            await asyncio.sleep(1.0 / RATE)
+            take = self.take
+            if take is None:
+                continue
+            count += 1
+            self._follow(take, report=count % REPORTS == 0)
+
+    def _follow(self, take: Take, report: bool) -> None:
+        frame = take.frame()
+        for event in take.session.events():
+            self._event(take, event)
+        news = take.story.more(take.instants.automaton)
+        if take.grown():
+            self._tell({"kind": "graph", "number": take.number, "graph": take.mode_map()})
+        if news:
+            self._tell({"kind": "story", "number": take.number, "news": news, "totals": take.story.totals()})
+        if frame is not None:
+            self._tell(frame)
+        if report:
+            self._tell(self._timing(take))
+        if not take.session.alive and not self._ended:
+            self._ended = True
+            self._tell(self._end(take))
+
+    def _event(self, take: Take, event: dict[str, Any]) -> None:
+        match event.get("event"):
+            case "phase":
+                if self._next and event["phase"] == "paused":
+                    take.session.send("run", until="transition")
+                self._next = False
+            case "done" if event["command"]["do"] == "speed":
+                take.speed = float(event["command"]["value"])
+        self._tell({"kind": "event", "number": take.number, **event})
+
+    def _timing(self, take: Take) -> dict[str, Any]:
+        report = take.session.report()
+        told: dict[str, Any] = plain(
+            {"kind": "timing", "number": take.number, "period": take.wishes.period, **report,
+             "totals": take.story.totals(), "speed": take.speed}
+        )  # fmt: skip
+        return told
+
+    def _end(self, take: Take) -> dict[str, Any]:
+        report = take.session.report()
+        why = report["guard"] or report["fault"] or (take.session.log() or "the run has ended").strip()[-600:]
+        return {"kind": "ended", "number": take.number, "why": why}
+
+    # -- commands ------------------------------------------------------------------------------------------
+
+    async def carry_out(self, command: Mapping[str, Any]) -> None:
+        """Do what a page asks for.
+
+        Raises
+        ------
+        FsmDynError
+            It cannot be done.
+        """
+        take = self.take
+        match command["do"]:
+            case "restart" if self._graph is not None:
+                await self.start(self._graph)
+            case "schedule" if self._graph is not None:
+                self.wishes = replace(self.wishes, schedule=command["on"])
+                await self.start(self._graph)
+            case _ if take is None:
+                raise InputError("nothing is running", remedy="correct the model, or start again")
+            case "point":
+                self._known(take, command["port"])
+                take.point(command["port"], command["at"], command["turn"], command["held"])
+            case "port":
+                self._known(take, command["port"])
+                take.hold(command["port"], command["twist"])
+            case "next":
+                snapshot = take.session.snapshot()
+                if snapshot is not None and snapshot["phase"] == "running":
+                    self._next = True
+                    take.session.send("pause")
+                else:
+                    take.session.send("run", until="transition")
+            case what:
+                take.session.send(what, **{key: value for key, value in command.items() if key != "do"})
+
+    def _known(self, take: Take, port: str) -> None:
+        if not take.hands.knows(port):
+            raise InputError("no such port", found=port[:40])
+
+
+def error_told(error: FsmDynError) -> dict[str, Any]:
+    """Return an error for the page, with its place in the file where it has one."""
+    if not isinstance(error, InputError):
+        return {"kind": "error", "where": "", "message": str(error), "notes": []}
+    notes = [("found", error.found), ("allowed", error.allowed), ("remedy", error.remedy)]
+    return {
+        "kind": "error",
+        "where": "" if error.where == NOWHERE else str(error.where),
+        "message": error.message,
+        "notes": [[label, text] for label, text in notes if text],
+    }
+
+
+def plain(data: Any) -> Any:
+    """Return data with None for numbers that JSON cannot hold."""
+    if isinstance(data, Mapping):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [plain(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

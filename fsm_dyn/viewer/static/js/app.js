@@ -1,0 +1,85 @@
+// The page put together: what the server says goes to the panels, what the panels want goes to the server.
+
+import { Banner } from "./banner.js";
+import { Charts } from "./charts.js";
+import { Connection } from "./connection.js";
+import { Controls } from "./controls.js";
+import { Dragging } from "./dragging.js";
+import { Frame } from "./frames.js";
+import { Gauges } from "./gauges.js";
+import { Keys } from "./keys.js";
+import { Log } from "./log.js";
+import { ModeMap } from "./modemap.js";
+import { Mechanism } from "./mechanism.js";
+import { Timing } from "./timing.js";
+
+const KEPT = 1200; // script times
+
+class App {
+  constructor() {
+    this.model = null;
+    this.newest = null;
+    this.scriptTimes = [];
+    const send = (command) => this.connection.send(command);
+    this.mechanism = new Mechanism();
+    this.dragging = new Dragging(this.mechanism, send);
+    this.map = new ModeMap();
+    this.gauges = new Gauges();
+    this.charts = new Charts();
+    this.log = new Log();
+    this.banner = new Banner(send, () => this.connection.retry());
+    this.timing = new Timing();
+    this.controls = new Controls(send, this.dragging);
+    this.keys = new Keys(this);
+    this.panels = [
+      this.mechanism, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
+      this.controls,
+    ];
+    this.connection = new Connection({
+      message: (message) => this.message(message),
+      frame: (numbers) => this.frame(numbers),
+      state: (state, wait) => {
+        if (state !== "open") this.newest = null;
+        for (const panel of this.panels) panel.connection?.(state, wait);
+      },
+    });
+    requestAnimationFrame(() => this.draw());
+  }
+
+  message(message) {
+    if (message.kind === "model") {
+      this.model = message;
+      this.newest = null;
+      this.pending = [];
+      document.title = `${message.name} · fsm_dyn`;
+    } else if (message.number !== undefined && message.number !== this.model?.number) return;
+    if (message.kind === "graph") this.model.graph = message.graph;
+    for (const panel of this.panels) panel[message.kind]?.(message);
+  }
+
+  // Samples of every frame are kept; of the rest only the newest is drawn.
+  frame(numbers) {
+    const begin = performance.now();
+    if (this.model && numbers[0] === this.model.number) {
+      this.newest = new Frame(numbers, this.model);
+      this.charts.take(this.newest);
+    }
+    this.spent = (this.spent ?? 0) + performance.now() - begin;
+  }
+
+  draw() {
+    requestAnimationFrame(() => this.draw());
+    const frame = this.newest;
+    if (!frame) return;
+    this.newest = null;
+    const begin = performance.now();
+    for (const panel of this.panels) panel.frame?.(frame);
+    this.last = frame;
+    this.scriptTimes.push(performance.now() - begin + this.spent);
+    this.spent = 0;
+    if (this.scriptTimes.length > KEPT) this.scriptTimes.shift();
+  }
+}
+
+// For tests and for the curious: what the page knows.
+window.fsmDyn = new App();

@@ -1,0 +1,84 @@
+// What is the matter, where something is: connecting, lost, an error of the model, a fault, an end.
+
+import { $, el, setText } from "./dom.js";
+
+export class Banner {
+  constructor(send, retry) {
+    Object.assign(this, { send, retry, box: $("banner"), said: {} });
+    this.connection("connecting", 0);
+  }
+
+  connection(state, wait) {
+    const dot = $("link");
+    dot.dataset.state = state;
+    setText(dot, { connecting: "connecting", lost: "connection lost", open: "connected" }[state]);
+    if (state === "open") this.say("connection", null);
+    else if (state === "connecting") this.say("connection", { kind: "calm", title: "Connecting…" });
+    else {
+      const when = wait ? `Trying again in ${(wait / 1000).toFixed(1)} s.` : "Trying again…";
+      this.say("connection", { kind: "lost", title: "Connection lost", text: `${when} The mechanism has been let go.`, action: ["Try now", this.retry] });
+    }
+  }
+
+  model() {
+    for (const key of ["error", "ended", "phase"]) this.say(key, null);
+    setText($("notice"), "");
+  }
+
+  error({ where, message, notes }) {
+    this.say("error", { kind: "error", title: "The model has an error", where, text: message, notes });
+  }
+
+  ended({ why }) {
+    this.say("ended", { kind: "error", title: "The run has ended", text: why, action: ["Start again", () => this.send({ do: "restart" })] });
+  }
+
+  event(event) {
+    if (event.event === "fault") this.why = [event.why, event.detail].filter(Boolean).join(": ");
+    if (event.event === "failed") this.why = event.why;
+    if (event.event === "refused") this.notice(`Refused: ${event.why}`);
+    if (event.event === "phase") this.phase(event.phase);
+  }
+
+  refused({ message }) {
+    this.notice(`Refused: ${message}`);
+  }
+
+  notice(text) {
+    setText($("notice"), text);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => setText($("notice"), ""), 6000);
+  }
+
+  frame(frame) {
+    const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
+    if (phase !== this.now) this.phase(phase);
+  }
+
+  phase(phase) {
+    this.now = phase;
+    const clear = ["Clear the fault (C)", () => this.send({ do: "clear" })];
+    const reset = ["Reset (R)", () => this.send({ do: "reset" })];
+    const told = {
+      fault: { kind: "error", title: "Fault: the handle was let go", text: this.why ?? "", action: clear },
+      failed: { kind: "error", title: "The model cannot go on", text: this.why ?? "", action: reset },
+      stopped: { kind: "calm", title: "Stopped", text: "A transition marked stop was taken.", action: reset },
+    }[phase];
+    this.say("phase", told ?? null);
+  }
+
+  say(key, what) {
+    if (what) this.said[key] = what;
+    else delete this.said[key];
+    const first = ["connection", "error", "ended", "phase"].map((k) => this.said[k]).find(Boolean);
+    this.box.hidden = !first;
+    if (!first) return;
+    this.box.className = first.kind;
+    const parts = [el("h2", { text: first.title })];
+    if (first.where) parts.push(el("p", { class: "where", text: first.where }));
+    if (first.text) parts.push(el("p", { text: first.text }));
+    for (const [name, text] of first.notes ?? []) parts.push(el("p", { class: "note" }, el("b", { text: `${name}: ` }), text));
+    if (first.action) parts.push(el("button", { text: first.action[0], onclick: first.action[1] }));
+    this.box.replaceChildren(...parts);
+  }
+}

@@ -1,0 +1,147 @@
+// Strip charts of chosen quantities against model time, one strip per unit, the modes as bands behind them.
+
+import { $, el } from "./dom.js";
+
+const KEPT = 1400; // samples
+const STRIPS = 3;
+const FIRST = { speeds: 3, forces: 3 }; // charted until somebody chooses
+const EVERY = 2; // frames between redraws
+
+export class Charts {
+  constructor() {
+    this.box = $("strips");
+    this.plots = [];
+    this.turn = 0;
+    $("choose").onclick = () => this.choose();
+    new ResizeObserver(() => this.resize()).observe(this.box);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.about && this.build());
+  }
+
+  model(model) {
+    const same = this.about?.name === model.name && this.about.quantities.length === model.quantities.length;
+    this.about = model;
+    this.names = model.quantities.map((q) => q.name);
+    if (!same) this.chosen = this.usual();
+    this.clear();
+    this.build();
+  }
+
+  usual() {
+    const found = [];
+    for (const [group, most] of Object.entries(FIRST)) {
+      this.about.quantities.map((q, i) => [q, i]).filter(([q]) => q.group === group).slice(0, most).forEach(([, i]) => found.push(i));
+    }
+    return found.length ? found : [0];
+  }
+
+  clear() {
+    this.times = [];
+    this.modes = [];
+    this.values = this.names.map(() => []);
+  }
+
+  take(frame) {
+    const { samples, width, count } = frame;
+    for (let k = 0; k < count; k++) {
+      const at = k * width, t = samples[at];
+      if (this.times.length && t < this.times[this.times.length - 1]) this.clear();
+      this.times.push(t);
+      this.modes.push(samples[at + 1]);
+      for (let i = 0; i < this.values.length; i++) this.values[i].push(samples[at + 2 + i]);
+    }
+    const over = this.times.length - KEPT;
+    if (over > 200) for (const list of [this.times, this.modes, ...this.values]) list.splice(0, over);
+  }
+
+  // Strips: the chosen quantities by unit.
+  strips() {
+    const byUnit = new Map();
+    for (const i of this.chosen) {
+      const { unit } = this.about.quantities[i];
+      byUnit.set(unit, [...(byUnit.get(unit) ?? []), i]);
+    }
+    return [...byUnit.entries()].slice(0, STRIPS);
+  }
+
+  build() {
+    for (const { plot } of this.plots) plot.destroy();
+    const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
+    const lines = [1, 2, 3, 4, 5, 6].map((k) => colour(`--line-${k}`));
+    const strips = this.strips();
+    const height = Math.max(48, Math.floor(this.box.clientHeight / Math.max(1, strips.length)));
+    this.plots = strips.map(([unit, members], s) => {
+      const last = s === strips.length - 1;
+      const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
+      const options = {
+        width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false }, cursor: { show: false }, select: { show: false },
+        padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false } },
+        axes: [
+          { ...axis, size: 20, show: last, gap: 2 },
+          { ...axis, size: 56, gap: 3, space: 22, label: unit || " ", labelSize: 13, labelFont: axis.font, labelGap: 0 },
+        ],
+        series: [{}, ...members.map((i, k) => ({ stroke: lines[k % lines.length], width: 1.5, points: { show: false } }))],
+        hooks: { drawClear: [(plot) => this.bands(plot)] },
+      };
+      const holder = el("div", { class: "strip" });
+      const names = el("p", { class: "series" }, ...members.map((i, k) => {
+        const name = el("span", { text: this.names[i] });
+        name.style.setProperty("--line", lines[k % lines.length]);
+        return name;
+      }));
+      this.box.append(holder);
+      const plot = new uPlot(options, [[], ...members.map(() => [])], holder);
+      holder.append(names);
+      return { plot, members, holder };
+    });
+    this.box.replaceChildren(...this.plots.map(({ holder }) => holder));
+  }
+
+  bands(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.globalAlpha = 0.3;
+    const n = this.times.length;
+    for (let from = 0; from < n; ) {
+      let to = from + 1;
+      while (to < n && this.modes[to] === this.modes[from]) to++;
+      const left = Math.max(bbox.left, plot.valToPos(this.times[from], "x", true));
+      const right = Math.min(bbox.left + bbox.width, plot.valToPos(this.times[Math.min(to, n - 1)], "x", true));
+      ctx.fillStyle = this.about.graph.modes[this.modes[from]]?.colour ?? "#bbb";
+      ctx.fillRect(left, bbox.top, Math.max(1, right - left), bbox.height);
+      from = to;
+    }
+    ctx.restore();
+  }
+
+  frame() {
+    this.turn = (this.turn + 1) % EVERY;
+    if (this.turn !== 0) return;
+    for (const { plot, members } of this.plots) plot.setData([this.times, ...members.map((i) => this.values[i])]);
+  }
+
+  resize() {
+    const height = Math.max(48, Math.floor(this.box.clientHeight / Math.max(1, this.plots.length)));
+    for (const { plot } of this.plots) plot.setSize({ width: this.box.clientWidth, height });
+  }
+
+  // A list of all that can be charted.
+  choose() {
+    if (!this.about) return;
+    const dialog = $("quantities");
+    const groups = [...new Set(this.about.quantities.map((q) => q.group))];
+    const boxes = [];
+    const lists = groups.map((group) => el("fieldset", {}, el("legend", { text: group }),
+      ...this.about.quantities.map((q, i) => [q, i]).filter(([q]) => q.group === group).map(([q, i]) => {
+        const box = el("input", { type: "checkbox", checked: this.chosen.includes(i) });
+        boxes.push([box, i]);
+        return el("label", { class: "check" }, box, q.name, el("span", { class: "soft", text: ` ${q.unit}` }));
+      })));
+    dialog.replaceChildren(el("h2", { text: "Quantities to chart" }), el("p", { class: "soft", text: `One strip per unit, the first ${STRIPS} of them.` }),
+      el("div", { class: "groups" }, ...lists), el("form", { method: "dialog" }, el("button", { text: "Close" })));
+    dialog.onchange = () => {
+      this.chosen = boxes.filter(([box]) => box.checked).map(([, i]) => i);
+      this.build();
+    };
+    dialog.showModal();
+  }
+}

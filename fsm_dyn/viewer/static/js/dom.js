@@ -1,0 +1,42 @@
+// Making elements. Text is always text: nothing that a model says is ever parsed as markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function el(tag, options = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(options)) {
+    if (key === "class") made.className = value;
+    else if (key === "text") made.textContent = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+export function svg(tag, attributes = {}) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// A number short enough to be read in passing.
+export function short(value, digits = 3) {
+  if (!Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size < 1e-3 || size >= 1e5) return value.toExponential(Math.max(0, digits - 2)).replace("-", "−");
+  return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace("-", "−");
+}
+
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  if (seconds < 1e-3) return `${short(seconds * 1e6, 2)} µs`;
+  if (seconds < 1) return `${short(seconds * 1e3, 3)} ms`;
+  return seconds < 100 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : `${Math.round(seconds)} s`;
+}

@@ -1,0 +1,28 @@
+// A frame: doubles in the order of fsm_dyn/viewer/take.py.
+
+const HEAD = 9;
+export const HANDLE = 5;
+export const FORCE = 9;
+
+export class Frame {
+  constructor(numbers, model) {
+    this.numbers = numbers;
+    [this.run, this.tick, this.t, this.mode, this.phase, this.fault, this.transitions, this.count, this.guardCount] =
+      numbers;
+    let at = HEAD;
+    const take = (length) => {
+      const part = numbers.subarray(at, at + length);
+      at += length;
+      return part;
+    };
+    this.shapes = take(6 * model.picture.shapes.length);
+    this.links = take(4 * model.picture.links);
+    this.handles = take(HANDLE * model.ports.length);
+    this.forces = take(FORCE * model.forces.length);
+    this.guards = take(2 * this.guardCount);
+    this.width = 2 + model.quantities.length;
+    this.samples = take(this.count * this.width);
+  }
+}
+
+export const PHASES = ["running", "paused", "fault", "failed", "stopped"];

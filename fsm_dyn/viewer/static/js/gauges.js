@@ -1,0 +1,48 @@
+// Guards of the active mode: each a bar that is empty where the mode ends.
+
+import { $, el, setText, short } from "./dom.js";
+
+const FORGET = 0.9995; // of the largest value seen, per frame
+const SOON = 1.0; // s
+
+export class Gauges {
+  constructor() {
+    this.box = $("gauges");
+  }
+
+  model(model) {
+    this.about = model;
+    this.mode = null;
+    this.largest = {};
+  }
+
+  graph() {
+    this.mode = null;
+  }
+
+  build(frame) {
+    this.mode = frame.mode;
+    const guards = this.about.graph.modes[frame.mode]?.guards ?? [];
+    this.rows = guards.map(({ text, announces }, i) => {
+      const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
+      const element = el("div", { class: "gauge", title: text }, el("span", { class: "what", text: announces }), el("span", { class: "trough" }, bar), value, soon);
+      return { element, bar, value, soon, key: `${frame.mode} ${text} ${i}` };
+    });
+    if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
+    else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
+  }
+
+  frame(frame) {
+    if (this.mode !== frame.mode || this.rows.length !== frame.guardCount) this.build(frame);
+    this.rows.forEach((row, i) => {
+      const value = frame.guards[2 * i], slope = frame.guards[2 * i + 1];
+      const most = (this.largest[row.key] = Math.max(Math.abs(value) || 0, (this.largest[row.key] ?? 0) * FORGET, 1e-12));
+      const share = Math.max(0, Math.min(1, value / most));
+      row.bar.style.transform = `scaleX(${share.toFixed(3)})`;
+      const left = slope < 0 && value >= 0 ? -value / slope : Infinity;
+      row.element.classList.toggle("near", share < 0.15 || left < 0.1);
+      setText(row.value, short(value));
+      setText(row.soon, left < SOON && frame.phase === 0 ? `0 in ${short(left, 2)} s` : "");
+    });
+  }
+}

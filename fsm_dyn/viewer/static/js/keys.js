@@ -1,0 +1,81 @@
+// Everything by keys, and the list of them.
+
+import { $, el } from "./dom.js";
+
+const TABLE = [
+  ["Space", "run or pause"],
+  ["S", "one tick"],
+  ["N", "run to the next transition"],
+  ["R", "reset to the start"],
+  ["C", "clear a fault"],
+  ["−  +  0", "slower, faster, real time"],
+  ["G", "take the handle, let it go"],
+  ["← ↑ → ↓", "move the handle"],
+  ["Q  E", "turn the handle, where its twist is held"],
+  ["P", "next port"],
+  ["T", "hold the twist too"],
+  ["D", "run the model's schedule, or not"],
+  ["F", "see the whole mechanism"],
+  ["[  ]", "choose a mode in the graph"],
+  ["V", "choose what is charted"],
+  ["L", "go to the log; Enter opens an entry"],
+  ["?", "this list"],
+];
+const FIELDS = "input, select, textarea, summary";
+
+export class Keys {
+  constructor(app) {
+    this.app = app;
+    this.dialog = $("keys");
+    this.dialog.append(
+      el("h2", { text: "Keys" }),
+      el("dl", {}, ...TABLE.flatMap(([key, what]) => [el("dt", {}, ...key.split(/\s{2}/).map((k) => el("kbd", { text: k }))), el("dd", { text: what })])),
+      el("p", { class: "soft", text: "Drag a handle to hold it. Drag elsewhere to pan, turn the wheel to zoom, double-click to see all." }),
+      el("form", { method: "dialog" }, el("button", { text: "Close", autofocus: true })),
+    );
+    $("help").onclick = () => this.dialog.showModal();
+    window.addEventListener("keydown", (event) => this.press(event, true));
+    window.addEventListener("keyup", (event) => this.press(event, false));
+  }
+
+  press(event, down) {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const field = event.target.closest?.(FIELDS);
+    if (field && (key === " " || key === "Enter" || key.startsWith("Arrow"))) return;
+    if (event.target.closest?.("button") && (key === " " || key === "Enter")) return;
+    if (event.target.closest?.("#entries, #map") && key.startsWith("Arrow")) return;
+    const { controls, dragging, mechanism, map, charts } = this.app;
+    if (this.app.model && dragging.key(key, down)) {
+      event.preventDefault();
+      return;
+    }
+    if (!down) return;
+    const actions = {
+      " ": () => controls.run(),
+      s: () => controls.step(),
+      n: () => $("next").click(),
+      r: () => $("reset").click(),
+      c: () => controls.send({ do: "clear" }),
+      "-": () => controls.faster(0.5),
+      "+": () => controls.faster(2),
+      "=": () => controls.faster(2),
+      0: () => controls.faster(0),
+      g: () => dragging.toggle(),
+      Escape: () => dragging.release(),
+      p: () => controls.port(1),
+      t: () => controls.toggle("twist"),
+      d: () => controls.toggle("schedule"),
+      f: () => mechanism.fit(),
+      "[": () => map.walk(-1),
+      "]": () => map.walk(1),
+      v: () => charts.choose(),
+      l: () => ($("entries").querySelector("summary") ?? $("entries")).focus(),
+      "?": () => this.dialog.showModal(),
+    };
+    const action = actions[key];
+    if (!action || (!this.app.model && key !== "?")) return;
+    event.preventDefault();
+    action();
+  }
+}

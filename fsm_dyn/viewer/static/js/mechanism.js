@@ -1,0 +1,196 @@
+// The mechanism: outlines moved by matrices, links, forces in their cones, handles and the springs that hold them.
+
+import { $, setText, svg } from "./dom.js";
+import { Arrows } from "./arrows.js";
+import { HANDLE, PHASES } from "./frames.js";
+import { View } from "./view.js";
+
+export class Mechanism {
+  constructor() {
+    this.element = $("picture");
+    this.world = $("world");
+    this.overlay = $("overlay");
+    this.view = new View(this.element, $("grid"), $("scale-bar"), $("scale-text"));
+    this.fitted = false;
+  }
+
+  model(model) {
+    this.about = model;
+    this.fitted = false;
+    this.shown = {};
+    this.world.replaceChildren();
+    this.overlay.replaceChildren();
+    this.grounds = model.picture.grounds.map((ground) => this.ground(ground));
+    this.shapes = model.picture.shapes.map((shape) => this.shape(shape));
+    this.links = svg("path", { class: "link" });
+    this.world.append(...this.grounds, this.links, ...this.shapes);
+    this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
+    this.arrows = new Arrows(model.forces);
+    this.springs = model.ports.map(() => svg("path", { class: "spring" }));
+    this.targets = model.ports.map(() => svg("circle", { class: "target", r: 4 }));
+    this.handles = model.ports.map(({ name }) => {
+      const group = svg("g", { class: "handle", "data-port": name });
+      const title = svg("title");
+      title.textContent = name.replace(/_grip$/, "");
+      group.append(svg("circle", { r: 17, class: "reach" }), svg("circle", { r: 7, class: "knob" }), title);
+      return group;
+    });
+    this.overlay.append(this.arrows.element, ...this.springs, ...this.targets, ...this.labels, ...this.handles);
+  }
+
+  shape(shape) {
+    if (shape.points.length === 1) {
+      return svg("path", { class: "dot", d: `M${shape.points[0].join(" ")}h0`, "data-body": shape.body });
+    }
+    const d = `M${shape.points.map((p) => p.join(" ")).join("L")}${shape.closed ? "Z" : ""}`;
+    return svg("path", { class: shape.closed ? "body" : "line", d, "data-body": shape.body });
+  }
+
+  // What rests: a face that bodies of this model can touch, hatched on its inner side.
+  ground({ at, normal, half }) {
+    const along = [normal[1], -normal[0]];
+    const end = (s, depth = 0) =>
+      `${at[0] + along[0] * s - normal[0] * depth} ${at[1] + along[1] * s - normal[1] * depth}`;
+    const group = svg("g", { class: "ground" });
+    const depth = half ? 0.5 * half : 50;
+    group.append(
+      svg("path", { class: "earth", d: `M${end(-(half || 50))}L${end(half || 50)}L${end(half || 50, depth)}L${end(-(half || 50), depth)}Z` }),
+      svg("path", { class: "face", d: `M${end(-(half || 50))}L${end(half || 50)}` }),
+    );
+    return group;
+  }
+
+  label(shape) {
+    const text = svg("text", { class: "label" });
+    text.textContent = shape.text;
+    text.of = this.about.picture.shapes.indexOf(shape);
+    return text;
+  }
+
+  colour(mode) {
+    return this.about.graph.modes[mode]?.colour ?? "#bbbbbb";
+  }
+
+  frame(frame) {
+    const { view } = this;
+    const box = this.box(frame);
+    if (!this.fitted) {
+      view.fit(this.first(box));
+      this.fitted = true;
+    }
+    view.follow(box);
+    if (view.refresh()) this.world.setAttribute("transform", view.matrix);
+    for (let i = 0; i < this.shapes.length; i++) {
+      const m = frame.shapes.subarray(6 * i, 6 * i + 6);
+      this.shapes[i].setAttribute("transform", `matrix(${m.join(" ")})`);
+    }
+    if (frame.links.length) {
+      let d = "";
+      for (let i = 0; i < frame.links.length; i += 4) {
+        d += `M${frame.links[i]} ${frame.links[i + 1]}L${frame.links[i + 2]} ${frame.links[i + 3]}`;
+      }
+      this.links.setAttribute("d", d);
+    }
+    for (const text of this.labels) {
+      const [x, y] = view.screen(frame.shapes[6 * text.of + 4], frame.shapes[6 * text.of + 5]);
+      text.setAttribute("x", x + 8);
+      text.setAttribute("y", y - 8);
+    }
+    this.arrows.draw(frame.forces, view);
+    this.drawHandles(frame);
+    this.drawState(frame);
+  }
+
+  drawHandles(frame) {
+    for (let k = 0; k < this.handles.length; k++) {
+      const [x, y, tx, ty, grip] = frame.handles.subarray(HANDLE * k, HANDLE * k + HANDLE);
+      const [px, py] = this.view.screen(x, y);
+      this.handles[k].setAttribute("transform", `translate(${px} ${py})`);
+      this.handles[k].classList.toggle("held", grip > 0);
+      this.springs[k].classList.toggle("on", grip > 0);
+      this.targets[k].classList.toggle("on", grip > 0);
+      if (grip > 0) {
+        const [qx, qy] = this.view.screen(tx, ty);
+        this.springs[k].setAttribute("d", coil(px, py, qx, qy));
+        this.targets[k].setAttribute("transform", `translate(${qx} ${qy})`);
+      }
+    }
+  }
+
+  drawState(frame) {
+    if (this.shown.mode !== frame.mode) {
+      this.shown.mode = frame.mode;
+      const mode = this.about.graph.modes[frame.mode];
+      this.world.style.setProperty("--mode", this.colour(frame.mode));
+      $("mode").style.setProperty("--mode", this.colour(frame.mode));
+      setText($("mode"), mode?.name ?? "…");
+    }
+    if (this.shown.phase !== frame.phase) {
+      this.shown.phase = frame.phase;
+      setText($("phase"), PHASES[frame.phase]);
+      document.body.dataset.phase = PHASES[frame.phase];
+    }
+    setText($("time"), `${frame.t.toFixed(3)} s`);
+  }
+
+  // Corners of all that has an end, in metres.
+  box(frame) {
+    let [lx, ly, hx, hy] = [Infinity, Infinity, -Infinity, -Infinity];
+    const add = (x, y) => {
+      if (x < lx) lx = x;
+      if (x > hx) hx = x;
+      if (y < ly) ly = y;
+      if (y > hy) hy = y;
+    };
+    this.about.picture.shapes.forEach((shape, i) => {
+      if (shape.endless) return;
+      const [a, b, c, d, e, f] = frame.shapes.subarray(6 * i, 6 * i + 6);
+      shape.corners ??= corners(shape.points);
+      for (const [x, y] of shape.corners) add(a * x + c * y + e, b * x + d * y + f);
+    });
+    for (let i = 0; i < frame.links.length; i += 2) add(frame.links[i], frame.links[i + 1]);
+    for (let i = 0; i < frame.handles.length; i += HANDLE) add(frame.handles[i], frame.handles[i + 1]);
+    return [lx, ly, hx, hy];
+  }
+
+  // The box to begin with: the mechanism and the grounds beside it.
+  first(box) {
+    const [lx, ly, hx, hy] = box;
+    const size = Math.max(hx - lx, hy - ly, 1e-3);
+    const whole = [...box];
+    for (const { at, normal } of this.about.picture.grounds) {
+      const gap = normal[0] * ((lx + hx) / 2 - at[0]) + normal[1] * ((ly + hy) / 2 - at[1]);
+      if (Math.abs(gap) > 60 * size) continue;
+      const foot = [(lx + hx) / 2 - gap * normal[0], (ly + hy) / 2 - gap * normal[1]];
+      whole[0] = Math.min(whole[0], foot[0]);
+      whole[1] = Math.min(whole[1], foot[1]);
+      whole[2] = Math.max(whole[2], foot[0]);
+      whole[3] = Math.max(whole[3], foot[1]);
+    }
+    return whole;
+  }
+
+  fit() {
+    this.fitted = false;
+  }
+}
+
+function corners(points) {
+  const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
+  const [lx, hx, ly, hy] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  return points.length === 1 ? points : [[lx, ly], [lx, hy], [hx, ly], [hx, hy]];
+}
+
+// A spring from one place to another, its turns drawn out with it.
+function coil(x0, y0, x1, y1) {
+  const dx = x1 - x0, dy = y1 - y0, length = Math.hypot(dx, dy);
+  if (length < 24) return `M${x0} ${y0}L${x1} ${y1}`;
+  const turns = 7, width = Math.min(7, length / 10);
+  const [nx, ny] = [-dy / length, dx / length];
+  let d = `M${x0} ${y0}L${x0 + 0.15 * dx} ${y0 + 0.15 * dy}`;
+  for (let i = 0; i < 2 * turns; i++) {
+    const s = 0.15 + (0.7 * (i + 0.5)) / (2 * turns), side = i % 2 ? -width : width;
+    d += `L${(x0 + s * dx + side * nx).toFixed(1)} ${(y0 + s * dy + side * ny).toFixed(1)}`;
+  }
+  return `${d}L${x0 + 0.85 * dx} ${y0 + 0.85 * dy}L${x1} ${y1}`;
+}

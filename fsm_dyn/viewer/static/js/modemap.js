@@ -1,0 +1,236 @@
+// The mode graph: the active mode lit, edges that flash as they are taken, counts and times, what cannot be in grey.
+
+import { $, duration, el, setText } from "./dom.js";
+
+const MOST = 16; // modes shown at once; of larger graphs those visited and their neighbours
+const FLASH = 500; // ms
+const REFRESH = 500; // ms between new counts
+const PRUNED_AT_ONCE = 6;
+
+export class ModeMap {
+  constructor() {
+    this.box = $("map");
+    this.toggle = $("pruned");
+    this.toggle.addEventListener("change", () => this.rebuild());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
+    new ResizeObserver(() => this.cy && this.arrange()).observe(this.box);
+    this.box.addEventListener("keydown", (event) => {
+      if (event.key === "[" || event.key === "]") this.walk(event.key === "]" ? 1 : -1);
+      else if (event.key === "Escape") this.choose(null);
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  model(model) {
+    this.data = model.graph;
+    this.colours = model.graph.modes.map((mode) => mode.colour);
+    this.totals = model.totals;
+    this.active = -1;
+    this.chosen = null;
+    const pruned = model.graph.pruned_count;
+    $("pruned-label").hidden = pruned === 0;
+    this.toggle.checked = pruned > 0 && pruned <= PRUNED_AT_ONCE;
+    this.rebuild();
+  }
+
+  graph(message) {
+    this.data = message.graph;
+    this.rebuild();
+  }
+
+  story({ news, totals }) {
+    const known = this.known();
+    this.totals = totals;
+    for (const { source, target } of news) this.flash(source, target);
+    if (this.known() !== known) this.rebuild();
+  }
+
+  timing({ totals }) {
+    this.totals = totals;
+    this.count();
+  }
+
+  // Which modes and edges of a large graph there are to show: changes as they are visited.
+  known() {
+    const edges = this.totals.crossings.length;
+    return this.data.modes.length > MOST ? `${Object.keys(this.totals.visits).length} ${edges}` : `${edges}`;
+  }
+
+  shown() {
+    const { modes, edges } = this.data;
+    if (modes.length <= MOST) return new Set(modes.map((mode) => mode.name));
+    const visited = new Set([...Object.keys(this.totals.visits), ...modes.filter((m) => m.initial).map((m) => m.name)]);
+    if (modes[this.active]) visited.add(modes[this.active].name);
+    const found = new Set(visited);
+    for (const { source, target } of edges) if (visited.has(source) && found.size < 2 * MOST) found.add(target);
+    return found;
+  }
+
+  elements() {
+    const shown = this.shown(), found = [];
+    for (const mode of this.data.modes) {
+      if (!shown.has(mode.name)) continue;
+      found.push({ data: { id: `m:${mode.name}`, name: mode.name, label: mode.name, colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
+    }
+    const have = new Set();
+    const edge = (source, target, causes) => {
+      const id = `e:${source}\n${target}`;
+      if (!shown.has(source) || !shown.has(target) || have.has(id)) return;
+      have.add(id);
+      found.push({ data: { id, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" } });
+    };
+    for (const { source, target, causes } of this.data.edges) edge(source, target, causes);
+    for (const [source, target] of this.totals.crossings) edge(source, target, {});
+    if (this.toggle.checked) {
+      for (const { name, reason } of this.data.pruned) {
+        found.push({ data: { id: `p:${name}`, name, label: name, reason }, classes: "pruned" });
+      }
+    }
+    setText($("graph-note"), this.note(shown.size));
+    return found;
+  }
+
+  note(shown) {
+    const { modes, pruned_count: pruned, complete } = this.data;
+    const parts = [`${modes.length} mode${modes.length === 1 ? "" : "s"}${complete ? "" : " so far"}`];
+    if (shown < modes.length) parts.push(`${shown} shown`);
+    if (pruned) parts.push(`${pruned} impossible`);
+    return parts.join(" · ");
+  }
+
+  rebuild() {
+    const elements = this.elements();
+    this.cy?.destroy();
+    this.cy = cytoscape({
+      container: this.box, elements, style: this.style(), wheelSensitivity: 0.3, minZoom: 0.15, maxZoom: 2.5,
+      boxSelectionEnabled: false, autoungrabify: true, layout: { name: "null" },
+    });
+    this.cy.on("mouseover", "node, edge", (event) => this.detail(event.target));
+    this.cy.on("mouseout", "node, edge", () => this.detail(this.chosen));
+    this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target));
+    this.count();
+    this.arrange();
+    this.light();
+    this.detail(null);
+  }
+
+  // The layered layout in the direction that leaves the labels larger.
+  arrange() {
+    const { clientWidth: width, clientHeight: height } = this.box;
+    if (!width || !height) return;
+    this.cy.resize();
+    let best = null;
+    for (const direction of ["LR", "TB"]) {
+      this.cy.layout({ name: "dagre", rankDir: direction, nodeSep: 26, rankSep: 46, edgeSep: 14, fit: false, animate: false }).run();
+      const box = this.cy.elements().boundingBox();
+      const zoom = Math.min(width / (box.w + 24), height / (box.h + 16));
+      if (!best || zoom > best.zoom * 1.05) best = { zoom, positions: this.cy.nodes().map((n) => ({ ...n.position() })) };
+    }
+    this.cy.nodes().positions((n, i) => best.positions[i]);
+    this.cy.fit(undefined, 10);
+    if (this.cy.zoom() > 1.15) {
+      this.cy.zoom(1.15);
+      this.cy.center();
+    }
+  }
+
+  style() {
+    const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
+    const [ink, soft, line, panel, accent] = ["--ink", "--soft", "--edge", "--panel", "--accent"].map(colour);
+    return [
+      { selector: "node", style: {
+        shape: "round-rectangle", label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "text-max-width": 190,
+        width: "label", height: "label", padding: 7, "font-size": 12, "font-family": css.getPropertyValue("--font"),
+        color: "#1b222b", "background-color": "data(colour)", "background-opacity": 0.42, "border-width": 1, "border-color": "data(colour)",
+        "line-height": 1.15,
+      } },
+      { selector: "node[^colour]", style: { "background-color": line } },
+      { selector: "node", style: { color: ink } },
+      { selector: "node.active", style: { "background-opacity": 1, "border-width": 2.5, "border-color": ink, color: "#1b222b", "font-weight": "bold" } },
+      { selector: "node.initial", style: { "border-style": "double", "border-width": 3.5 } },
+      { selector: "node.pruned", style: { "background-color": line, "background-opacity": 0.25, "border-style": "dashed", "border-color": soft, "border-width": 1, color: soft, "font-size": 10, "text-max-width": 130 } },
+      { selector: "node.chosen", style: { "outline-width": 2, "outline-color": accent, "outline-offset": 2 } },
+      { selector: "edge", style: {
+        width: 1.2, "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
+        label: "data(label)", "font-size": 10, color: soft, "text-background-color": panel, "text-background-opacity": 0.9, "text-background-padding": 2,
+        "loop-sweep": "-40deg", "loop-direction": "0deg", "control-point-step-size": 32,
+      } },
+      { selector: "edge.seen", style: { "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
+      { selector: "edge.flash", style: { "line-color": accent, "target-arrow-color": accent, width: 4 } },
+      { selector: "edge.chosen", style: { "line-color": accent, "target-arrow-color": accent } },
+    ];
+  }
+
+  restyle() {
+    this.cy?.style(this.style());
+  }
+
+  frame(frame) {
+    if (frame.mode === this.active) return;
+    this.active = frame.mode;
+    const name = this.data.modes[frame.mode]?.name;
+    if (name !== undefined && this.cy.getElementById(`m:${name}`).empty()) this.rebuild();
+    else this.light();
+  }
+
+  light() {
+    const name = this.data.modes[this.active]?.name;
+    this.cy.nodes(".active").removeClass("active");
+    if (name !== undefined) this.cy.getElementById(`m:${name}`).addClass("active");
+    this.box.dataset.active = name ?? "";
+  }
+
+  flash(source, target) {
+    const edge = this.cy.getElementById(`e:${source}\n${target}`);
+    if (edge.empty()) return;
+    edge.addClass("flash seen");
+    clearTimeout(edge.scratch("timer"));
+    edge.scratch("timer", setTimeout(() => edge.inside() && edge.removeClass("flash"), FLASH));
+  }
+
+  count() {
+    if (!this.cy) return;
+    const { visits, seconds, crossings } = this.totals;
+    this.cy.batch(() => {
+      for (const node of this.cy.nodes("[mode]")) {
+        const name = node.data("name"), times = visits[name] ?? 0, spent = seconds[name];
+        const label = spent === undefined ? name : `${name}\n${times ? `${times}× · ` : ""}${duration(spent)}`;
+        if (node.data("label") !== label) node.data("label", label);
+      }
+      for (const [source, target, count] of crossings) {
+        const edge = this.cy.getElementById(`e:${source}\n${target}`);
+        if (edge.nonempty() && edge.data("label") !== `${count}`) edge.data("label", `${count}`).addClass("seen");
+      }
+    });
+  }
+
+  choose(element) {
+    this.cy.elements(".chosen").removeClass("chosen");
+    this.chosen = element;
+    element?.addClass("chosen");
+    this.detail(element);
+  }
+
+  walk(step) {
+    const nodes = this.cy.nodes(), at = this.chosen ? nodes.toArray().findIndex((n) => n.same(this.chosen)) : -1;
+    if (nodes.length) this.choose(nodes[(at + step + nodes.length) % nodes.length]);
+  }
+
+  // One line on what the mouse or the keys are at.
+  detail(element) {
+    const line = $("detail"), data = element?.data?.();
+    line.replaceChildren();
+    if (!data) {
+      line.append(el("span", { class: "soft", text: "Point at a mode or an edge to learn more." }));
+    } else if (data.reason !== undefined) {
+      line.append(el("b", { text: data.name }), ` cannot be: ${data.reason}`);
+    } else if (data.mode) {
+      const states = Object.entries(data.mode.states).map(([name, state]) => `${name} ${state}`).join(", ");
+      line.append(el("b", { text: data.name }), ` ${states}; ${data.mode.freedom} independent speed${data.mode.freedom === 1 ? "" : "s"}`);
+    } else {
+      const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
+      line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
+    }
+  }
+}

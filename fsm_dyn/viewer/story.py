@@ -1,0 +1,84 @@
+"""What has happened in a run, in words and numbers: transitions with causes, visits to modes, time spent in them."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.recording.assembly import transition_of
+from fsm_dyn.simulation.raw_run import read_transitions
+from fsm_dyn.viewer.instant import MODE, TIME, Floats
+
+KEPT: Final = 300  # entries that a page that comes later still sees
+TOLD_AT_ONCE: Final = 40  # words take time; what comes faster is only counted
+
+
+class Story:
+    """Follows a session; ask :meth:`more` often enough that its rings do not come round."""
+
+    def __init__(self, session: LiveSession) -> None:
+        self._session = session
+        self._asked = 0
+        self.told: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.visits: Counter[str] = Counter()
+        self.crossings: Counter[tuple[str, str]] = Counter()
+        self.seconds: dict[str, float] = {}
+        self._last: tuple[float, str] | None = None
+
+    def more(self, automaton: Automaton) -> list[dict[str, Any]]:
+        """Return the transitions since this was asked last, oldest first, with their causes."""
+        records, following = self._session.records(self._asked)
+        first, self._asked = following - len(records), following
+        if not len(records):
+            return []
+        found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
+        names, states = self._session.modes, self._session.states
+        news = []
+        for i in range(len(records)):
+            source, target = int(found.source[i]), int(found.target[i])
+            if not (0 <= source < len(names) and 0 <= target < len(names)):
+                continue
+            self.visits[names[target]] += 1
+            self.crossings[names[source], names[target]] += 1
+            if i < len(records) - TOLD_AT_ONCE:
+                continue
+            x = transition_of(automaton, names, found, states, i)
+            news.append(
+                {
+                    "number": first + i,
+                    "t": x.time,
+                    "source": x.source,
+                    "target": x.target,
+                    "cause": x.cause,
+                    "impulse": {name: [float(v) for v in np.atleast_1d(values)] for name, values in x.impulse.items()},
+                    "lost": x.energy_lost,
+                    "why": list(x.why),
+                    "guards": [list(item) for item in x.fired],
+                }
+            )
+        self.told.extend(news)
+        return news
+
+    def spend(self, rows: Floats) -> None:
+        """Count the time of new rows (one per tick) towards their modes; a reset takes nothing away."""
+        names = self._session.modes
+        for row in rows:
+            number = int(row[MODE])
+            name = names[number] if 0 <= number < len(names) else ""
+            t = float(row[TIME])
+            if self._last is not None and t > self._last[0]:
+                self.seconds[name] = self.seconds.get(name, 0.0) + t - self._last[0]
+            self._last = (t, name)
+
+    def totals(self) -> dict[str, Any]:
+        """Return counts of visits and crossings, and the time spent in every mode (s)."""
+        return {
+            "visits": dict(self.visits),
+            "crossings": [[a, b, count] for (a, b), count in self.crossings.items()],
+            "seconds": {name: seconds for name, seconds in self.seconds.items() if name},
+            "transitions": self._asked,
+        }

@@ -1,0 +1,251 @@
+"""One live run with all that its page needs: the session, the drawing, the forces, the story."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn import compiling
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import Parameters, initial_start
+from fsm_dyn.live.holding import held_ports, hold
+from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.starting import held, merged
+from fsm_dyn.live.stepping import DeviceMap, Limits
+from fsm_dyn.spec import Mechanism
+from fsm_dyn.viewer.forces import Forces
+from fsm_dyn.viewer.grips import suitable, with_grips
+from fsm_dyn.viewer.grounds import find_grounds
+from fsm_dyn.viewer.hands import Hands
+from fsm_dyn.viewer.instant import MODE, TIME, Floats, Instants
+from fsm_dyn.viewer.map import mode_map
+from fsm_dyn.viewer.picture import Picture
+from fsm_dyn.viewer.places import find_places
+from fsm_dyn.viewer.quantities import Quantities
+from fsm_dyn.viewer.story import Story
+
+SAMPLES: Final = 2  # rows charted per frame, at most
+POINTER_SPEED: Final = 100.0  # m/s; a pointer feels nothing that could hurt it
+_PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
+_TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a run for the page is to go.
+
+    Attributes
+    ----------
+    period : float
+        Of the tick, s.
+    substeps : int
+    schedule : bool or None
+        Whether the model's scheduled inputs run; None: where the model has no port of its own.
+    parameters : mapping
+        Values that replace the file's.
+    record : path or None
+        The file for the recording; a run after the first one takes the next free name.
+    """
+
+    period: float = 1e-3
+    substeps: int = 1
+    schedule: bool | None = None
+    parameters: Parameters | None = None
+    record: Path | None = None
+
+
+class Take:
+    """A live run and its reading.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        As the model was compiled.
+    number : int
+        Of the run, for the page to tell frames apart.
+    wishes : Wishes
+    """
+
+    def __init__(self, graph: ModeGraph, number: int, wishes: Wishes) -> None:
+        self.number, self.wishes = number, wishes
+        given = graph.automaton.mechanism
+        grips = with_grips(given)
+        parameters = merged(graph, wishes.parameters)
+        self.graph = held(graph) if grips is given else held_with_grips(graph, grips)
+        parameters = {**suitable(self.graph), **parameters}
+        self.graph = held(self.graph, parameters)
+        self.schedule = wishes.schedule if wishes.schedule is not None else not given.ports
+        start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters)
+        axes = max(len(port.axes) for port in held_ports(self.graph.automaton.mechanism))
+        settings = Settings(
+            period=wishes.period,
+            substeps=wishes.substeps,
+            mapping=DeviceMap(),
+            limits=Limits(velocity=POINTER_SPEED, dead_man=0),
+            schedule=self.schedule,
+        )
+        self.recording = _free_name(wishes.record)
+        layout = self.graph.automaton.terms.layout
+        columns = Columns(layout.w, layout.x, axes, (), layout.c[layout.sigma_slice.start :])
+        self.instants = Instants(self.graph, columns)
+        self.places = find_places(self.instants, start.x, start.context)
+        self.picture = Picture.of(self.graph, self.instants, start.x, start.context)
+        self.grounds = find_grounds(self.instants, self.picture, self.places, start.x, start.context)
+        self.hands = Hands(self.graph, self.instants, self.picture, start.x, start.context)
+        self.forces = Forces(self.instants, self.picture, self.places)
+        self.quantities = Quantities(self.graph, self.instants, self.places)
+        self.session = LiveSession.start(
+            self.graph, "pointer", {"axes": axes}, settings=settings, parameters=parameters, record=self.recording
+        )
+        self.columns = self.session.columns
+        self.story = Story(self.session)
+        self.speed = 1.0
+        self.port = self.hands.handles[0].port.name
+        self.twist = False
+        self._asked = 0
+        self._charted = -math.inf
+        self._last: Floats | None = None
+        self._before: Floats | None = None
+        self._modes = len(self.instants.automaton.modes)
+
+    def told(self) -> dict[str, Any]:
+        """Return everything about the run that does not change in every frame."""
+        mechanism = self.graph.automaton.mechanism
+        return {
+            "kind": "model",
+            "number": self.number,
+            "name": mechanism.name,
+            "summary": mechanism.summary,
+            "picture": {**self.picture.told(), "grounds": [ground.told() for ground in self.grounds]},
+            "ports": self.hands.told(),
+            "port": self.port,
+            "forces": self.forces.told(),
+            "quantities": [vars(q) for q in self.quantities.all],
+            "graph": self.mode_map(),
+            "speed": self.speed,
+            "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
+            "period": self.wishes.period,
+            "recording": str(self.recording) if self.recording else "",
+            "story": list(self.story.told),
+            "totals": self.story.totals(),
+        }
+
+    def mode_map(self) -> dict[str, Any]:
+        """Return the mode graph as far as it is derived."""
+        return mode_map(self.instants.automaton, self.graph.initial)
+
+    def grown(self) -> bool:
+        """Tell whether modes were derived since this was asked last."""
+        names = {mode.name for mode in self.instants.automaton.modes}
+        for name, states in zip(self.session.modes, self.session.states, strict=False):
+            if name not in names:
+                self.instants.full(states)
+        before, self._modes = self._modes, len(self.instants.automaton.modes)
+        return self._modes != before
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def frame(self) -> bytes | None:
+        """Return the newest tick as numbers (little-endian doubles), or None where there is none since the last.
+
+        Head: number of the run, tick, time, mode, phase, fault, transitions, samples, guards.  Then the picture,
+        the handles, the forces, (value, slope) of each guard, and the samples: time, mode, all quantities.
+        """
+        rows, self._asked = self.session.rows(self._asked)
+        if not len(rows):
+            return None
+        self.story.spend(rows)
+        before = self._last
+        self._last = rows[-1]
+        self._before = rows[-2] if len(rows) > 1 else before
+        samples = self._samples(rows, before)
+        x, c = self.instants.take(rows[-1], self._before)
+        states = self._states(rows[-1])
+        programs, kernel = self.instants.full(states)
+        full = kernel.outputs(0.0, x, c)
+        points, frames = self.instants.points(x, c)
+        head = [
+            self.number,
+            rows[-1][_TICK],
+            rows[-1][TIME],
+            self._mode(rows[-1]),
+            rows[-1][_PHASE],
+            rows[-1][_FAULT],
+            rows[-1][_TRANSITIONS],
+            len(samples),
+            len(programs.guards),
+        ]
+        parts = [
+            np.array(head, dtype=np.float64),
+            self.picture.placed(points, frames),
+            self.hands.drawn(rows[-1], self.columns, x, c, points, frames),
+            self.forces.drawn(x, c, states, full["multipliers"], points, frames),
+            np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
+            *samples,
+        ]
+        return np.concatenate(parts).astype("<f8").tobytes()
+
+    def _samples(self, rows: Floats, before: Floats | None) -> list[Floats]:
+        """Return time, mode and quantities of a few of the rows that are new, the last one among them."""
+        if rows[-1][TIME] < self._charted:
+            self._charted = -math.inf  # a reset
+        new = np.flatnonzero(rows[:, TIME] > self._charted)
+        if not len(new):
+            return []
+        chosen = new[:: -max(1, -(-len(new) // SAMPLES))][::-1]
+        self._charted = float(rows[-1][TIME])
+        found = []
+        for i in chosen:
+            x, c = self.instants.take(rows[i], rows[i - 1] if i else before)
+            _, kernel = self.instants.full(self._states(rows[i]))
+            values = self.quantities.values(x, c, kernel.outputs(0.0, x, c)["multipliers"])
+            found.append(np.concatenate([[rows[i][TIME], self._mode(rows[i])], values]))
+        return found
+
+    def _states(self, row: Floats) -> tuple[int, ...]:
+        number, states = int(row[MODE]), self.session.states
+        return states[number] if 0 <= number < len(states) else states[0]
+
+    def _mode(self, row: Floats) -> int:
+        """Return the number of a row's mode among those told to the page."""
+        return self.instants.automaton.find(self._states(row))
+
+    # -- telling -------------------------------------------------------------------------------------------
+
+    def point(self, port: str, at: tuple[float, float], turn: float, held: bool) -> None:
+        """Move the pointer to a place of the picture."""
+        if self._last is None:
+            return
+        x, c = self.instants.take(self._last, self._before)
+        position = self.hands.sample(port, at, turn, x, c)
+        if all(math.isfinite(value) for value in position):
+            self.session.point(tuple(position), (0.0,) * len(position), 1 if held else 0)
+
+    def hold(self, port: str, twist: bool) -> None:
+        """Put the pointer at another port."""
+        self.session.send("port", port=port, axes=list(self.hands.mapping(port, twist)))
+        self.port, self.twist = port, twist
+
+    def close(self) -> dict[str, Any]:
+        """End the run and return its report."""
+        return self.session.close()
+
+
+def held_with_grips(graph: ModeGraph, mechanism: Mechanism) -> ModeGraph:
+    """Return the held graph of a mechanism that was given ports, with the parameters of the graph it came from."""
+    return compiling.compile(hold(mechanism), merged(graph, None))
+
+
+def _free_name(path: Path | None) -> Path | None:
+    """Return the path, or the next one with a number behind its name where a run before has taken it."""
+    if path is None or not path.exists():
+        return path
+    number = 2
+    while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
+        number += 1
+    return other

@@ -1,0 +1,76 @@
+"""A page's real server on this machine, without a run behind it."""
+
+import http.client
+import threading
+import time
+
+import pytest
+import uvicorn
+from websockets.sync.client import connect
+
+from fsm_dyn.viewer.serving import LOOPBACK, configured, listen
+from fsm_dyn.viewer.show import Show
+from fsm_dyn.viewer.take import Wishes
+
+TOKEN = "a-secret"
+
+
+class Quiet(Show):
+    """Nothing runs; what a page asks for is kept."""
+
+    def __init__(self):
+        super().__init__(Wishes())
+        self.asked = []
+
+    @property
+    def pages(self):
+        return len(self._listeners)
+
+    async def carry_out(self, command):
+        self.asked.append(command)
+
+
+class Client:
+    """Asks a server as a page would, or as somebody else."""
+
+    def __init__(self, port):
+        self.port, self.host = port, f"{LOOPBACK}:{port}"
+
+    def get(self, path, host=None):
+        line = http.client.HTTPConnection(LOOPBACK, self.port, timeout=10)
+        line.putrequest("GET", path, skip_host=True)
+        line.putheader("Host", self.host if host is None else host)
+        line.endheaders()
+        answer = line.getresponse()
+        answer.read()
+        line.close()
+        return answer
+
+    def socket(self, path=f"/{TOKEN}/live", origin="", host=None):
+        origin = f"http://{self.host}" if origin == "" else origin
+        if host is None:
+            return connect(f"ws://{self.host}{path}", origin=origin)
+        line = http.client.socket.create_connection((LOOPBACK, self.port), timeout=10)
+        return connect(f"ws://{host}{path}", origin=origin, sock=line)
+
+
+@pytest.fixture
+def show():
+    return Quiet()
+
+
+@pytest.fixture
+def client(show):
+    listening = listen(0)
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(configured(show, TOKEN, port))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    until = time.monotonic() + 10
+    while not server.started and time.monotonic() < until:
+        time.sleep(0.01)
+    yield Client(port)
+    server.should_exit = True
+    thread.join(10)
+    listening.close()
+    assert not thread.is_alive()

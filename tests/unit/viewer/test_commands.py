@@ -1,0 +1,65 @@
+"""Messages from a page: what is taken, what is refused."""
+
+import json
+
+import pytest
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.viewer import commands
+from fsm_dyn.viewer.commands import Allowance, read_command
+
+POINT = {"do": "point", "port": "handle", "x": 1.0, "y": -2, "turn": 0.0, "held": True}
+
+
+@pytest.mark.parametrize("word", ["run", "pause", "reset", "clear", "restart", "next"])
+def test_plain_commands_keep_nothing_else(word):
+    assert read_command(json.dumps({"do": word, "until": "transition"})) == {"do": word}
+
+
+def test_commands_with_fields():
+    assert read_command('{"do": "step", "ticks": 3}') == {"do": "step", "ticks": 3}
+    assert read_command('{"do": "speed", "value": 0.001}') == {"do": "speed", "value": 0.001}
+    assert read_command('{"do": "schedule", "on": false}') == {"do": "schedule", "on": False}
+    assert read_command('{"do": "port", "port": "a", "twist": true}') == {"do": "port", "port": "a", "twist": True}
+    assert read_command(json.dumps(POINT)) == {
+        "do": "point", "port": "handle", "at": (1.0, -2.0), "turn": 0.0, "held": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "7",
+        "{}",
+        '{"do": "set", "values": {"m": 1}}',
+        '{"do": ["run"]}',
+        '{"do": "step"}',
+        '{"do": "step", "ticks": 0}',
+        '{"do": "step", "ticks": 1e9}',
+        '{"do": "step", "ticks": true}',
+        '{"do": "speed", "value": 2}',
+        '{"do": "speed", "value": "1"}',
+        '{"do": "speed", "value": NaN}',
+        '{"do": "port", "port": 3, "twist": false}',
+        '{"do": "port", "port": "a"}',
+        json.dumps({**POINT, "x": 1e300}),
+        json.dumps({**POINT, "y": None}),
+        json.dumps({**POINT, "port": "p" * 201}),
+        json.dumps({"do": "run", "more": "x" * commands.LONGEST}),
+        '{"do": ' * 200,
+    ],
+)
+def test_everything_else_is_refused(text):
+    with pytest.raises(InputError):
+        read_command(text)
+
+
+def test_the_allowance_ends_and_is_refilled(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(commands.time, "monotonic", lambda: now[0])
+    allowance = Allowance()
+    assert sum(allowance.take() for _ in range(2000)) == commands.BURST
+    now[0] = 0.5
+    assert sum(allowance.take() for _ in range(2000)) == commands.RATE / 2
