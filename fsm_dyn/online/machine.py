@@ -48,13 +48,6 @@ class OnlineMachine(Machine):
         for kernels in self._online.values():
             kernels.forget()
 
-    def number_of(self, states: tuple[int, ...]) -> int:
-        """Number of the mode with these contact states."""
-        if states not in self._sets:
-            self.mode_needed(np.array(states, np.int8), 0.0, *self.home)
-        index = self._sets.index(states)
-        return next(number for number, chart in enumerate(self.charts) if chart.mode == index)
-
     def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
         """Append the mode with these contact states; raise RunError where the model does not list it."""
         codes = self.check_listed(states, t)

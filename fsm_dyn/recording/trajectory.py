@@ -47,7 +47,12 @@ class Trajectory:
         self.model = model
         self.record = record
         self.outcome = record.outcome
-        self.rows = Samples(model, record.t, record.x, record.mode, full_context(model, record.held))
+
+    @cached_property
+    def rows(self) -> Samples:
+        """The recorded rows as samples."""
+        record = self.record
+        return Samples(self.model, record.t, record.x, record.mode, full_context(self.model, record.held))
 
     def __len__(self) -> int:
         return len(self.record.t)

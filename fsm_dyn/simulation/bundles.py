@@ -137,6 +137,10 @@ class Packed(NamedTuple):
     arrays: tuple[Any, ...]
 
 
+# words before the table, dtype and place of every array, the table with addresses from the block's beginning on
+_Plan = tuple[int, list[tuple[np.dtype[Any], slice]], NDArray[np.int64]]
+
+
 def _entry_type(annotation: Any) -> np.dtype[Any]:
     """Return T of ``NDArray[T]``, which numpy writes out as ``ndarray[shape, dtype[T]]`` or (from 2.5 on) does not."""
     last = get_args(annotation)[-1]
@@ -159,6 +163,7 @@ class Bundle:
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None, lasting: bool = True) -> None:
         self.cls = cls
         self.name = cls.__name__
+        self._plans: dict[tuple[int, ...], _Plan] = {}
         hints = get_type_hints(cls)
         self.fields: dict[str, tuple[np.dtype[Any], int]] = {}
         for field in cls._fields:  # type: ignore[attr-defined]
@@ -189,20 +194,27 @@ class Bundle:
 
         Much faster than :meth:`pack`, because a single address has to be looked up.
         """
-        words = [1 + (n * dtype.itemsize - 1) // 8 for n, (dtype, _) in zip(lengths, self.fields.values(), strict=True)]
-        block = np.zeros(sum(words) + _WORDS * len(words), dtype=np.int64)
+        at, places, table = self._plan(lengths)
+        block = np.zeros(at + len(table), dtype=np.int64)
         base: int = block.ctypes.data
-        views = {dtype: block.view(dtype) for dtype, _ in self.fields.values()}
-        arrays: list[Any] = []
-        at = 0
-        table: list[int] = []
-        for n, count, (dtype, _) in zip(lengths, words, self.fields.values(), strict=True):
-            first = at * 8 // dtype.itemsize
-            arrays.append(views[dtype][first : first + n])
-            table += (base + 8 * at, n, 1, 1)
-            at += count
+        views = {dtype: block.view(dtype) for dtype, _ in places}
         block[at:] = table
-        return self.cls(*arrays), Packed(base + 8 * at, block, ())
+        block[at::_WORDS] += base
+        return self.cls(*[views[dtype][place] for dtype, place in places]), Packed(base + 8 * at, block, ())
+
+    def _plan(self, lengths: tuple[int, ...]) -> _Plan:
+        """Where a block of :meth:`allocate` holds its arrays: worked out once for every choice of lengths."""
+        if lengths not in self._plans:
+            places: list[tuple[np.dtype[Any], slice]] = []
+            table: list[int] = []
+            at = 0
+            for n, (dtype, _) in zip(lengths, self.fields.values(), strict=True):
+                first = at * 8 // dtype.itemsize
+                places.append((dtype, slice(first, first + n)))
+                table += (8 * at, n, 1, 1)
+                at += 1 + (n * dtype.itemsize - 1) // 8
+            self._plans[lengths] = (at, places, np.array(table, dtype=np.int64))
+        return self._plans[lengths]
 
     def opener(self) -> Any:
         """Return the compiled function that takes the address of a bundle and gives the bundle."""

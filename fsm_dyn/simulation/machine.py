@@ -91,20 +91,9 @@ class Machine:
 
     def number_of(self, states: tuple[int, ...]) -> int:
         """Number of the mode with these contact states; it is derived if need be."""
-        if self.automaton.find(states) < 0:
+        if states not in self._numbers:
             self.mode_needed(np.array(states, np.int8), 0.0, *self.home)
-        index = self.automaton.find(states)
-        return next(number for number, chart in enumerate(self.charts) if chart.mode == index)
-
-    @property
-    def chart_names(self) -> tuple[str, ...]:
-        """The name of the mode behind every number of the tables."""
-        return tuple(self.automaton.name_of(chart.programs.states).name for chart in self.charts)
-
-    @property
-    def chart_programs(self) -> tuple[RunnableMode, ...]:
-        """The programs behind every number of the tables."""
-        return tuple(chart.programs for chart in self.charts)
+        return self._numbers[states]
 
     def mode_needed(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
         """Derive and append the mode with these contact states.
@@ -146,6 +135,9 @@ class Machine:
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
+        self.chart_names = tuple(automaton.name_of(chart.programs.states).name for chart in charts)
+        self.chart_programs = tuple(chart.programs for chart in charts)
+        self._numbers = {chart.programs.states: number for number, chart in reversed(list(enumerate(charts)))}
         layout = automaton.terms.layout
         transitions = automaton.mechanism.transitions
         guards = [guard for chart in charts for guard in chart.programs.guards]

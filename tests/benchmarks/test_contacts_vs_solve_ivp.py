@@ -3,30 +3,16 @@
 Both find the same events; ours must be no less accurate against the closed form, and the ratio of times counts.
 """
 
-import time
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import fsm_dyn
 from mechanisms import stick_slip_belt
+from tests.benchmarks.timing import ratio
 
 pytestmark = pytest.mark.benchmark
-REPEATS = 9
 OPTIONS = {"rtol": 1e-9, "atol": 1e-12}
-
-
-def ratio(ours, theirs):
-    """Median over rounds of the time of ``theirs`` over that of ``ours``."""
-    ratios = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        ours()
-        middle = time.perf_counter()
-        theirs()
-        ratios.append((time.perf_counter() - middle) / (middle - begin))
-    return float(np.median(ratios))
 
 
 def fires(function, direction):
