@@ -21,7 +21,9 @@ from fsm_dyn.online.context import (
     AT_Q,
     AT_Q_DOT,
     AT_X,
+    CHOICES,
     CHOSEN,
+    LEVEL,
     LISTS,
     MOTION,
     RANK,
@@ -223,6 +225,8 @@ def choose_chart(o: Online, t: float, x: Floats, c: Floats) -> None:
     at_Q = chart[AT_Q]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     chart[CHOSEN] = 1
+    chart[CHOICES] += 1
+    o.alarm[LEVEL] = 0.0
     list_rows(o)
     if chart[ACTIVE] == 0:
         return

@@ -78,7 +78,14 @@ CHOSEN: Final = 33  # 1: there is a chart
 RANK: Final = 34  # rows that are independent
 ACTIVE: Final = 35  # rows held; those beyond the rank are implied by the others
 SLIDES: Final = 36  # whether a contact slides under a normal force, so that forces act off the rows
-LISTS: Final = 37  # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u)
+CHOICES: Final = 37  # charts chosen so far
+LISTS: Final = 38  # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u)
+
+
+# entries of ``Online.alarm``
+FLOOR: Final = 0
+LEVEL: Final = 1
+KEPT: Final = 2
 
 
 class Online(NamedTuple):
@@ -96,8 +103,9 @@ class Online(NamedTuple):
         What each guard looks at, and of which contact; for ``CONDITION`` the transition.
     guard_sign : float64 array, shape (n_guards,)
         The guard is the quantity times this; of a friction limit the slip direction that a slide would take.
-    alarm : float64 array, shape (1,)
-        Scaled pivot below which another chart is chosen.
+    alarm : float64 array, shape (3,)
+        Scaled pivots below which another chart is chosen: ``FLOOR`` in any case, ``LEVEL`` for the present chart, which
+        is the share ``KEPT`` of the best that it has shown.
     chart : int64 array
         See the constants above.
     room : float64 array

@@ -24,6 +24,9 @@ from fsm_dyn.online.context import (
     AT_U_DOT,
     AT_X,
     CHOSEN,
+    FLOOR,
+    KEPT,
+    LEVEL,
     RANK,
     ROWS,
     WATCH,
@@ -78,16 +81,19 @@ def _work_out(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
 def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     """Write what the ``full`` kernel of the mode would, see :class:`~fsm_dyn.simulation.tables.Tables`.
 
-    Where the pivot sounds the alarm another chart is chosen.
+    Where the pivot sounds the alarm another chart is chosen: below the floor, or far below the best that the chart
+    has shown.  Errors of integration in independent speeds are divided by the pivot in the dependent ones.
     """
     chart, w = start_of(o.chart), start_of(o.room)
     at_q_dot, at_x, at_u_dot, at_multipliers = chart[AT_Q_DOT], chart[AT_X], chart[AT_U_DOT], chart[AT_MULTIPLIERS]
     n_q, U, R = o.sizes[tb.N_Q], o.sizes[tb.N_U], o.sizes[tb.N_ROWS]
     n, n_g = n_q + U, o.guard_quantity.shape[0]
     pivot = row_pivots(o, _work_out(o, t, x, c, True))
-    if not pivot >= o.alarm[0]:
+    if not pivot >= max(o.alarm[FLOOR], o.alarm[LEVEL]):
         choose_chart(o, t, x, c)
         pivot = row_pivots(o, _work_out(o, t, x, c, True))
+    if o.alarm[KEPT] * pivot > o.alarm[LEVEL]:
+        o.alarm[LEVEL] = o.alarm[KEPT] * pivot
     for i in range(n_q):
         out[i] = w[at_q_dot + i]
     for i in range(U):

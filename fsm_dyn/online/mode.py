@@ -72,7 +72,7 @@ class OnlineFull:
             guard_quantity=np.array([what for what, _, _ in self.quantities], np.int64),
             guard_subject=np.array([subject for _, subject, _ in self.quantities], np.int64),
             guard_sign=np.array([sign for _, _, sign in self.quantities], np.float64),
-            alarm=tables.tolerances[tol.PIVOT : tol.PIVOT + 1].copy(),
+            alarm=np.array([tables.tolerances[tol.PIVOT], 0.0, 1.0 / tables.tolerances[tol.HYSTERESIS]]),
             chart=chart,
             room=room,
             # the laws on forces and the simplex table of the widest margin, see fsm_dyn.simulation.feasibility
@@ -144,6 +144,11 @@ class OnlineKernels:
         at = self._packed.address
         self._closures = Closures(routine_address(), [(at, RHS), (at, FULL)])
         self.rhs, self.full = self._closures.addresses
+
+    @property
+    def choices(self) -> int:
+        """How often a chart was chosen so far."""
+        return int(self.online.chart[oc.CHOICES])
 
     def forget(self) -> None:
         """Let a chart be chosen where the mode is evaluated next."""

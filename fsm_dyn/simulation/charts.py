@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.state import State, Work
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
+
+BETTER: Final = 2.0  # how many times the pivot of the other chart must be larger
+GOOD: Final = 0.01  # pivot with which a mode is entered without looking for another chart
 
 
 @lean
@@ -24,7 +28,7 @@ def better_chart(tables: Tables, state: State, work: Work, t: float, x: Floats, 
     """
     mode = state.counters[st.MODE]
     at = x.shape[0] + tables.sizes[tb.N_U]
-    least = tables.tolerances[tol.HYSTERESIS] * pivot if pivot > 0.0 else 0.0
+    least = BETTER * pivot if pivot > 0.0 else 0.0
     best = -1
     for other in range(tables.sizes[tb.N_MODES]):
         if other == mode or tables.mode_group[other] != tables.mode_group[mode]:
@@ -50,7 +54,7 @@ def entry_chart(tables: Tables, state: State, work: Work, target: int) -> int:
         if tables.mode_group[chart] != tables.mode_group[target]:
             continue
         call_kernel(tables.mode_full[chart], state.clock[st.TIME], state.x, state.c, work.full_mid)
-        if work.full_mid[at] >= tables.tolerances[tol.PIVOT]:
+        if work.full_mid[at] >= GOOD:
             return chart
         if work.full_mid[at] > largest:
             best, largest = chart, work.full_mid[at]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
 from fsm_dyn.simulation.integrators import STAGES, MethodArrays, middle_state, runge_kutta_step
@@ -130,6 +131,10 @@ def take_over(tables: Tables, state: State, work: Work, n: int) -> bool:
     for j in range(n):
         finite = finite and np.isfinite(state.x[j])
     state.clock[st.PIVOT] = work.full_end[n + n_u]
+    # errors of integration in independent speeds are divided by the pivot in the dependent ones
+    kept = state.clock[st.PIVOT] / tables.tolerances[tol.HYSTERESIS]
+    if kept > state.clock[st.PIVOT_ALARM]:
+        state.clock[st.PIVOT_ALARM] = kept
     at = n + n_u + 1
     n_g = guard_count(tables, mode)
     most = tables.sizes[tb.MAX_GUARDS]

@@ -37,8 +37,10 @@ def hand_over(
 
     Where a corner slides off the end of a face, that end stands for an instant before both faces that meet in the
     corner.  It passes along one of them, and the other it does not strike: a contact of the same two shapes that
-    begins at the end of its own face takes over without a blow or not at all.
+    begins at the end of its own face takes over without a blow or not at all.  Where the two faces are tangent the gap
+    of the next falls with the square of the way left, and rounding may have it closed before the end is reached.
     """
+    edge = np.sqrt(tables.tolerances[tol.GAP])
     for k in range(closed.shape[0]):
         new = closed[k] == 1 and before[k] == tb.FREE and tables.contact_flags[k] & tb.LIMITED != 0
         if not new or terms.reach[k] > tables.tolerances[tol.GAP]:
@@ -47,5 +49,8 @@ def hand_over(
             continue
         group = tables.contact_flags[k] // tb.GROUP
         for j in range(closed.shape[0]):
-            if event[j] == tb.LEAVES and tables.contact_flags[j] // tb.GROUP == group:
+            if tables.contact_flags[j] // tb.GROUP != group:
+                continue
+            held = before[j] != tb.FREE and tables.contact_flags[j] & tb.LIMITED != 0
+            if event[j] == tb.LEAVES or (held and terms.reach[j] < edge and terms.reach_rate[j] < 0.0):
                 closed[k] = 0

@@ -24,6 +24,8 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 Array = npt.NDArray[np.float64]
 
+_LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
+
 _KINDS = {"gap": tb.GAP, "compliant": tb.COMPLIANT, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
 _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
 _EVENTS = {"closes": tb.CLOSES, "opens": tb.OPENS, "slides": tb.SLIDES, "sticks": tb.STICKS, "leaves": tb.LEAVES}
@@ -61,6 +63,7 @@ class Machine:
     ) -> None:
         modes = automaton.modes if modes is None else modes
         self.automaton = automaton
+        self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.tolerances = tolerances or Tolerances()
@@ -83,6 +86,7 @@ class Machine:
 
     def forget_charts(self) -> None:
         """Keep one chart of every mode, the one it was derived in."""
+        self._in_vain.clear()
         known: set[int] = set()
         first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
         if len(first) < len(self.charts):
@@ -121,10 +125,17 @@ class Machine:
         return codes
 
     def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
-        """Append a chart of a mode that is good at the state given."""
+        """Append a chart of a mode that is good at the state given, unless the mode has it."""
         chart = self.charts[number]
+        known = [other.programs for other in self.charts if other.mode == chart.mode]
+        pivot = max(abs(float(programs.full.evaluate(t, x, c)["pivot"].ravel()[0])) for programs in known)
+        if pivot > _LOWER * self._in_vain.get(chart.mode, np.inf):
+            return self.tables
         derived = self.automaton.derive(chart.programs.states, t, x, c)
-        self._append(chart.mode, derived.programs)
+        if derived.programs.full in [programs.full for programs in known]:
+            self._in_vain[chart.mode] = pivot
+        else:
+            self._append(chart.mode, derived.programs)
         return self.tables
 
     def _append(self, mode: int, programs: ModePrograms) -> None:

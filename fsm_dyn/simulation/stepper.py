@@ -88,6 +88,7 @@ def choose_chart(tables: Tables, state: State, work: Work) -> int:
     if other < 0:
         return outcomes.NEED_CHART
     state.counters[st.MODE] = other
+    state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
     if not evaluate_here(tables, state, work):
         return outcomes.SINGULAR
     return outcomes.GOING

@@ -44,7 +44,7 @@ class Tolerances:
     multiplier: float = _entry(1e-9, "1", "a force within this fraction of the largest force at play is zero")
     energy: float = _entry(1e-12, "1", "fraction of the kinetic energy that an impact may appear to gain")
     pivot: float = _entry(1e-6, "1", "smallest scaled pivot before another choice of independent speeds is taken")
-    hysteresis: float = _entry(10.0, "1", "how many times better the other choice must be")
+    hysteresis: float = _entry(10.0, "1", "such a choice is left when its pivot falls so many times below its best")
     time: float = _entry(1e-14, "s", "accuracy to which the instant of an event is located")
     coincidence: float = _entry(1e-11, "s", "guards that reach zero within this of each other are resolved together")
     graze: float = _entry(1e-12, "unit of the guard", "a guard that dips below zero by less than this has not fired")

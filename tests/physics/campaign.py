@@ -96,7 +96,7 @@ class Checked:
         would have to pull, nor let go, as the friction alone kept it from sinking.
         """
         sample = run.sample([run.t[-1]])
-        states = mode_states(self.graph, sample.modes[0])
+        states = run.model.charts[sample.mode[0]].states
         closed = [c for i, c in enumerate(self.contacts) if states[i] > 0]
         if run.outcome.name != "inconsistent contact state" or len(closed) != 1 or not closed[0].sticks_always:
             return False
@@ -145,7 +145,7 @@ class Checked:
         """Return the first complaint about the forces at some states."""
         model = samples.model
         n = len(samples)
-        states = np.array([mode_states(self.graph, name) for name in model.modes])[samples.mode]
+        states = np.array([chart.states for chart in model.charts])[samples.mode]
         force = samples.multiplier_table
         terms = model.terms.evaluate(samples.t, samples.x, samples.context)
         bounds = {k: np.broadcast_to(terms[k], (n, len(self.contacts))) for k in ("static", "kinetic")}
@@ -154,7 +154,7 @@ class Checked:
         sigma = samples.context[:, model.layout.sigma_slice]
         # where rows depend on each other a contact's share of the forces is open: one of many is recorded, and what the
         # contacts bear together is judged by the guards alone
-        shared = np.array([redundant(self.graph, name) for name in model.modes])[samples.mode]
+        shared = np.array([len(chart.indeterminate) > 0 for chart in model.charts])[samples.mode]
         small = 1e-7 * np.abs(force).max(initial=0.0) + 1e-9
         for i, contact in enumerate(self.contacts):
             closed = (states[:, i] > 0) & ~shared
@@ -194,16 +194,6 @@ class Checked:
                 f"energy account leaves {run.energy.closure:.3g}; the largest part arises at t = {run.t[at]:.12g} s "
                 f"in {run.modes[at]}"
             )
-
-
-def mode_states(graph, name):
-    """Contact state codes of a mode by name."""
-    return next(mode.states for mode in graph.automaton.modes if mode.name == name)
-
-
-def redundant(graph, name):
-    """Whether a mode holds rows that depend on each other."""
-    return bool(next(mode for mode in graph.automaton.modes if mode.name == name).programs.redundant)
 
 
 def places(run, count):

@@ -61,6 +61,42 @@ initial: {q1: 1.5707963267948966, q1_dot: -9}
 """
 
 
+PENDULUM = """
+fsm_dyn: 1
+name: pendulum_by_its_bob
+parameters: {m: 1.0, g: 9.81, L: 0.5}
+coordinates: [x, y]
+points:
+  P: {from: O, at: x*N.x + y*N.y}
+bodies:
+  bob: {center: P, mass: m}
+constraints:
+  rod: {position: x**2 + y**2 - L**2}
+loads:
+  - {gravity: -g*N.y}
+initial: {x: 0.3, y: -0.4, x_dot: 8.0}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["graph", "online"])
+@pytest.mark.parametrize(
+    ("method", "limit"), [({"rtol": 1e-10, "atol": 1e-12}, 1e-8), ({"method": "rk4", "step": 1e-3}, 4e-6)]
+)
+def test_a_chart_is_left_long_before_it_degenerates(strategy, method, limit):
+    """A pendulum that goes round in Cartesian coordinates: each of the two charts degenerates twice a turn.
+
+    Errors in the independent speed are divided by the pivot in the other.  A fixed step that passes a degenerate
+    configuration unseen loses all; left in time, both methods keep their accuracy (rk4: 2,000 steps of 0.02 rad).
+    """
+    graph = fsm_dyn.compile(load("text", text=PENDULUM))
+    run = fsm_dyn.simulate(graph, until=2.0, strategy=strategy, **method)
+    x, y = run.q.T
+    assert np.ptp(np.unwrap(np.arctan2(y, x))) > 4 * np.pi
+    assert run.energy.closure <= limit
+    if strategy == "graph":
+        assert len(graph.machine.charts) == 2
+
+
 def closed(text, until, **initial):
     """Run a loop and check that it stays closed and keeps its energy account."""
     graph = fsm_dyn.compile(load("text", text=text), cache=False)

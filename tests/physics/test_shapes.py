@@ -80,19 +80,23 @@ def test_a_box_slides_over_the_edge_and_tips_where_its_centre_passes_it():
     np.testing.assert_allclose(before.x[:, 1], 0.6, atol=1e-12)
 
 
-def test_a_ball_rolls_through_a_dish_and_leaves_at_its_rim():
+@pytest.mark.parametrize("rtol", [1e-8, 1e-9, 1e-10])
+@pytest.mark.parametrize("strategy", ["graph", "online"])
+def test_a_ball_rolls_through_a_dish_and_leaves_at_its_rim(strategy, rtol):
+    """Near the rim the gap to its end falls with the square of the way left: rounding must not make a blow of it."""
     shapes = {
         "rim": {"circle": {"frame": "B", "radius": "r"}},
         "dish": {"arc": {"radius": 1, "angles": ["200*pi/180", "300*pi/180"]}, "side": "inside"},
     }
     start = {"x": "-0.8*cos(0.5)", "y": "-0.8*sin(0.5)"}
     contacts = {"rolls": {"between": ["rim", "dish"], "friction": "inf"}}
-    run = fsm_dyn.simulate(fsm_dyn.compile(planar(shapes, contacts, start, "m*r**2/2"), cache=False), until=2.0)
+    graph = fsm_dyn.compile(planar(shapes, contacts, start, "m*r**2/2"))
+    run = fsm_dyn.simulate(graph, until=2.0, strategy=strategy, rtol=rtol)
     leaving = run.transitions[0]
     assert "leaves" in leaving.cause
     now = run.sample([leaving.time])
     angle = np.arctan2(now.x[0, 1], now.x[0, 0])
-    assert np.degrees(angle) == pytest.approx(-60.0, abs=1e-9)
+    assert np.degrees(angle) == pytest.approx(-60.0, abs=1e-8)
     speed = np.hypot(now.x[0, 3], now.x[0, 4])
     assert speed**2 == pytest.approx(4 / 3 * G * 0.8 * (np.sin(np.pi / 3) - np.sin(0.5)), rel=1e-6)
 
