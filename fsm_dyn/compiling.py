@@ -23,6 +23,7 @@ from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
 COMPILER = "17"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
@@ -34,14 +35,18 @@ def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
     Parameters
     ----------
     source : str, path or mapping
-        The bare name of a shipped model, a path to a YAML file, or the same content as a mapping.
+        The bare name of a shipped model, a path to a YAML file, or the same content as a mapping.  A variant follows
+        after a colon: ``piano_action:hard_hammer``.
 
     Raises
     ------
     InputError
         There is no such model, or it cannot be used; the message names file, line and column.
     """
-    return load_mechanism(source if isinstance(source, Mapping) else models.resolve(os.fspath(source)))
+    if isinstance(source, Mapping):
+        return load_mechanism(source)
+    path, variant = split_name(os.fspath(source))
+    return load_mechanism(models.resolve(path), variant=variant)
 
 
 def compile(

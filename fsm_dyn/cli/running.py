@@ -95,8 +95,9 @@ def run_command(
     if watching:
         # The file a name stands for, found without the rest of the package.
         from fsm_dyn import models
+        from fsm_dyn.spec.variants import split_name
 
-        watch(models.resolve(model), once)
+        watch(models.resolve(split_name(model)[0]), once)
     else:
         once()
 

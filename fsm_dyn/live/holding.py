@@ -20,8 +20,8 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.model import Port
+from fsm_dyn.spec.plain import plain_data
 from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.tree import Items, Scalar, Section, Tree
 
 TWIST: Final = "twist"
 STIFFNESS: Final = 200.0  # N/m, until told otherwise
@@ -116,21 +116,11 @@ def hold(mechanism: Mechanism) -> Mechanism:
         )
     data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
     data.setdefault("name", mechanism.name)
+    data.pop("variants", None)  # the form that is held has been chosen
     writer = _Writer(mechanism, data)
     for port in mechanism.ports.values():
         writer.couple(port)
     return load_mechanism(data)
-
-
-def plain_data(tree: Tree) -> Any:
-    """Return a composed file as mappings, lists and leaves without places."""
-    match tree:
-        case Section():
-            return {str(key): plain_data(value) for key, value in tree.items()}
-        case Items():
-            return [plain_data(value) for value in tree]
-        case Scalar(value=value, text=text):
-            return text if isinstance(value, str) else value
 
 
 class _Writer:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "view", "ports"})
-_LEFT_OUT = frozenset({"where", "digest", "text"})
+_LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:

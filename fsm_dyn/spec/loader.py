@@ -11,15 +11,24 @@ from pathlib import Path
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec.build import build
 from fsm_dyn.spec.checks import check
+from fsm_dyn.spec.components import joined
+from fsm_dyn.spec.components.finding import Origin
 from fsm_dyn.spec.digest import plain, with_digest
-from fsm_dyn.spec.forms.mechanism import form_of
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.plain import as_text, tree_of
+from fsm_dyn.spec.plain import as_text, plain_data, tree_of
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.tree import Tree
+from fsm_dyn.spec.variants import overlaid
+
+NO_FILE = Origin()
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, object] | None = None, *, text: str | None = None) -> Mechanism:
+def load(
+    source: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    *,
+    text: str | None = None,
+    variant: str | None = None,
+) -> Mechanism:
     """Read a model, check it completely and return it frozen.
 
     Parameters
@@ -28,6 +37,8 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | None = None, *,
         A YAML file, or the same content as a mapping.  With `text`, the name to use in places.
     text : str, optional
         The YAML itself, instead of a file.
+    variant : str, optional
+        One of the model's ``variants``.
 
     Returns
     -------
@@ -44,22 +55,36 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | None = None, *,
     if isinstance(source, Mapping):
         if text is not None:
             raise InputError("a mapping and a text were given", remedy="give one of them")
-        return from_tree(tree_of(source), "mechanism", as_text(source))
+        return from_tree(tree_of(source), "mechanism", as_text(source), variant)
     if text is not None:
         name = str(source) if source is not None else "<text>"
-        return from_tree(compose(text, name), _stem(name), text)
+        return from_tree(compose(text, name), _stem(name), text, variant)
     if source is None:
         raise InputError("no model was given", allowed="a path, a mapping or a text")
     if isinstance(source, str) and "\n" in source:
         raise InputError("this is no path", found=source[:40], remedy="give the YAML itself as `text=`")
     path = Path(source)
     content = read_file(path)
-    return from_tree(compose(content, str(path)), _stem(str(path)), content)
+    origin = Origin(path.parent, (str(path.resolve()),))
+    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin)
 
 
-def from_tree(tree: Tree, default_name: str, text: str) -> Mechanism:
-    """Return the checked mechanism of a composed file; `text` is what it was read from."""
-    mechanism = check(build(form_of(tree), default_name))
+def from_tree(
+    tree: Tree, default_name: str, text: str, variant: str | None = None, origin: Origin = NO_FILE
+) -> Mechanism:
+    """Return the checked mechanism of a composed file; `text` is what it was read from.
+
+    A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
+    with components, is one that stands for itself: with the overlay laid on, and the components written out.
+    """
+    if variant is not None:
+        tree = overlaid(tree, variant, default_name)
+    form, whole = joined(tree, origin)
+    if variant is not None or form.use:
+        text = as_text(plain_data(whole))
+    for name in form.variants:
+        from_tree(tree, default_name, "", name, origin)
+    mechanism = check(build(form, default_name))
     return with_digest(plain(replace(mechanism, text=text)))
 
 

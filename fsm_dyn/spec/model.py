@@ -388,6 +388,7 @@ class Mechanism:
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
     view: Mapping[str, tuple[ShapeForm, ...]] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
     uses_units: bool = False
     where: Location = NOWHERE
     digest: str = ""

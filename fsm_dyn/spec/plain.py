@@ -40,6 +40,17 @@ def _data(value: Any) -> Any:
     return [_data(item) for item in value]
 
 
+def plain_data(tree: Tree) -> Any:
+    """Return a composed file as mappings, lists and leaves without places."""
+    match tree:
+        case Section():
+            return {str(key): plain_data(value) for key, value in tree.items()}
+        case Items():
+            return [plain_data(value) for value in tree]
+        case Scalar(value=value, text=text):
+            return text if isinstance(value, str) else value
+
+
 class _Builder:
     def __init__(self) -> None:
         self.count = 0

@@ -25,7 +25,7 @@ MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
-    *("inputs", "modes", "memory", "ports", "outputs", "shapes"),
+    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants"),
 }
 
 
@@ -73,6 +73,8 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
         used |= set(mode.states)
     for contact in mechanism.contacts.values():
         used |= {feature.shape for feature in contact.features or ()}
+    for shape in mechanism.shapes.values():
+        used |= {shape.frame, shape.origin, *(shape.ends or ())}
     for transition in mechanism.transitions:
         used |= {transition.source, transition.target, *transition.reset, *transition.set}
         used |= {transition.on[0]} if transition.on else set()
@@ -85,13 +87,20 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     return {str(name) for name in used if name is not None}
 
 
-def derived(name: str, mechanism: Mechanism) -> set[str]:
-    """The names that exist because `name` does: limits of a joint stop, default speeds."""
+def derived(key: Key, mechanism: Mechanism) -> set[str]:
+    """The names that exist because `name` does: limits of a joint stop, default speeds, those of a component."""
+    name = str(key.word)
     names = {name, f"{name}_lower", f"{name}_upper"}
-    speed = mechanism.speeds.get(f"{name}_dot")
-    if speed is not None and speed.text == f"rate({name})":
-        names.add(f"{name}_dot")
+    if key.path[0] not in ("use", "contacts"):
+        return names | _default_speed(name, mechanism)
+    for section in (mechanism.parameters, mechanism.points, mechanism.inputs, mechanism.shapes, mechanism.contacts):
+        names |= {str(own) for own in section if own.startswith(f"{name}_")}
     return names
+
+
+def _default_speed(name: str, mechanism: Mechanism) -> set[str]:
+    speed = mechanism.speeds.get(f"{name}_dot")
+    return {f"{name}_dot"} if speed is not None and speed.text == f"rate({name})" else set()
 
 
 @pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])
@@ -105,7 +114,7 @@ def test_every_key(path: Path) -> None:
     for key in keys:
         changed = misspelled(text, key.word)
         if key.declares:
-            check_declaration(key, changed, derived(str(key.word), mechanism), used)
+            check_declaration(key, changed, derived(key, mechanism), used)
         else:
             with pytest.raises(ModelError) as caught:
                 spec.load(path.name, text=changed)

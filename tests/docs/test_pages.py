@@ -36,6 +36,8 @@ def plain(text):
             return [core(item) for item in value]
         if value in ("true", "false"):
             return value == "true"
+        if value == "null":
+            return None
         return float(value) if re.fullmatch(r"[-+]?\d+\.\d+", value) else int(value) if value.isdigit() else value
 
     return core(yaml.load(text, Loader=yaml.BaseLoader))  # noqa: S506 - it makes texts only

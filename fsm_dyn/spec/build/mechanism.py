@@ -63,6 +63,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         initial=form.initial,
         outputs=form.outputs,
         view=form.view,
+        variants=tuple(form.variants),
         where=form.where,
     )
 

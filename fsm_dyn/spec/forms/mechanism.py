@@ -31,6 +31,7 @@ from fsm_dyn.spec.forms.geometry import (
     PointForm,
 )
 from fsm_dyn.spec.forms.loads import LoadForm
+from fsm_dyn.spec.forms.parts import UseForm, VariantsField
 from fsm_dyn.spec.forms.shapes import GeometryForm
 from fsm_dyn.spec.forms.view import ShapeForm, ViewField
 from fsm_dyn.spec.model import Coordinate, Initial, Input, Memory, Parameter
@@ -76,8 +77,6 @@ class MechanismForm(Form):
     what: ClassVar[str] = "a model"
     later: ClassVar[Mapping[str, str]] = {
         "joints": "write frames and points: a joint is a frame's rotation or a point's position by a coordinate",
-        "use": "write the parts of the component out under names of their own",
-        "variants": "keep the second form in a file of its own",
     }
     hints: ClassVar[Mapping[str, str]] = {
         "only_listed": "`only_listed: true` stands inside `modes`",
@@ -110,6 +109,8 @@ class MechanismForm(Form):
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
     view: ViewField = Field(default_factory=dict)
+    use: Annotated[dict[Key, UseForm], section_of("use")] = Field(default_factory=dict)
+    variants: VariantsField = Field(default_factory=dict)
 
 
 # Names used only in annotations that pydantic resolves when the classes are made.

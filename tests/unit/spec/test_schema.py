@@ -107,5 +107,5 @@ def test_is_json_and_has_every_section() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert {"fsm_dyn", "parameters", "contacts", "transitions", "view"} <= set(SCHEMA["properties"])
     assert SCHEMA["required"] == ["fsm_dyn", "bodies"]
-    assert "variants" not in SCHEMA["properties"]
+    assert {"use", "variants"} <= set(SCHEMA["properties"])
     assert "from" in SCHEMA["$defs"]["TransitionForm"]["properties"]

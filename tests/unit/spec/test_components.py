@@ -1,0 +1,169 @@
+"""Components: what a model becomes with parts of other files, and what cannot be a part."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import spec
+from fsm_dyn.errors import ModelError
+
+FINGER = """
+fsm_dyn: 1
+name: finger
+parameters: {m: 0.1 kg, length: 50 mm, k: 20 N/m, x: 3 mm}
+coordinates: {s: m}
+frames: {F: {rotate: {z: 0.2 rad}}}
+points:
+  P: {from: O, at: (s + x)*N.x}
+  Q: {from: P, at: length*F.y}
+bodies: {tip: {center: P, mass: m, frame: F, inertia: {zz: 1e-4 kg*m^2}}}
+contacts:
+  pad: {gap: "0.2 m - dot(pos(Q), N.x)", slip: "dot(vel(Q), F.y)", friction: 0.3}
+loads:
+  - {spring: {coordinate: s, stiffness: k}, name: back}
+  - {gravity: -9.81 m/s^2*N.y}
+outputs: {v: "dot(vel(P), N.x)"}
+initial: {s: x}
+"""
+HAND = """
+fsm_dyn: 1
+name: hand
+parameters: {L: 40 mm, m: 1 kg}
+coordinates: {q: rad}
+frames: {B: {rotate: {z: q}}}
+points: {C: {from: O, at: L*B.x}}
+bodies: {palm: {frame: B, center: C, mass: m, inertia: {zz: 0.1 kg*m^2}}}
+use:
+  left: {file: finger.yaml, with: {length: 2*L}, attach: palm}
+  right: {file: finger.yaml, attach: {frame: B}}
+initial: {q: 0.1 rad, q_dot: 2 rad/s, right_s: 5 mm}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "finger.yaml").write_text(FINGER)
+    (tmp_path / "hand.yaml").write_text(HAND)
+    return tmp_path
+
+
+def test_names_get_the_prefix_and_nothing_else_does(folder):
+    hand = spec.load(folder / "hand.yaml")
+    assert list(hand.coordinates) == ["q", "left_s", "right_s"]
+    assert list(hand.speeds) == ["q_dot", "left_s_dot", "right_s_dot"]
+    assert hand.points["left_P"].at.text == "(left_s + left_x)*B.x"  # not B.left_x
+    assert hand.points["left_P"].origin == "C"
+    assert hand.points["right_P"].origin == "O"
+    assert hand.frames["left_F"].parent == "B"
+    assert hand.frames["left_F"].rotations[0][1].text == "0.2 rad"
+    assert hand.coordinates["left_s"].unit == "m"
+    assert hand.parameters["left_length"].values[0].text == "2*L"
+    assert hand.parameters["right_length"].values[0].text == "50 mm"
+    assert [load.kind for load in hand.loads] == ["spring", "spring"]  # gravity is the model's own affair
+    assert {load.name for load in hand.loads} == {"left_back", "right_back"}
+    assert hand.initial.values["left_s"].text == "left_x"
+    assert hand.initial.values["right_s"].text == "5 mm"
+
+
+def test_motion_within_a_component_is_against_what_it_is_attached_to(folder):
+    """A finger that does not move along its slide has no velocity in the palm, however the palm turns."""
+    graph = fsm_dyn.compile(folder / "hand.yaml")
+    start = fsm_dyn.simulate(graph, until=1e-9)
+    assert abs(start.outputs["left_v"][0]) <= 1e-15
+    moving = fsm_dyn.simulate(graph, until=1e-9, initial={"left_s_dot": 0.3})
+    assert moving.outputs["left_v"][0] == pytest.approx(0.3, abs=1e-12)
+
+
+def test_a_component_moves_as_the_same_parts_written_out(folder):
+    """Two pendulums of one file swing as one pendulum does alone."""
+    text = """
+fsm_dyn: 1
+coordinates: {z: m}
+points: {Z: {from: O, at: z*N.z}}
+bodies: {weight: {center: Z, mass: 1 kg}}
+use:
+  a: {file: pendulum_with_stop}
+  b: {file: pendulum_with_stop, with: {l: 0.7 m}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+"""
+    both = fsm_dyn.simulate(fsm_dyn.compile(spec.load("both", text=text)), until=2.0)
+    alone = fsm_dyn.compile("pendulum_with_stop")
+    for parameters, column in (({}, 1), ({"l": 0.7}, 2)):
+        one = fsm_dyn.simulate(alone, until=2.0, parameters=parameters)
+        assert both.at(2.0).q[column] == pytest.approx(one.q[-1, 0], abs=1e-7)
+    assert len(both.transitions) > 2
+
+
+def test_the_text_of_a_model_with_components_needs_no_other_file(folder):
+    hand = spec.load(folder / "hand.yaml")
+    assert "finger.yaml" not in hand.text
+    assert spec.load("elsewhere", text=hand.text).digest == hand.digest
+
+
+def test_a_mistake_in_a_component_is_reported_in_its_own_file(folder):
+    (folder / "finger.yaml").write_text(FINGER.replace("k: 20 N/m", "k: 20 N/s"))
+    with pytest.raises(ModelError) as caught:
+        spec.load(folder / "hand.yaml")
+    assert caught.value.where.file.endswith("finger.yaml")
+    assert (
+        caught.value.where.line
+        == FINGER.split("\n").index("  - {spring: {coordinate: s, stiffness: k}, name: back}") + 1
+    )
+
+
+def test_components_of_components_and_no_circle(folder):
+    (folder / "both.yaml").write_text(HAND.replace("palm: ", "palms: ").replace("attach: palm", "attach: palms"))
+    (folder / "arm.yaml").write_text(
+        "fsm_dyn: 1\nname: arm\ncoordinates: {y: m}\npoints: {Y: {from: O, at: y*N.y}}\n"
+        "bodies: {arm: {center: Y, mass: 1 kg}}\nuse: {hand: {file: hand.yaml, attach: {point: Y}}}\n"
+    )
+    arm = spec.load(folder / "arm.yaml")
+    assert "hand_left_P" in arm.points
+    assert spec.load("x", text=arm.text).digest == arm.digest
+    (folder / "finger.yaml").write_text(FINGER + "use: {again: {file: arm.yaml}}\n")
+    with pytest.raises(ModelError, match=r"contains itself(.|\n)*arm.yaml in finger.yaml in hand.yaml in arm.yaml"):
+        spec.load(folder / "arm.yaml")
+
+
+def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "secret.yaml"
+    outside.write_text(FINGER)
+    (folder / "link.yaml").symlink_to(outside)
+    (folder / "hand.yaml").write_text(HAND.replace("finger.yaml", "link.yaml"))
+    with pytest.raises(ModelError, match="not where a link leads"):
+        spec.load(folder / "hand.yaml")
+
+
+def test_a_text_has_no_files_beside_it():
+    with pytest.raises(ModelError, match="no files beside it"):
+        spec.load("x", text=HAND)
+
+
+def test_transitions_of_a_component_are_from_any_mode(folder):
+    text = HAND.replace("finger.yaml", "latch")
+    with pytest.raises(ModelError, match="names a mode") as caught:
+        spec.load("x", text=text)
+    assert caught.value.where.file.endswith("latch.yaml")
+
+
+def test_shapes_of_components_touch(folder):
+    """A ball of one component lands on a floor of this model: the free fall is known."""
+    ball = """
+fsm_dyn: 1
+parameters: {r: 1 cm}
+coordinates: {y: m}
+points: {P: {from: O, at: y*N.y}}
+bodies: {ball: {center: P, mass: 1 g}}
+shapes: {rim: {circle: {center: P, radius: r}}, shelf: {line: {along: N.x}, side: N.y}}
+"""
+    (folder / "ball.yaml").write_text(ball)
+    (folder / "drop.yaml").write_text(
+        "fsm_dyn: 1\ncoordinates: {z: m}\npoints: {Z: {from: O, at: z*N.z}, S: {from: O, at: -1 m*N.y}}\n"
+        "bodies: {dot1: {center: Z, mass: 1 kg}}\n"
+        "use: {a: {file: ball.yaml, attach: {point: S}}, b: {file: ball.yaml}}\n"
+        "contacts: {hits: {between: [b_rim, a_shelf]}}\n"
+        "loads: [{gravity: -10 m/s^2*N.y}]\ninitial: {a_y: 5 m}\n"
+    )
+    run = fsm_dyn.simulate(fsm_dyn.compile(folder / "drop.yaml"), until=1.0)
+    (landing,) = run.transitions
+    assert landing.time == pytest.approx(np.sqrt(2 * 0.99 / 10), abs=1e-9)
