@@ -9,10 +9,11 @@ from typing import Any, Final
 from fsm_dyn import expressions
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.expressions import Text
-from fsm_dyn.live.holding import held_ports, plain_data
+from fsm_dyn.live.holding import held_ports
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.model import Body
+from fsm_dyn.spec.plain import plain_data
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import evaluate, parameter_values
 
