@@ -7,19 +7,24 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import memory
-from fsm_dyn.live.compiled_tick import ADVANCING, FAULT, GRIP, LIMITED, TICK, UNFINISHED
+from fsm_dyn.live.compiled_tick import Tick
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.bundles import Bundle
-from fsm_dyn.simulation.compiled import entry, lean
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.state import Buffers, State
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_HEADER_ROWS: Final = memory.ROWS
-_HEADER_PHASE: Final = memory.PHASE
-_HEADER_FAULT: Final = memory.FAULT
-_HEADER_LIMITED: Final = memory.LIMITED
+_BEATS: Final = memory.BEATS
+_GUARD_BEATS: Final = memory.GUARD_BEATS
+_ROWS: Final = memory.ROWS
+_TRANSITIONS: Final = memory.TRANSITIONS
+_PHASE: Final = memory.PHASE
+_FAULT: Final = memory.FAULT
+_LIMITED: Final = memory.LIMITED
 _LAST_BIN: Final = memory.BINS - 1
 
 
@@ -28,33 +33,13 @@ class Ring(NamedTuple):
 
     header: Integers
     rows: Floats
+    records: Floats
     durations: Integers
     latenesses: Integers
     processor: Integers
 
 
-RING: Final = Bundle(Ring, {"rows": 2})
-
-
-class Finished(NamedTuple):
-    """What is said of a tick beside what the stepper knows: see the index constants (int64)."""
-
-    numbers: Integers
-
-
-FINISHED: Final = Bundle(Finished)
-
-# ``Finished.numbers``
-NUMBER: Final = 0
-WALL: Final = 1  # ns since the loop began
-DURATION: Final = 2  # ns
-LATENESS: Final = 3  # ns
-PROCESSOR: Final = 4  # ns of the thread's processor time that the tick before took
-STATUS: Final = 5
-PHASE: Final = 6
-TRANSITIONS: Final = 7
-BUTTONS: Final = 8
-FINISHED_COUNT: Final = 9
+RING: Final = Bundle(Ring, {"rows": 2, "records": 2})
 
 
 @lean
@@ -66,63 +51,76 @@ def bin_of(value: int) -> int:
         octave += 1
     if value < 16:
         return max(value, 0)
-    return min(16 * (octave + 1) + (value & 15), _LAST_BIN)
+    return int(min(16 * (octave + 1) + (value & 15), _LAST_BIN))
 
 
-_open_state = st.STATE.opener()
-_open_tick = TICK.opener()
-_open_ring = RING.opener()
-_open_finished = FINISHED.opener()
+@lean
+def beat(ring: Ring, counts: Integers) -> bool:
+    """Give a sign of life; return whether the guard still gives its own."""
+    ring.header[_BEATS] += 1
+    beats = ring.header[_GUARD_BEATS]
+    if beats != counts[ct.GUARD_BEATS]:
+        counts[ct.GUARD_BEATS] = beats
+        counts[ct.GUARD_SEEN] = counts[ct.WALL]
+    return bool(counts[ct.GUARD_PATIENCE] == 0 or counts[ct.WALL] - counts[ct.GUARD_SEEN] <= counts[ct.GUARD_PATIENCE])
 
 
-@entry
-def publish(state_at: int, tick_at: int, ring_at: int, finished_at: int) -> int:
-    """Write the row of a tick (:mod:`fsm_dyn.live.rows`) into the ring, then count it; returns its number."""
-    state, tick = _open_state(state_at), _open_tick(tick_at)
-    ring, numbers = _open_ring(ring_at), _open_finished(finished_at).numbers
+@lean
+def _append(row: Floats, slot: int, at: int, values: Floats) -> int:
+    for i in range(values.shape[0]):
+        row[slot, at + i] = values[i]
+    return int(at + values.shape[0])
+
+
+@lean
+def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
+    """Write the row of a tick (:mod:`fsm_dyn.live.rows`) and its transitions into their rings, then count them."""
     header, counts = ring.header, tick.counts
-    count = header[_HEADER_ROWS]
+    count = header[_ROWS]
     slot = count % ring.rows.shape[0]
     row = ring.rows
-    row[slot, 0] = numbers[NUMBER]
+    row[slot, 0] = counts[ct.TICKS]
     row[slot, 1] = state.clock[st.TIME]
-    row[slot, 2] = numbers[WALL] * 1e-9
-    row[slot, 3] = numbers[DURATION] * 1e-9
-    row[slot, 4] = numbers[LATENESS] * 1e-9
+    row[slot, 2] = counts[ct.WALL] * 1e-9
+    row[slot, 3] = max(counts[ct.DURATION], 0) * 1e-9
+    row[slot, 4] = counts[ct.LATENESS] * 1e-9
     row[slot, 5] = state.counters[st.MODE]
-    row[slot, 6] = numbers[STATUS]
-    row[slot, 7] = numbers[PHASE]
-    row[slot, 8] = counts[FAULT]
-    row[slot, 9] = counts[ADVANCING]
-    row[slot, 10] = counts[UNFINISHED]
-    row[slot, 11] = numbers[TRANSITIONS]
-    row[slot, 12] = tick.numbers[GRIP]
-    row[slot, 13] = numbers[BUTTONS]
-    at = 14
-    for i in range(tick.next.shape[0]):
-        row[slot, at + i] = tick.next[i]
-    at += tick.next.shape[0]
-    for i in range(state.x.shape[0]):
-        row[slot, at + i] = state.x[i]
-    at += state.x.shape[0]
-    for i in range(tick.device.shape[0]):
-        row[slot, at + i] = tick.device[i]
-    at += tick.device.shape[0]
-    for i in range(tick.force.shape[0]):
-        row[slot, at + i] = tick.force[i]
-    at += tick.force.shape[0]
-    for i in range(tick.ports.shape[0]):
-        row[slot, at + i] = tick.ports[i]
-    at += tick.ports.shape[0]
-    last = row.shape[1] - at  # slip directions and memory end the context
+    row[slot, 6] = counts[ct.STATUS]
+    row[slot, 7] = counts[ct.PHASE]
+    row[slot, 8] = counts[ct.FAULT]
+    row[slot, 9] = counts[ct.ADVANCING]
+    row[slot, 10] = counts[ct.UNFINISHED]
+    row[slot, 11] = counts[ct.TRANSITIONS]
+    row[slot, 12] = tick.numbers[ct.GRIP]
+    row[slot, 13] = counts[ct.BUTTONS]
+    at = _append(row, slot, 14, tick.next)
+    at = _append(row, slot, at, state.x)
+    at = _append(row, slot, at, tick.device)
+    at = _append(row, slot, at, tick.force)
+    at = _append(row, slot, at, tick.ports)
+    last = row.shape[1] - at - tick.motion_next.shape[0]  # slip directions and memory end the context
     for i in range(last):
         row[slot, at + i] = state.c[state.c.shape[0] - last + i]
-    ring.durations[bin_of(numbers[DURATION])] += 1
-    ring.latenesses[bin_of(numbers[LATENESS])] += 1
-    if numbers[PROCESSOR] > 0:
-        ring.processor[bin_of(numbers[PROCESSOR])] += 1
-    header[_HEADER_PHASE] = numbers[PHASE]
-    header[_HEADER_FAULT] = counts[FAULT]
-    header[_HEADER_LIMITED] = counts[LIMITED]
-    header[_HEADER_ROWS] = count + 1
-    return int(count)
+    _append(row, slot, at + last, tick.motion_next)
+    if counts[ct.ADVANCING] != 0:
+        _put_records(ring, buffers, counts[ct.TICKS], state.counters[st.TRANSITIONS])
+    ring.latenesses[bin_of(counts[ct.LATENESS])] += 1
+    if counts[ct.DURATION] >= 0:
+        ring.durations[bin_of(counts[ct.DURATION])] += 1
+        ring.processor[bin_of(counts[ct.PROCESSOR])] += 1
+    header[_PHASE] = counts[ct.PHASE]
+    header[_FAULT] = counts[ct.FAULT]
+    header[_LIMITED] = counts[ct.LIMITED]
+    header[_ROWS] = count + 1
+
+
+@lean
+def _put_records(ring: Ring, buffers: Buffers, number: int, made: int) -> None:
+    """Append the records of the transitions of a tick, with its number in front, to their ring."""
+    for k in range(made):
+        count = ring.header[_TRANSITIONS]
+        slot = count % ring.records.shape[0]
+        ring.records[slot, 0] = number
+        for i in range(buffers.transitions.shape[1]):
+            ring.records[slot, 1 + i] = buffers.transitions[k, i]
+        ring.header[_TRANSITIONS] = count + 1

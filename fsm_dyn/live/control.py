@@ -1,30 +1,34 @@
 """What a live run does from tick to tick: phases, commands, letting go and taking hold.
 
-Whatever could jerk the hand waits until the grip is open: pause, reset, another speed, other parameters, another port.
+Whatever could jerk the hand waits until the grip is open: pause, reset, going back, another speed, other parameters,
+another port.
 The grip opens at its rate, the command is carried out, the device is anchored at the port and the grip closes again.
 A fault lets go at once and stays until a person clears it.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.compiled_loop import live_tick
 from fsm_dyn.live.device import Sample
+from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
-RUNNING: Final = 0
-PAUSED: Final = 1
-FAULT: Final = 2  # a person has to clear it
-FAILED: Final = 3  # the model cannot go on: reset
-STOPPED: Final = 4  # a transition marked stop: reset
+RUNNING: Final = ct.RUNNING
+PAUSED: Final = ct.PAUSED
+FAULT: Final = ct.FAULTY
+FAILED: Final = ct.FAILED
+STOPPED: Final = ct.STOPPED
 PHASES: Final = ("running", "paused", "fault", "failed", "stopped")
 
 FAULTS: Final = {
@@ -65,28 +69,36 @@ class Controller:
         *,
         paused: bool = False,
     ) -> None:
-        self.stepper, self._tell, self._stall_ticks = stepper, tell, stall_ticks
+        self.stepper, self._tell = stepper, tell
         self._busy = busy
-        self.phase = PAUSED if paused else RUNNING
         self.pending: list[Mapping[str, Any]] = []
-        self.ticks = 0
-        self.transitions = 0
-        self.advanced = False
-        self._held = False
-        self._sequence, self._unchanged = -1, 0
-        self._steps_left = 0
-        self._until_transition = False
-        limits = stepper.limits
-        self._counts, self._numbers = plain(stepper.tick_data.counts), plain(stepper.tick_data.numbers)
-        self._device = plain(stepper.tick_data.device)
-        self._dead_man = 1 << limits.dead_man if limits.dead_man >= 0 else 0
-        self._clutch = 1 << limits.clutch if limits.clutch >= 0 else 0
+        limits, counts = stepper.limits, stepper.tick_data.counts
+        counts[ct.PHASE] = self._told_phase = PAUSED if paused else RUNNING
+        counts[ct.SEEN] = -1
+        counts[ct.STALL_TICKS] = stall_ticks
+        counts[ct.DEAD_MAN] = 1 << limits.dead_man if limits.dead_man >= 0 else 0
+        counts[ct.CLUTCH] = 1 << limits.clutch if limits.clutch >= 0 else 0
+        self._counts, self._numbers = plain(counts), plain(stepper.tick_data.numbers)
+        self._device = plain(stepper.tick_data.device).cast("B")
+        self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
+        self._address = stepper.address
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
         }  # fmt: skip
         self._quiet: dict[str, Callable[[Mapping[str, Any]], None]] = {
-            "pause": self._pause, "reset": self._reset, "speed": self._speed, "set": self._set, "port": self._port,
+            "pause": self._pause, "reset": self._reset, "scrub": self._scrub, "speed": self._speed, "set": self._set,
+            "port": self._port,
         }  # fmt: skip
+
+    @property
+    def phase(self) -> int:
+        """``RUNNING``, ``PAUSED``, ``FAULT``, ``FAILED`` or ``STOPPED``."""
+        return int(self._counts[ct.PHASE])
+
+    @property
+    def ticks(self) -> int:
+        """Number of ticks carried out, or the one under way."""
+        return int(self._counts[ct.TICKS])
 
     # -- commands ------------------------------------------------------------------------------------------
 
@@ -96,10 +108,14 @@ class Controller:
         if name in self._now:
             self._carry_out(self._now, message)
         elif name in self._quiet:
-            self.pending.append(message)
+            self._wait(message)
         else:
             known = ", ".join((*self._now, *self._quiet))
             self._tell({"event": "refused", "command": dict(message), "why": f"no such command; there are {known}"})
+
+    def _wait(self, message: Mapping[str, Any]) -> None:
+        self.pending.append(message)
+        self._counts[ct.WAITING] = 1
 
     def _carry_out(self, table: Mapping[str, Callable[[Mapping[str, Any]], None]], message: Mapping[str, Any]) -> None:
         try:
@@ -107,7 +123,8 @@ class Controller:
         except (InputError, KeyError, TypeError, ValueError) as error:
             self._tell({"event": "refused", "command": dict(message), "why": str(error)[:500]})
         else:
-            self._tell({"event": "done", "tick": self.ticks, "t": self.stepper.t, "command": dict(message)})
+            # in force from the tick to come
+            self._tell({"event": "done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
 
     def _input(self, message: Mapping[str, Any]) -> None:
         names = self.stepper.graph.automaton.terms.layout.w
@@ -119,19 +136,19 @@ class Controller:
 
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:
-            self.stepper.tick_data.counts[ct.FAULT] = ct.NONE
-            self.stepper.tick_data.numbers[ct.GRIP] = 0.0
-            self._unchanged = 0
+            self._counts[ct.FAULT] = ct.NONE
+            self._numbers[ct.GRIP] = 0.0
+            self._counts[ct.UNCHANGED] = 0
             self._enter(PAUSED)
 
     def _run(self, message: Mapping[str, Any]) -> None:
         if self.phase == PAUSED:
-            self._until_transition = message.get("until") == "transition"
+            self._counts[ct.UNTIL_TRANSITION] = message.get("until") == "transition"
             self._enter(RUNNING)
 
     def _step(self, message: Mapping[str, Any]) -> None:
         if self.phase == PAUSED:
-            self._steps_left = int(message.get("ticks", 1))
+            self._counts[ct.STEPS_LEFT] = int(message.get("ticks", 1))
 
     def _pause(self, message: Mapping[str, Any]) -> None:
         if self.phase == RUNNING:
@@ -141,6 +158,11 @@ class Controller:
         self.stepper.reset()
         if self.phase in (FAILED, STOPPED):
             self._enter(RUNNING)
+
+    def _scrub(self, message: Mapping[str, Any]) -> None:
+        self.stepper.go_back(float(message["t"]))
+        if self.phase in (FAILED, STOPPED):
+            self._enter(PAUSED)
 
     def _speed(self, message: Mapping[str, Any]) -> None:
         speed = float(message["value"])
@@ -154,88 +176,75 @@ class Controller:
             self._tell({"event": "at reset", "parameters": list(waiting)})
 
     def _port(self, message: Mapping[str, Any]) -> None:
-        changes = {key: message[key] for key in ("port", "scale", "force_scale") if key in message}
-        if "axes" in message:
-            changes["axes"] = tuple(int(axis) for axis in message["axes"])
-        self.stepper.use(replace(self.stepper.mapping, **changes))
+        names = {item.name for item in fields(DeviceMap)}
+        changes = {key: value for key, value in message.items() if key in names}
+        self.stepper.use(DeviceMap.from_data({**asdict(self.stepper.mapping), **changes}))
 
     def _enter(self, phase: int) -> None:
-        if phase != self.phase:
-            self.phase = phase
+        self._counts[ct.PHASE] = phase
+        if phase != self._told_phase:
+            self._told_phase = phase
             self._tell({"event": "phase", "tick": self.ticks, "t": self.stepper.t, "phase": PHASES[phase]})
 
     # -- a tick --------------------------------------------------------------------------------------------
 
     def fault(self, number: int, detail: str = "") -> None:
         """Let go at once, and stay so."""
-        self.stepper.tick_data.counts[ct.FAULT] = number
-        if self.phase != FAULT:
+        self._counts[ct.FAULT] = number
+        if self._told_phase != FAULT:
             self._tell({"event": "fault", "tick": self.ticks, "why": FAULTS[number], "detail": detail[:1000]})
             self._enter(FAULT)
 
     def tick(self, sample: Sample) -> int:
         """Carry out one tick with what the device gave; return the stepper's status."""
-        stepper, counts, numbers = self.stepper, self._counts, self._numbers
-        self.ticks += 1
-        if self.pending and (numbers[ct.GRIP] == 0.0 or self.phase != RUNNING):
-            self._busy(True)
-            for message in self.pending:
-                self._carry_out(self._quiet, message)
-            self.pending.clear()
-            self._busy(False)
-        self._take_sample(sample)
-        held = bool(self.phase == RUNNING and not self.pending)
-        buttons = sample.buttons
-        if (self._dead_man and not buttons & self._dead_man) or buttons & self._clutch:
-            held = False
-        if held and not self._held:
-            # whoever takes hold while the grip still opens waits until it is open
-            held = numbers[ct.GRIP] == 0.0
-            counts[ct.ANCHOR] = held
-        self._held = held
-        numbers[ct.GRIP_TARGET] = 1.0 if held else 0.0
-        advancing = self.phase == RUNNING or (self.phase == PAUSED and self._steps_left > 0)
-        counts[ct.ADVANCING] = advancing
-        if advancing and stepper.schedule:
-            stepper.follow_schedule()
-        status = stepper.tick(self.phase == RUNNING)
-        if self.phase == PAUSED and self._steps_left > 0:
-            self._steps_left -= 1
-        if counts[ct.FAULT] != ct.NONE and self.phase != FAULT:
-            self.fault(counts[ct.FAULT])
-        self.advanced = advancing
-        if advancing:
-            self._look_at(status)
-        return status
+        self.take(sample)
+        self.go(sample.sequence, sample.buttons)
+        return int(self._counts[ct.STATUS])
+
+    def take(self, sample: Sample) -> None:
+        """Take position and velocity from a sample; raises struct.error where it is none of this device."""
+        self._pack(self._device, 0, *sample.position, *sample.velocity)
+
+    def go(
+        self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1
+    ) -> bool:
+        """Carry out one tick, see :func:`.compiled_loop.live_tick`; return whether to look at the status."""
+        if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
+            self._carry_out_pending()
+        if not live_tick(self._address, sequence, buttons, wall, lateness, duration, spent):
+            return False
+        self._look()
+        return True
+
+    def _carry_out_pending(self) -> None:
+        self._busy(True)
+        for message in self.pending:
+            self._carry_out(self._quiet, message)
+        self.pending.clear()
+        self._counts[ct.WAITING] = 0
+        self._busy(False)
 
     def let_go(self) -> None:
         """Open the grip and take hold anew: the device has gone its own way for a while."""
         self.stepper.tick_data.force[:] = 0.0
-        self._held = False
+        self._counts[ct.HELD] = 0
 
-    def _take_sample(self, sample: Sample) -> None:
-        device, n = self._device, self.stepper.n_device
-        for i in range(n):
-            device[i] = sample.position[i]
-            device[n + i] = sample.velocity[i]
-        if sample.sequence != self._sequence:
-            self._sequence, self._unchanged = sample.sequence, 0
-        else:
-            self._unchanged += 1
-            if self._unchanged > self._stall_ticks and self.phase == RUNNING:
-                self.fault(ct.STALLED)
+    def _look(self) -> None:
+        """See to what the tick found: a fault, the end of the model, a transition that was waited for."""
+        counts = self._counts
+        if counts[ct.FAULT] != ct.NONE:
+            self.fault(counts[ct.FAULT])
+        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and self.stepper.counters[st.TRANSITIONS]:
+            counts[ct.UNTIL_TRANSITION] = 0
+            self._wait({"do": "pause"})
+        if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
+            self._ended(counts[ct.STATUS])
 
-    def _look_at(self, status: int) -> None:
-        """See whether the model can go on."""
-        made = self.stepper.counters[st.TRANSITIONS]
-        self.transitions += made
-        if made and self._until_transition:
-            self._until_transition = False
-            self.pending.append({"do": "pause"})
-        if status <= outcomes.DONE:
-            return
+    def _ended(self, status: int) -> None:
+        """The model cannot go on, or was to stop here."""
         outcome = OUTCOMES[status]
-        self._enter(FAILED if outcome.failed else STOPPED)
+        if self.phase != FAULT:
+            self._enter(FAILED if outcome.failed else STOPPED)
         if outcome.failed:
             self._tell({"event": "failed", "t": self.stepper.t, "why": str(outcome)})
 
@@ -256,4 +265,4 @@ class Controller:
             }
         )  # fmt: skip
         if refused is not None:
-            self._look_at(refused)
+            self._ended(refused)

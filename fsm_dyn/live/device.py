@@ -57,10 +57,12 @@ class Spec:
         After how long the device's own watchdog acts, s.
     safe_frame : bytes
         What the guard process writes to the device's transport.
-    force : float
-        The largest force the device can show, N.
+    force, torque : float
+        The largest force and torque the device can show, N and N m.
     waits : bool
         Whether ``read`` may wait for the device: it is then called in a thread of its own.
+    turns : tuple of int
+        The axes that turn, in rad, rad/s and N m; the others are in m, m/s and N.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Spec:
     safe_frame: bytes = b""
     force: float = float("inf")
     waits: bool = False
+    torque: float = float("inf")
+    turns: tuple[int, ...] = ()
 
 
 class Device(Protocol):

@@ -54,7 +54,7 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
     except (OSError, ValueError):  # a file or a console that cannot be waited for
         waiting.close()
         waiting = selectors.DefaultSelector()
-    beats, since = -1, time.monotonic()
+    seen, since = (-1, STARTING), time.monotonic()
     while child.poll() is None:
         asleep = time.monotonic()
         if waiting.get_map() and waiting.select(period):
@@ -68,8 +68,8 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
         if now - asleep > period + 0.5 * timeout:
             since = now  # the guard itself was held up: what it saw before says nothing
         state = header[TICK_STATE]
-        if header[BEATS] != beats:
-            beats, since = header[BEATS], now
+        if (header[BEATS], state) != seen:  # a state just entered has its own patience
+            seen, since = (header[BEATS], state), now
         elif now - since > (timeout if state == RUNNING else PATIENCE[state]):
             child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
             wait_for_end(child)

@@ -7,16 +7,22 @@ with the inputs a device gave.  Per axis of a port ``P`` with the device at ``w`
 
     force = P_1_grip (P_1_stiffness (w - p) + P_1_damping (w' - p'))
 
-acts on the model; the device feels the opposite.
+acts on the model; the device feels the opposite.  Along an axis that turns with a body there is no such ``p``: the way
+gone along it is a coordinate of its own, whose rate is the velocity of the port along the axis.
+
+A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1``, and the device feels the
+multiplier (docs/theory.md, "Kinematic ports").
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.expressions import Text
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.model import Port
@@ -28,6 +34,7 @@ STIFFNESS: Final = 200.0  # N/m, until told otherwise
 DAMPING: Final = 2.0  # N s/m
 TURNING: Final = 0.02  # of these for an axis of rotation, per rad
 
+_DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
 _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
 
 
@@ -41,10 +48,21 @@ class Axis:
         ``<port>_1``, ``_2``, ``_3`` or ``<port>_twist``; the input that is the device's position (m or rad).
     turns : bool
         Whether it is an axis of rotation: force then means torque (N m).
+    prescribes : str
+        The coordinate that the device prescribes, empty where a coupler holds it.
+    bandwidth : Text, optional
+        Of the filter between the device and a prescribed coordinate, Hz.
     """
 
     name: str
     turns: bool
+    prescribes: str = ""
+    bandwidth: Text | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs that holding adds for this axis."""
+        return (self.name,) if self.prescribes else (self.name, self.rate, self.grip)
 
     @property
     def rate(self) -> str:
@@ -71,6 +89,16 @@ class Axis:
         """The outputs: force of the coupler on the model, position and rate of the port."""
         return f"{self.name}_force", f"{self.name}_at", f"{self.name}_at_rate"
 
+    @property
+    def drive(self) -> str:
+        """The constraint by which the device prescribes the coordinate; its multiplier is the force on the model."""
+        return f"{self.name}_drive"
+
+    @property
+    def way(self) -> str:
+        """The coordinate that is the way gone along an axis that turns with a body."""
+        return f"{self.name}_way"
+
 
 @dataclass(frozen=True)
 class HeldPort:
@@ -82,7 +110,7 @@ class HeldPort:
     @property
     def inputs(self) -> tuple[str, ...]:
         """All inputs that holding adds for this port."""
-        return tuple(name for axis in self.axes for name in (axis.name, axis.rate, axis.grip))
+        return tuple(name for axis in self.axes for name in axis.inputs)
 
 
 def held_ports(mechanism: Mechanism) -> tuple[HeldPort, ...]:
@@ -93,7 +121,8 @@ def held_ports(mechanism: Mechanism) -> tuple[HeldPort, ...]:
 def _held(mechanism: Mechanism, port: Port) -> HeldPort:
     if port.coordinate is not None:
         turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
-        return HeldPort(port.name, (Axis(f"{port.name}_1", turns),))
+        prescribes = port.coordinate if port.kinematic is not None else ""
+        return HeldPort(port.name, (Axis(f"{port.name}_1", turns, prescribes, port.kinematic),))
     axes = [Axis(f"{port.name}_{i + 1}", False) for i in range(len(port.axes))]
     if port.twist is not None:
         axes.append(Axis(f"{port.name}_{TWIST}", True))
@@ -106,7 +135,7 @@ def hold(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     InputError
-        There is no port; an axis is not fixed in N; the body of a twist has no frame; a name is taken already.
+        There is no port; the body of a twist has no frame; a name is taken already.
     """
     if not mechanism.ports:
         raise InputError(
@@ -129,49 +158,76 @@ class _Writer:
     def __init__(self, mechanism: Mechanism, data: dict[str, Any]) -> None:
         self._mechanism = mechanism
         self._inputs = _named(data, "inputs")
+        self._coordinates = _named(data, "coordinates")
         self._parameters: dict[str, Any] = data.setdefault("parameters", {})
         self._outputs: dict[str, Any] = data.setdefault("outputs", {})
+        self._constraints: dict[str, Any] = data.setdefault("constraints", {})
         self._loads: list[Any] = data.setdefault("loads", [])
+        self._own_speeds = bool(data.get("speeds"))
 
     def couple(self, port: Port) -> None:
         """Add the coupler of one port."""
         held = _held(self._mechanism, port)
         if port.coordinate is not None:
-            at = port.coordinate
-            force = self._axis(port, held.axes[0], at, f"rate({at})", f"{held.axes[0].name} - {at}")
-            self._loads.append({"law": force, "coordinate": at})
+            self._coordinate(port, held.axes[0], port.coordinate)
             return
         parts = []
         for axis, text in zip(held.axes, port.axes, strict=False):
-            direction = self._fixed(port, text.text)
-            at, rate = f"dot(pos({port.point}), {direction})", f"dot(vel({port.point}), {direction})"
-            parts.append(f"({self._axis(port, axis, at, rate, f'{axis.name} - {at}')})*{direction}")
+            rate = f"dot(vel({port.point}), {text.text})"
+            at = self._way(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
+            parts.append(f"({self._axis(port, axis, at, rate, f'{axis.name} - {at}')})*({text.text})")
         self._loads.append({"force": " + ".join(parts), "at": port.point})
         if port.twist is not None:
-            self._twist(port, held)
+            self._twist(port, held.axes[-1], port.twist)
 
-    def _twist(self, port: Port, held: HeldPort) -> None:
-        """Couple the turning of the port's body about an axis of N; the angle is that of one of the body's axes."""
-        text = port.twist.text.strip() if port.twist is not None else ""
+    def _coordinate(self, port: Port, axis: Axis, at: str) -> None:
+        if not axis.prescribes:
+            force = self._axis(port, axis, at, f"rate({at})", f"{axis.name} - {at}")
+            self._loads.append({"law": force, "coordinate": at})
+            return
+        unit = "rad" if axis.turns else "m"
+        self._put(self._inputs, port, axis.name, unit if self._mechanism.uses_units else "1")
+        self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.name}"})
+        for name, entry in zip(axis.outputs[1:], (at, f"rate({at})"), strict=True):
+            self._put(self._outputs, port, name, entry)
+
+    def _moves(self, text: Text) -> bool:
+        """Whether a direction turns with a body."""
+        return any(name in self._mechanism.frames for name, _ in _DIRECTION.findall(text.text))
+
+    def _way(self, port: Port, axis: Axis, rate: str) -> str:
+        """Add the way gone along an axis as a coordinate; power is then the same on both sides of the coupler."""
+        units = self._mechanism.uses_units
+        self._put(self._coordinates, port, axis.way, ("rad" if axis.turns else "m") if units else "1")
+        row: dict[str, Any] = {"velocity": f"rate({axis.way}) - {rate}"}
+        if self._own_speeds:  # else every coordinate has a speed, this one too
+            row["kinematic"] = True
+        self._put(self._constraints, port, f"{axis.way}_row", row)
+        return axis.way
+
+    def _twist(self, port: Port, axis: Axis, text: Text) -> None:
+        """Couple the turning of the port's body: about an axis of N by an angle of the body, else by the way turned."""
         body = self._mechanism.bodies[port.body or ""]
-        if text not in ("N.x", "N.y", "N.z") or body.frame is None:
+        rate = f"dot(omega({port.body}), {text.text})"
+        if body.frame is None:
             raise InputError(
-                f"the twist of port '{port.name}' cannot be held",
-                port.where,
-                found=f"{text} on body '{port.body}'",
-                allowed="N.x, N.y or N.z, on a body with a frame",
+                f"the twist of port '{port.name}' cannot be held", port.where, found=f"'{port.body}' has no frame"
             )
-        first, second = _NEXT[text[-1]]
-        arm, axis = f"{body.frame}.{first}", held.axes[-1]
+        if text.text.strip() not in ("N.x", "N.y", "N.z"):
+            at = self._way(port, axis, rate)
+            torque = self._axis(port, axis, at, rate, f"{axis.name} - {at}")
+            self._loads.append({"torque": f"({torque})*({text.text})", "on": port.body})
+            return
+        first, second = _NEXT[text.text.strip()[-1]]
+        arm = f"{body.frame}.{first}"
         across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
         # the angle from the body to the device, between -pi and pi: nothing jumps where the body's own angle wraps
         lead = (
             f"atan2({along}*sin({axis.name}) - {across}*cos({axis.name}), "
             f"{along}*cos({axis.name}) + {across}*sin({axis.name}))"
         )
-        rate = f"dot(omega({port.body}), {text})"
         torque = self._axis(port, axis, f"atan2({across}, {along})", rate, lead)
-        self._loads.append({"torque": f"({torque})*{text}", "on": port.body})
+        self._loads.append({"torque": f"({torque})*{text.text}", "on": port.body})
 
     def _axis(self, port: Port, axis: Axis, at: str, rate: str, lead: str) -> str:
         """Declare what one axis needs and return the coupler's force along it."""
@@ -190,15 +246,6 @@ class _Writer:
         for name, entry in zip(axis.outputs, (text, at, rate), strict=True):
             self._put(self._outputs, port, name, entry)
         return text
-
-    def _fixed(self, port: Port, text: str) -> str:
-        """Return the text of an axis, which may name nothing that moves."""
-        frames = [word.split(".")[0] for word in text.replace("*", " ").replace("(", " ").split() if "." in word]
-        if any(frame in self._mechanism.frames for frame in frames):
-            raise InputError(
-                f"an axis of port '{port.name}' turns with a body", port.where, found=text, allowed="axes fixed in N"
-            )
-        return f"({text})"
 
     def _put(self, section: dict[str, Any], port: Port, name: str, value: object) -> None:
         if name in section:

@@ -26,11 +26,12 @@ from fsm_dyn.live.device import Device, Waiting, driver_class
 from fsm_dyn.live.realtime import ask_for_privileges, wait_until
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
-from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.bundles import Packed
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
-_LOOK: Final = 20  # ticks between looks at the guard
 _FAR: Final = 20  # periods that a tick may be late before the device is let go
+_LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
+_LAST: Final = 2  # ticks after the force has come to zero, before a run ends
 
 
 def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
@@ -41,19 +42,18 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         float(settings["period"]),
         int(settings["substeps"]),
         str(settings["method"]),
-        DeviceMap(**{**settings["mapping"], "axes": tuple(settings["mapping"]["axes"])}),
-        Limits(
-            **{**settings["limits"], "low": tuple(settings["limits"]["low"]), "high": tuple(settings["limits"]["high"])}
-        ),
+        DeviceMap.from_data(settings["mapping"]),
+        Limits.from_data(settings["limits"]),
         bool(settings["schedule"]),
+        tuple(settings["turns"]),
     )
 
 
 def columns_of(stepper: Stepper) -> Columns:
     """Return the columns of the rows of a stepper."""
     layout = stepper.graph.automaton.terms.layout
-    discrete = layout.c[layout.sigma_slice.start :]
-    return Columns(layout.w, layout.x, stepper.n_device, tuple(axis.name for axis in stepper.axes), discrete)
+    axes, discrete = tuple(axis.name for axis in stepper.axes), layout.c[layout.sigma_slice.start :]
+    return Columns(layout.w, layout.x, stepper.n_device, axes, discrete, stepper.smooth)
 
 
 class TickProcess:
@@ -83,14 +83,12 @@ class TickProcess:
             self.device.attach(self.block)
         self._read = self.device.read
         self._waiting: Waiting | None = None
-        block = self.block
-        self._ring = cp.RING.pack(cp.Ring(block.header, block.rows, block.durations, block.latenesses, block.processor))
-        finished, self._finished = cp.FINISHED.allocate(cp.FINISHED_COUNT)
-        self._said = memory.plain(finished.numbers)
+        self._ring = ring_of(self.block)
+        self._force = self.stepper.tick_data.force
+        self._counts = memory.plain(self.stepper.tick_data.counts)
         self._beats = memory.plain(self.header)
         self._mail = 0
-        self._farewell = -1  # the tick in which the run ends, once it is to end
-        self._guard_beats, self._guard_seen = -1, time.monotonic()
+        self._last_tick = -1  # in which the run ends, once it is to end
 
     def tell(self, event: dict[str, Any]) -> None:
         """Leave a message for whoever listens."""
@@ -124,12 +122,23 @@ class TickProcess:
             if counts[ct.UNFINISHED] or counts[ct.FAULT]:
                 break
         counts[ct.FAULT] = ct.NONE
-        shape = self.block.shape
-        bins = [np.zeros(memory.BINS, np.int64) for _ in range(3)]
-        elsewhere = cp.RING.pack(cp.Ring(np.zeros(memory.HEADER, np.int64), np.zeros((1, shape.row)), *bins))
-        addresses = self.stepper.addresses
-        cp.publish(addresses[4], addresses[7], elsewhere.address, self._finished.address)
         self.stepper.reset()
+        self._rehearse()
+        self.stepper.publish_to(self._ring)
+
+    def _rehearse(self) -> None:
+        """Go through ticks that nobody sees: the model rests, and the row goes elsewhere."""
+        data, shape = self.stepper.tick_data, self.block.shape
+        kept = data.counts.copy(), data.numbers.copy()
+        bins = [np.zeros(memory.BINS, np.int64) for _ in range(3)]
+        header = np.zeros(memory.HEADER, np.int64)
+        elsewhere = cp.RING.pack(cp.Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
+        self.stepper.publish_to(elsewhere)
+        data.counts[ct.PHASE] = ct.PAUSED
+        for k in range(WARM_UP):
+            self.controller.go(k, 0, k, 0, 0, 0)
+            memory.plain(self._force).tolist()
+        data.counts[:], data.numbers[:] = kept
 
     def _let_go(self) -> None:
         """Show no force any more, whatever the driver has to say to that."""
@@ -144,37 +153,94 @@ class TickProcess:
     # -- the loop ------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
+        """Tick until the end; what stands here in Python is read, one compiled call, and write."""
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
-        most = self.settings["ticks"]
-        beats, said = self._beats, self._said
-        began = deadline = time.monotonic_ns()
-        spent = 0
+        beats, force, controller = self._beats, memory.plain(self._force), self.controller
+        read, write, take, go = self._read, self.device.write, controller.take, controller.go
+        clock, processor_clock = time.monotonic_ns, time.thread_time_ns
+        self._counts[ct.GUARD_PATIENCE] = int(self.settings["guard_timeout"] * 1e9) * self.settings["guarded"]
+        watched = self._watched_from()
+        began = deadline = clock()
+        duration = spent = -1
         beats[memory.TICK_STATE] = memory.RUNNING
-        while (most < 0 or self.controller.ticks < most) and not (beats[memory.STOPPING] and self._may_end()):
-            woke = wait_until(deadline) if period else time.monotonic_ns()
+        while True:
+            if (controller.ticks >= watched or beats[memory.STOPPING]) and self._is_over():
+                return
+            woke = wait_until(deadline) if period else clock()
             if not period:
                 self._wait_for_recorder()
                 deadline = woke
-            before = time.thread_time_ns()
-            if not self._tick():
-                break
-            done = time.monotonic_ns()
-            said[cp.WALL], said[cp.DURATION], said[cp.LATENESS] = woke - began, done - woke, woke - deadline
-            said[cp.PROCESSOR] = spent
-            stepper = self.stepper
-            cp.publish(stepper.addresses[4], stepper.addresses[7], self._ring.address, self._finished.address)
-            spent = time.thread_time_ns() - before
+            before = processor_clock()
+            if beats[memory.MAIL] != self._mail:
+                self._take_mail()
+            try:
+                sample = read()
+                take(sample)
+            except Exception as error:  # a driver may raise anything
+                self._driver_failed(error)
+                return
+            looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
+            try:
+                write(force.tolist())
+            except Exception as error:
+                self._driver_failed(error)
+                return
+            if looked and not self._look():
+                return
+            spent = processor_clock() - before
+            done = clock()
+            duration = done - woke
             deadline += period
             if period and done > deadline:
                 self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
 
-    def _may_end(self) -> bool:
-        """Whether the device is let go, or has had the time for it, since the end of the run was asked for."""
-        if self._farewell < 0:
-            self.controller.command({"do": "pause"})
-            self._farewell = self.controller.ticks + 2 * int(self.stepper.limits.ramp / self.stepper.period) + 2
-        return self.controller.phase != control.RUNNING or self.controller.ticks >= self._farewell
+    def _is_over(self) -> bool:
+        """Whether the run ends here: asked to, or after the ticks it was to have, with the device let go before."""
+        controller, most = self.controller, self.settings["ticks"]
+        if self._last_tick < 0:
+            running = controller.phase == control.RUNNING
+            opening = self._ticks_to_open(self.stepper.tick_data.numbers[ct.GRIP]) if running else 0
+            if not self._beats[memory.STOPPING] and controller.ticks + opening < most:
+                return False
+            controller.command({"do": "pause"})
+            self._last_tick = controller.ticks + opening
+            if 0 <= most < self._last_tick:
+                self._last_tick = max(most, controller.ticks)
+        resting = controller.phase != control.RUNNING and self._beats[memory.STOPPING]
+        return bool(resting or controller.ticks >= self._last_tick)
+
+    def _watched_from(self) -> int:
+        """Return the tick from which on to look whether the run, if it has an end, is to open the grip."""
+        most = self.settings["ticks"]
+        return max(0, most - self._ticks_to_open(1.0)) if most >= 0 else sys.maxsize
+
+    def _ticks_to_open(self, grip: float) -> int:
+        """Return how many ticks it takes from a grip until grip and force are zero."""
+        numbers, limits = self.stepper.tick_data.numbers, self.stepper.limits
+        opening = int(grip / numbers[ct.GRIP_STEP])
+        most = max(limits.force / numbers[ct.SLEW_LIMIT], limits.torque / numbers[ct.TORQUE_SLEW_LIMIT])
+        return opening + (int(min(most, _LONGEST)) if opening else 0) + _LAST
+
+    def _driver_failed(self, error: Exception) -> None:
+        """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
+        self.controller.fault(ct.DRIVER_RAISED, repr(error))
+        self._beats[memory.PHASE], self._beats[memory.FAULT] = control.FAULT, ct.DRIVER_RAISED
+
+    def _take_mail(self) -> None:
+        messages, self._mail = memory.take_texts(self.block.mail, self.header, memory.MAIL, self._mail)
+        self._beats[memory.MAIL_READ] = self._mail
+        for message in messages:
+            self.controller.command(message)
+
+    def _look(self) -> bool:
+        """See to what a tick asked for; return whether there may be another one."""
+        if self._counts[ct.FAULT] == ct.GUARD_LOST:
+            return False
+        status = self._counts[ct.STATUS]
+        if self.controller.wants(status):
+            self._supply(status)
+        return True
 
     def _busy(self, begins: bool) -> None:
         """Tell the guard that something takes long, after the force is zero; or that ticks go on."""
@@ -205,38 +271,6 @@ class TickProcess:
             header[memory.BEATS] += 1
             time.sleep(0.001)
 
-    def _tick(self) -> bool:
-        """Carry out one tick; return whether there may be another one."""
-        beats, controller = self._beats, self.controller
-        beats[memory.BEATS] += 1
-        if beats[memory.MAIL] != self._mail:
-            messages, self._mail = memory.take_texts(self.block.mail, self.header, memory.MAIL, self._mail)
-            beats[memory.MAIL_READ] = self._mail
-            for message in messages:
-                controller.command(message)
-        try:
-            sample = self._read()
-        except Exception as error:  # a driver may raise anything
-            return self._driver_failed(error)
-        status = controller.tick(sample)
-        try:
-            self.device.write(self.stepper.tick_data.force.tolist())
-        except Exception as error:
-            return self._driver_failed(error)
-        said = self._said
-        said[cp.NUMBER], said[cp.STATUS], said[cp.PHASE] = controller.ticks, status, controller.phase
-        said[cp.TRANSITIONS], said[cp.BUTTONS] = controller.transitions, sample.buttons
-        if controller.advanced and self.stepper.counters[st.TRANSITIONS]:
-            for record in self.stepper.records():
-                memory.put_row(self.block.records, self.header, memory.TRANSITIONS, self._stamped(record))
-        if controller.wants(status):
-            self._supply(status)
-        return controller.ticks % _LOOK != 0 or self._guard_is_there()
-
-    def _driver_failed(self, error: Exception) -> bool:
-        self.controller.fault(ct.DRIVER_RAISED, repr(error))
-        return False  # in order: zero is written, the device closed
-
     def _supply(self, status: int) -> None:
         """Have something derived while the device is let go."""
         self._busy(True)
@@ -244,21 +278,12 @@ class TickProcess:
         self.controller.let_go()
         self._busy(False)
 
-    def _guard_is_there(self) -> bool:
-        beats, now = int(self.header[memory.GUARD_BEATS]), time.monotonic()
-        if beats != self._guard_beats:
-            self._guard_beats, self._guard_seen = beats, now
-        elif self.settings["guarded"] and now - self._guard_seen > self.settings["guard_timeout"]:
-            self.controller.fault(ct.GUARD_LOST)
-            return False
-        return True
 
-    def _stamped(self, record: Any) -> Any:
-        """Return a record of a transition with the number of its tick in front."""
-        stamped = np.zeros(self.settings["record"])
-        stamped[0] = self.controller.ticks
-        stamped[1 : 1 + len(record)] = record
-        return stamped
+def ring_of(block: memory.Block) -> Packed:
+    """Return the rings of a block as every tick writes to them."""
+    return cp.RING.pack(
+        cp.Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor)
+    )
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ class Recorder:
         self._writer.start("fsm_dyn", library="fsm_dyn live")
         described = {
             "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
-            "discrete": columns.discrete, "names": columns.names,
+            "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,
         }  # fmt: skip
         self._writer.add_attachment(0, 0, "graph.json", "application/json", graph.encode())
         self._writer.add_metadata("live", {"settings": json.dumps(settings), "columns": json.dumps(described)})
@@ -193,7 +193,7 @@ def _recorded(
 ) -> Recorded:
     columns = Columns(
         tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"]),
-        tuple(described.get("discrete", ())),
+        tuple(described.get("discrete", ())), tuple(described.get("smooth", ())),
     )  # fmt: skip
     return Recorded(
         settings, graph, columns, _table(parts["rows"], columns.width),

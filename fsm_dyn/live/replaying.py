@@ -14,11 +14,11 @@ from fsm_dyn.compiling import graph_of
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.recording import Recorded
-from fsm_dyn.live.rows import ADVANCED
+from fsm_dyn.live.rows import ADVANCED, UNFINISHED
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
 
-_REPEATED: Final = ("reset", "speed", "set")  # the commands that the recorded inputs do not tell of
+_REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
 
 
 def recorded_graph(recorded: Recorded) -> ModeGraph:
@@ -42,6 +42,7 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         if event.get("event") == "done" and event["command"]["do"] in _REPEATED:
             commands.setdefault(int(event["tick"]), []).append(event["command"])
     inputs = recorded.rows[:, recorded.columns.places["inputs"]]
+    motion = recorded.columns.places["motion"]
     found = []
     tick = stepper.tick_data
     tick.counts[ct.GIVEN] = 1
@@ -52,6 +53,7 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         if not tick.counts[ct.ADVANCING]:
             continue
         tick.next[:] = values
+        tick.motion_next[:] = row[motion]
         status = stepper.tick(shown=False)
         found += [np.concatenate([row[:1], record]) for record in stepper.records()]
         if status in (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL):
@@ -60,10 +62,35 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
     return np.array(found).reshape(-1, width), stepper
 
 
+def input_tables(recorded: Recorded) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return the inputs of a recording as tables for :func:`fsm_dyn.running.simulate`.
+
+    A run without commands on the way makes the same transitions off line, to the last bit, with the method and the
+    step of the live run.
+    """
+    stepper = new_stepper(recorded.settings, recorded_graph(recorded))
+    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, UNFINISHED] == 0.0]
+    rows = rows[rows[:, ADVANCED] != 0.0]
+    times = np.concatenate([[0.0], rows[:, 1]])
+    values = np.vstack([tick.now, rows[:, columns.places["inputs"]]])
+    rates = np.vstack([tick.motion, rows[:, columns.places["motion"]]])
+    n = len(columns.smooth)
+    tables = {}
+    for i, name in enumerate(columns.inputs):
+        parts = [times, values[:, i]]
+        if name in columns.smooth:
+            k = columns.smooth.index(name)
+            parts += [rates[:, k], rates[:, n + k]]
+        tables[name] = {"sampled": np.column_stack(parts)}
+    return tables
+
+
 def _carry_out(stepper: Stepper, command: dict[str, Any]) -> None:
     match command["do"]:
         case "reset":
             stepper.reset()
+        case "scrub":
+            stepper.go_back(float(command["t"]))
         case "speed":
             stepper.set_speed(float(command["value"]))
         case "set":

@@ -14,15 +14,18 @@ FIXED: Final = (
     "transitions", "grip", "buttons",
 )  # fmt: skip
 ADVANCED: Final = FIXED.index("advanced")
+UNFINISHED: Final = FIXED.index("unfinished")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of what stands in a row after the fixed columns: inputs, state, device, force shown, ports, discrete.
+    """Names of what stands in a row after the fixed columns.
 
-    ``ports`` are the axes of all ports; each has three columns: coupler force on the model, position, rate.
-    ``discrete`` is what the model remembers beside its state: the slip directions and the memory, by their names in
-    the kernels' context.  With it a row says all that forces and guards follow from.
+    These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each has
+    three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside its
+    state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
+    forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and second
+    rate.  Duration and lateness are in s; the duration is that of the tick before.
     """
 
     inputs: tuple[str, ...]
@@ -30,6 +33,7 @@ class Columns:
     device: int
     ports: tuple[str, ...]
     discrete: tuple[str, ...] = ()
+    smooth: tuple[str, ...] = ()
 
     @cached_property
     def places(self) -> dict[str, slice]:
@@ -37,7 +41,7 @@ class Columns:
         lengths = {
             "fixed": len(FIXED), "inputs": len(self.inputs), "state": len(self.state), "position": self.device,
             "velocity": self.device, "force": self.device, "ports": 3 * len(self.ports),
-            "discrete": len(self.discrete),
+            "discrete": len(self.discrete), "motion": 2 * len(self.smooth),
         }  # fmt: skip
         places, at = {}, 0
         for name, length in lengths.items():
@@ -48,14 +52,15 @@ class Columns:
     @property
     def width(self) -> int:
         """Number of columns."""
-        return int(self.places["discrete"].stop)
+        return int(self.places["motion"].stop)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The name of every column."""
         device = [f"device_{what}_{i + 1}" for what in ("position", "velocity", "force") for i in range(self.device)]
         ports = [f"{axis}_{what}" for what in ("force", "at", "at_rate") for axis in self.ports]
-        return (*FIXED, *(f"input_{name}" for name in self.inputs), *self.state, *device, *ports, *self.discrete)
+        motion = [f"input_{name}_{what}" for what in ("rate", "rate2") for name in self.smooth]
+        return (*FIXED, *(f"input_{name}" for name in self.inputs), *self.state, *device, *ports, *self.discrete, *motion)
 
     def as_dict(self, row: NDArray[np.float64], modes: tuple[str, ...]) -> dict[str, Any]:
         """Return a row as a mapping, with the mode by its name."""

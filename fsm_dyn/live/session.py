@@ -59,7 +59,7 @@ class Settings:
     overrun : str
         What a late tick does: ``slow`` (time slows down) or ``stop`` (a fault).
     ticks : int
-        After how many ticks the run ends by itself, -1 for never.
+        After how many ticks the run ends by itself, -1 for never; in the last of them the grip opens.
     paced : bool
         Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
     privileges : bool
@@ -91,7 +91,6 @@ class Settings:
             ("substeps", self.substeps, 1 <= self.substeps <= 1000),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
-            ("limits.force", self.limits.force, self.limits.force > 0.0),
         ):
             if not good:
                 raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
@@ -160,7 +159,7 @@ class LiveSession:
         spec: Spec = device.describe(options)
         limits = allowed(settings.limits, spec)
         plain = {
-            **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "driver": driver,
+            **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
             "options": options, "parameters": parameters,
         }  # fmt: skip
         stepper = new_stepper(plain, graph)
@@ -329,9 +328,9 @@ class LiveSession:
     def send(self, command: str, **arguments: Any) -> None:
         """Tell the run what to do; the answer comes as an event.
 
-        Commands: ``run`` (``until="transition"``), ``pause``, ``step`` (``ticks``), ``reset``, ``clear``, ``speed``
-        (``value``), ``set`` (``values``: parameters), ``input`` (``values``), ``port`` (``port axes scale``
-        ``force_scale``).
+        Commands: ``run`` (``until="transition"``), ``pause``, ``step`` (``ticks``), ``reset``, ``scrub`` (back to
+        model time ``t``), ``clear``, ``speed`` (``value``), ``set`` (``values``: parameters), ``input`` (``values``),
+        ``port`` (``port axes scale force_scale offset``).
 
         Raises
         ------

@@ -41,8 +41,9 @@ def held(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
 
 
 def allowed(limits: Limits, spec: Spec) -> Limits:
-    """Return the limits with the force that the device bears; a device that nothing stops gets a fifth."""
-    return replace(limits, force=min(limits.force, spec.force) * (CAP if spec.stop == NOTHING else 1.0))
+    """Return the limits with what the device bears; a device that nothing stops gets a fifth of force and torque."""
+    part = CAP if spec.stop == NOTHING else 1.0
+    return replace(limits, force=min(limits.force, spec.force) * part, torque=min(limits.torque, spec.torque) * part)
 
 
 def saved(graph: ModeGraph) -> str:

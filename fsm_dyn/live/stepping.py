@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -19,77 +20,38 @@ from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.driving import make_drive
 from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.live import compiled_marks as cm
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.holding import HeldPort, held_ports
+from fsm_dyn.live.compiled_loop import ADVANCE_ARGUMENTS, move
+from fsm_dyn.live.holding import Axis, HeldPort, held_ports
+from fsm_dyn.live.mapping import DeviceMap as DeviceMap
+from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.running import ready_machine
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.bundles import Packed
+from fsm_dyn.simulation.compiled import address as compiled_address
 from fsm_dyn.simulation.drive import Drive, Pieces
 from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop import Loop, begin, supply
 from fsm_dyn.simulation.stepper import advance
+from fsm_dyn.spec.values import evaluate
 
 Floats = NDArray[np.float64]
 
 TURNS_PER_TICK: Final = 60  # steps and transitions in a tick; what is left waits for the next one
 MOST_INSTANT: Final = 40  # transitions in one instant
+BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
+MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 
 
-@dataclass(frozen=True)
-class DeviceMap:
-    """How a device's axes move a port.
-
-    Attributes
-    ----------
-    port : str
-        The port in use; empty: the first of the model.
-    axes : tuple of int
-        For each axis of the port the device's axis, -1 for none; empty: in order, as far as the device goes.
-    scale : float
-        Model metres per metre of the device.
-    force_scale : float
-        Device newtons per newton of the model, beyond what conjugate power asks for (which is ``scale``).
-    """
-
-    port: str = ""
-    axes: tuple[int, ...] = ()
-    scale: float = 1.0
-    force_scale: float = 1.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a device may be asked to do, and when it is let go.
-
-    Attributes
-    ----------
-    force : float
-        Norm of the force shown, N.
-    slew : float
-        Rate of change of the force, N/s.
-    velocity : float
-        Norm of the device's velocity beyond which it is let go, m/s.
-    low, high : tuple of float
-        The workspace, m or rad; empty: unbounded.
-    ramp : float
-        How long the grip takes to close and to open, s.
-    dead_man : int
-        Number of the button that must be pressed, -1 for none.
-    clutch : int
-        Number of the button that lets go of the port while it is pressed, -1 for none.
-    """
-
-    force: float = 8.0
-    slew: float = 2000.0
-    velocity: float = 3.0
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    ramp: float = 0.2
-    dead_man: int = -1
-    clutch: int = -1
+@cache
+def advance_address() -> int:
+    """Return the address of the stepper's machine code; it is compiled, or read from disk, when first asked for."""
+    return compiled_address(advance, *ADVANCE_ARGUMENTS)
 
 
 @dataclass
@@ -112,6 +74,8 @@ class Stepper:
         See there.
     schedule : bool
         Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
+    turns : tuple of int
+        The device's axes that turn, in rad.
     """
 
     graph: ModeGraph
@@ -122,6 +86,7 @@ class Stepper:
     mapping: DeviceMap = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
     schedule: bool = False
+    turns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or METHODS[self.method].adaptive:
@@ -133,11 +98,13 @@ class Stepper:
         missing = [name for port in self.ports for name in port.inputs if name not in layout.w]
         if missing or not self.ports:
             raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
+        self.smooth = self.graph.automaton.inputs_with_rates
         self.machine = ready_machine(self.graph)
         self._method = METHODS[self.method].arrays()
         self._method_packed = METHOD.pack(self._method)
         self._scheduled = make_drive(self.graph.automaton, self.graph.values, {}, (0.0, 3600.0))
         self._start: Start | None = None
+        self._marks: cm.Marks | None = None
         self._kernels = self._port_kernel()
         self._make_tick()
         self.reset()
@@ -145,52 +112,65 @@ class Stepper:
     # -- building ------------------------------------------------------------------------------------------
 
     def _port_kernel(self) -> Kernels:
-        """Compile what the ports report: forces of the couplers, positions and rates."""
+        """Compile what the ports report: forces of the couplers (zero where there is none), positions and rates."""
         automaton = self.graph.automaton
-        _, _, nodes = automaton.report.graph()
-        names = list(automaton.mechanism.outputs)
+        graph, _, nodes = automaton.report.graph()
+        outputs = dict(zip(automaton.mechanism.outputs, nodes["outputs"], strict=True))
         wanted = [axis.outputs[k] for k in range(3) for axis in self.axes]
-        table = np.array([nodes["outputs"][names.index(name)] for name in wanted], dtype=object)
+        table = np.array([outputs.get(name, graph.constant(0.0)) for name in wanted], dtype=object)
         return compile_programs([Program.from_nodes(automaton.terms.layout, {"ports": table})])
 
     def _make_tick(self) -> None:
-        n_a, n_d, n_w = len(self.axes), self.n_device, len(self.graph.automaton.terms.layout.w)
-        lengths = (
-            ct.NUMBER_COUNT,
-            ct.COUNT_COUNT,
-            n_w,
-            n_w,
-            n_w,
-            2 * n_d,
-            n_a,
-            3 * n_a,
-            n_a,
-            n_a,
-            3 * n_a,
-            n_d,
-            n_d,
-            n_d,
-            n_d,
-        )
+        """Make room for what a tick works on, and write what does not change in a run."""
+        layout, limits = self.graph.automaton.terms.layout, self.limits
+        n_a, n_d, n_w, n_s = len(self.axes), self.n_device, len(layout.w), len(self.smooth)
+        limits.check(n_d)
+        lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
+        lengths += [2 * n_d, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *6 * [n_d], self._full_length(), layout.n_c]
         self.tick_data: ct.Tick
         self.tick_data, self._tick_packed = ct.TICK.allocate(*lengths)
-        tick, limits = self.tick_data, self.limits
-        w = self.graph.automaton.terms.layout.w
-        tick.slot[:] = [
-            w.index(name)
-            for names in ((a.name for a in self.axes), (a.rate for a in self.axes), (a.grip for a in self.axes))
-            for name in names
-        ]
+        tick = self.tick_data
+        rows = [row.name for row in self.graph.automaton.rows]
+        tick.smooth[:] = [layout.w.index(name) for name in self.smooth]
+        tick.slot[:] = np.transpose([self._slots(axis) for axis in self.axes]).ravel()
+        tick.row[:] = [rows.index(axis.drive) if axis.prescribes else -1 for axis in self.axes]
+        tick.bandwidth[:] = [2.0 * np.pi * self.period * self._bandwidth(name) for name in self.smooth]
         tick.counts[ct.SUBSTEPS] = self.substeps
         tick.counts[ct.KERNEL] = self._kernels[0].address
-        tick.numbers[ct.SPEED] = 1.0
-        tick.numbers[ct.GRIP_STEP] = min(self.period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
-        tick.numbers[ct.FORCE_LIMIT] = limits.force
-        tick.numbers[ct.SLEW_LIMIT] = limits.slew * self.period
-        tick.numbers[ct.VELOCITY_LIMIT] = limits.velocity
-        tick.low[:] = limits.low or -np.inf
-        tick.high[:] = limits.high or np.inf
+        tick.counts[ct.SCHEDULED] = self.schedule
+        tick.counts[ct.GUARD_BEATS] = -1
+        numbers = tick.numbers
+        numbers[ct.SPEED] = 1.0
+        numbers[ct.GRIP_STEP] = min(self.period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+        numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * self.period
+        numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * self.period
+        numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.turning
+        tick.low[:], tick.high[:] = limits.low or -np.inf, limits.high or np.inf
+        tick.fastest[:] = limits.velocities or np.inf
+        tick.turns[:] = [i in self.turns for i in range(n_d)]
         self.use(self.mapping)
+
+    def _slots(self, axis: Axis) -> tuple[int, int, int]:
+        """Return where position, rate and grip of an axis stand, see :class:`~fsm_dyn.live.compiled_tick.Tick`."""
+        w = self.graph.automaton.terms.layout.w
+        if axis.prescribes:
+            return w.index(axis.name), self.smooth.index(axis.name), -1
+        return w.index(axis.name), w.index(axis.rate), w.index(axis.grip)
+
+    def _bandwidth(self, name: str) -> float:
+        """Return the bandwidth of a smooth input's filter, Hz."""
+        text = next((axis.bandwidth for axis in self.axes if axis.name == name), None)
+        found = BANDWIDTH if text is None else evaluate(text, self.graph.values)
+        if not 0.0 < 2.0 * np.pi * self.period * found <= MOST_PER_TICK:
+            raise InputError(
+                f"the bandwidth of '{name}'",
+                found=f"{found:g} Hz",
+                allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * self.period):.4g} Hz at this period",
+            )
+        return found
+
+    def _full_length(self) -> int:
+        return max(int(st.full_length(self.machine.tables)), 1)
 
     def use(self, mapping: DeviceMap) -> None:
         """Put the device at another port; only while the grip is open.
@@ -205,45 +185,63 @@ class Stepper:
         if name not in names:
             raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=nearest(name, names))
         port = self.ports[names.index(name)]
-        axes = mapping.axes or tuple(i if i < self.n_device else -1 for i in range(len(port.axes)))
-        if len(axes) != len(port.axes) or any(not -1 <= axis < self.n_device for axis in axes):
-            raise InputError(
-                f"the axes of the device do not fit port '{name}'",
-                found=str(axes),
-                allowed=f"{len(port.axes)} numbers from -1 to {self.n_device - 1}",
-            )
+        sources, scales = mapping.sources(port, self.n_device), mapping.scales(port)
+        offsets = mapping.offsets(port)
         tick = self.tick_data
-        tick.source[:] = -1
         first = self.axes.index(port.axes[0])
-        tick.source[first : first + len(axes)] = axes
-        tick.scale[:] = [1.0 if axis.turns else mapping.scale for axis in self.axes]
+        own = slice(first, first + len(port.axes))
+        tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
+        tick.source[own], tick.scale[own] = sources, scales
+        tick.offset[own] = offsets or 0.0
+        tick.counts[ct.ABSOLUTE] = bool(offsets)
         tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
         self.mapping, self.port = mapping, port
 
     def reset(self) -> None:
         """Go back to the model's start, with the parameters and the inputs set from outside as they are now."""
-        graph, tick = self.graph, self.tick_data
-        names = graph.automaton.terms.layout.w
+        layout, tick = self.graph.automaton.terms.layout, self.tick_data
         self.machine.forget_charts()  # a run does not depend on the runs before it
+        n_w, n_s, n_a = len(layout.w), len(self.smooth), len(self.axes)
+        rates = np.zeros(n_w)
         if self.schedule:
-            scheduled = self._scheduled(0.0, np.zeros(graph.automaton.terms.layout.n_c))[0]
-            held = {name for port in self.ports for name in port.inputs}
-            for i, name in enumerate(names):
-                tick.targets[i] = 0.0 if name in held else scheduled[i]
+            scheduled = self._scheduled(0.0, self._parameters())[0]
+            tick.targets[:], rates[:] = scheduled[:n_w], scheduled[n_w : 2 * n_w]
+            tick.counts[ct.SEGMENT] = 0
+        held = [layout.w.index(name) for port in self.ports for name in port.inputs]
+        tick.targets[held], rates[held] = 0.0, 0.0
+        for axis in self.axes:
+            if axis.prescribes:
+                at = layout.w.index(axis.name)
+                tick.targets[at], rates[at] = self._initially(axis)
         tick.now[:] = tick.targets
+        tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
         tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = 0.0
-        start = self._begin_at(tick.now)
+        start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
-        n_a = len(self.axes)
-        tick.now[tick.slot[:n_a]] = tick.ports[n_a : 2 * n_a]  # the couplers begin unstretched
-        tick.next[:] = tick.now
+        coupled = np.flatnonzero(tick.row < 0)
+        tick.now[tick.slot[coupled]] = tick.ports[n_a + coupled]  # the couplers begin unstretched
+        tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         self._take(start)
 
+    def _initially(self, axis: Axis) -> tuple[float, float]:
+        """Return where a prescribed coordinate begins and how fast, as far as the model says."""
+        mechanism, values = self.graph.automaton.mechanism, self.graph.values
+        speeds = {text.text.replace(" ", ""): name for name, text in mechanism.speeds.items()}
+        rate = speeds.get(f"rate({axis.prescribes})", f"{axis.prescribes}_dot")
+        given = mechanism.initial.values
+        at, speed = (evaluate(given[name], values) if name in given else 0.0 for name in (axis.prescribes, rate))
+        return at, speed
+
+    def _parameters(self) -> Floats:
+        """Return a context with the parameters alone."""
+        context = np.zeros(self.graph.automaton.terms.layout.n_c)
+        context[: len(self.graph.parameters)] = self.graph.parameters
+        return context
+
     def _begin_at(self, inputs: Floats) -> Start:
+        """Find the start with these inputs, rates and second rates, shape (3 n_w,)."""
         graph = self.graph
-        row = np.zeros((1, 3 * len(inputs)))
-        row[0, : len(inputs)] = inputs
-        return initial_start(graph.automaton, graph.values, graph.parameters, {}, lambda t, c: row)
+        return initial_start(graph.automaton, graph.values, graph.parameters, {}, lambda t, c: inputs[None, :])
 
     def ports_at(self, x: Floats, context: Floats) -> None:
         """Evaluate forces, positions and rates of the ports at a state into ``tick_data.ports``."""
@@ -259,6 +257,9 @@ class Stepper:
         number = self.machine.number_of(start.states)
         context = start.context.copy()
         context[layout.w_slice] = self.tick_data.now
+        context[layout.w_slice.start + len(layout.w) + self.tick_data.smooth] = self.tick_data.motion[
+            : len(self.smooth)
+        ]
         self.loop: Loop = begin(
             self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES])
         )
@@ -277,15 +278,36 @@ class Stepper:
 
     def _look_up(self) -> None:
         """Look up the addresses of all bundles; they change when the loop or its tables do."""
-        loop = self.loop
+        loop, tick = self.loop, self.tick_data
         bundles = (
             loop.tables_packed, self._drive.packed, self._method_packed, self._options_packed, loop.state_packed,
-            loop.work_packed, loop.buffers_packed, self._tick_packed,
+            loop.work_packed, loop.buffers_packed,
         )  # fmt: skip
-        self.addresses: tuple[int, ...] = tuple(packed.address for packed in bundles)
+        tick.places[: len(bundles)] = [packed.address for packed in bundles]
+        tick.places[ct.ADVANCE] = advance_address()
+        tick.places[ct.SCHEDULE] = self._scheduled.packed.address
+        block = loop.state_packed.table
+        if self._marks is None or self._marks.block is not block:
+            rows = len(tick.now) + len(tick.motion)
+            self._marks = cm.Marks(
+                np.zeros(cm.COUNT_COUNT, np.int64), block, np.zeros((cm.MOST, len(block)), np.int64),
+                np.zeros((cm.MOST, 1 + rows)),
+            )  # fmt: skip
+            self._marks_packed = cm.MARKS.pack(self._marks)
+        tick.places[ct.MARKS] = self._marks_packed.address
         self.counters = plain(loop.state.counters)
 
+    def publish_to(self, ring: Packed) -> None:
+        """Let every live tick leave its row in this ring."""
+        self._ring = ring
+        self.tick_data.places[ct.RING] = ring.address
+
     # -- running -------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> int:
+        """Address of all that a tick works on; it stays the same."""
+        return self._tick_packed.address
 
     def tick(self, shown: bool = True) -> int:
         """Advance by one period if ``tick_data.counts[ADVANCING]`` says so; return a status of the outcomes.
@@ -293,14 +315,7 @@ class Stepper:
         ``DONE`` where the tick was completed, ``PAUSED`` where it took more than its share of work and goes on with
         the next call.
         """
-        tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at, tick_at = self.addresses
-        status: int = ct.begin_tick(tables_at, drive_at, options_at, state_at, work_at, tick_at)
-        if status == 1:
-            status = advance(tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at)
-            self.tick_data.counts[ct.UNFINISHED] = status != outcomes.DONE
-        else:
-            status = outcomes.DONE if status == 0 else outcomes.NON_FINITE
-        ct.end_tick(state_at, tick_at, shown)
+        status: int = move(self._tick_packed.address, shown)
         return status
 
     def supply(self, status: int) -> int | None:
@@ -309,6 +324,33 @@ class Stepper:
         self._look_up()
         self.graph.automaton = self.machine.automaton
         return refused
+
+    def go_back(self, t: float) -> float:
+        """Return to the last mark not after model time ``t`` (s), or the first one there is; return its time.
+
+        Raises
+        ------
+        InputError
+            There is none: the run has just begun.
+        """
+        marks, tick, state = self._marks, self.tick_data, self.loop.state
+        if marks is None or marks.counts[cm.MADE] == 0:
+            raise InputError("there is nowhere to go back to", found=f"{t:g} s", remedy="reset begins anew")
+        made, room = int(marks.counts[cm.MADE]), len(marks.states)
+        oldest = max(0, made - room)
+        number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
+        marks.counts[cm.MADE] = number + 1
+        slot = number % room
+        parameters = state.c[: len(self.graph.parameters)].copy()
+        marks.block[:] = marks.states[slot]
+        state.c[: len(parameters)] = parameters
+        n_w = len(tick.now)
+        tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
+        tick.next[:], tick.motion_next[:] = tick.now, tick.motion
+        tick.counts[ct.UNFINISHED] = 0
+        self.ports_at(state.x, state.c)
+        self.set_speed(float(tick.numbers[ct.SPEED]))
+        return self.t
 
     def set_speed(self, speed: float) -> None:
         """Let model time pass ``speed`` times as fast as the wall clock; begins a new grid of steps here."""
@@ -338,8 +380,17 @@ class Stepper:
             if name in self.structural:
                 waiting.append(name)
             else:
-                self.loop.state.c[layout.p.index(name)] = value
+                self._apply(layout.p.index(name), value)
         return tuple(waiting)
+
+    def _apply(self, index: int, value: float) -> None:
+        """Set a parameter of the model as it runs: forces jump, so that contact states are decided anew."""
+        state = self.loop.state
+        if state.c[index] != value:
+            state.c[index] = value
+            if state.counters[st.STARTED] and state.counters[st.PHASE] == st.STEPPING:
+                state.counters[st.PHASE], state.counters[st.REASON] = st.RESOLVING, resolution.INPUT_JUMP
+                state.counters[st.FIRED] = 0
 
     @property
     def structural(self) -> frozenset[str]:
@@ -349,21 +400,6 @@ class Stepper:
             wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
             self._structural = frozenset(symbol.name for symbol in support(wanted))
         return self._structural
-
-    def follow_schedule(self) -> None:
-        """Set the inputs that no device gives to their schedule at the end of the tick to come."""
-        end = (
-            self.loop.state.clock[st.BEGIN]
-            + (self.tick_data.counts[ct.STEPS] + self.substeps) * self.options.numbers[st.FIXED_STEP]
-        )
-        names = self.graph.automaton.terms.layout.w
-        values = self._scheduled(end, self.loop.state.c)[0, : len(names)]
-        for i, name in enumerate(names):
-            if name in self.graph.automaton.mechanism.inputs and not self._is_held(name):
-                self.tick_data.targets[i] = values[i]
-
-    def _is_held(self, name: str) -> bool:
-        return any(name in port.inputs for port in self.ports)
 
     @property
     def t(self) -> float:

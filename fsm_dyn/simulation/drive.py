@@ -94,12 +94,21 @@ def sampled(points: ArrayLike, decides: bool = False) -> Pieces:
     """Return an input known at instants, as a device gives it: straight between them, constant outside.
 
     A step ends at every sample.  Contact states are decided anew there only where ``decides`` says so: a continuous
-    input that moves no constraint changes no force abruptly.
+    input that moves no constraint changes no force abruptly.  Rows of time, value, rate and second rate make cubics
+    between which the second rate is continuous; then nothing has to be decided in any case.
     """
-    times, _ = _checked_points(points, "sampled")
+    table = np.asarray(points, dtype=np.float64)
+    times, values = _checked_points(table[:, :2] if table.ndim == 2 else table, "sampled")
     if np.any(np.diff(times) <= 0.0):
         raise InputError("sampled: every time needs one value", remedy="give a jump with linear or steps")
-    return replace(linear(points), decides=decides)
+    if table.shape[1] == 2:
+        return replace(linear(points), decides=decides)
+    if table.shape[1] != 4 or not np.all(np.isfinite(table)):
+        raise InputError("sampled: rows are time and value, or time, value, rate and second rate")
+    # constant at the end, with the last rate: what holds there is the limit from the left
+    third = np.append((table[1:, 3] - table[:-1, 3]) / (6.0 * np.diff(times)), 0.0)
+    pieces = Pieces(times, np.column_stack([values, table[:, 2], 0.5 * table[:, 3], third]), np.ones(len(times), bool))
+    return replace(_with_past(pieces, values[0]), decides=False)
 
 
 def steps(points: ArrayLike) -> Pieces:

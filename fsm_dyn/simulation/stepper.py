@@ -14,7 +14,7 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arming import rearm
 from fsm_dyn.simulation.charts import better_chart
-from fsm_dyn.simulation.compiled import entry, lean
+from fsm_dyn.simulation.compiled import lean, routine
 from fsm_dyn.simulation.evaluation import (
     end_is_finite,
     evaluate_here,
@@ -293,7 +293,7 @@ _open_work = st.WORK.opener()
 _open_buffers = st.BUFFERS.opener()
 
 
-@entry
+@routine
 def advance(
     tables_at: int, drive_at: int, method_at: int, options_at: int, state_at: int, work_at: int, buffers_at: int
 ) -> int:

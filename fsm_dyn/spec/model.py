@@ -324,7 +324,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What a device holds: a point of a body along axes with a twist, or a coordinate."""
+    """What a device holds: a point of a body along axes with a twist, or a coordinate.
+
+    ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
+    """
 
     name: str
     point: str | None = None
@@ -332,6 +335,7 @@ class Port:
     axes: tuple[Text, ...] = ()
     twist: Text | None = None
     coordinate: str | None = None
+    kinematic: Text | None = None
     where: Location = NOWHERE
 
 

@@ -76,7 +76,7 @@ def _free_name(form: TransitionForm, taken: set[str]) -> str:
 def port_of(name: str, form: PortForm) -> Port:
     """Return the port `name`."""
     kind = exactly_one(form, ("point", "coordinate"))
-    only_with(form, kind, () if kind == "coordinate" else ("body", "axes", "twist"))
+    only_with(form, kind, ("kinematic",) if kind == "coordinate" else ("body", "axes", "twist"))
     if kind == "point":
         for key in ("body", "axes"):
             if key not in form.given():
@@ -86,4 +86,4 @@ def port_of(name: str, form: PortForm) -> Port:
     axes = form.axes or ()
     if len(axes) > 3:
         raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
-    return Port(name, form.point, form.body, axes, form.twist, form.coordinate, where_of(name))
+    return Port(name, form.point, form.body, axes, form.twist, form.coordinate, form.kinematic, where_of(name))

@@ -64,7 +64,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():
-        _port(port, scopes)
+        _port(port, scopes, constant)
     for name, text in mechanism.initial.values.items():
         wanted = {**coordinates, **speeds}[name]
         meaning(text, constant, f"the initial value of {name!r}", [wanted])
@@ -270,8 +270,10 @@ def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
     meaning(when, scopes.logic, "`when`")
 
 
-def _port(port: Port, scopes: Scopes) -> None:
+def _port(port: Port, scopes: Scopes, constant: Scope) -> None:
     for axis in port.axes:
         meaning(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.twist is not None:
         meaning(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")
+    if port.kinematic is not None:
+        meaning(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])

@@ -277,3 +277,4 @@ class PortForm(Form):
     axes: Expressions | None = None
     twist: Expression | None = None
     coordinate: Reference | None = None
+    kinematic: Expression | None = None

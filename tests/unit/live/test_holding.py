@@ -6,6 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.holding import held_ports, hold
+from fsm_dyn.spec import load
 
 PARTICLE = {
     "fsm_dyn": 1,
@@ -91,9 +92,56 @@ def test_what_cannot_be_held_is_refused(change, words):
         hold(fsm_dyn.load({**PARTICLE, **change}))
 
 
-def test_an_axis_that_turns_with_a_body_is_refused():
-    text = fsm_dyn.load("shopping_cart").text.replace("axes: [N.x, N.y]", "axes: [B.x, N.y]")
-    from fsm_dyn.spec import load
+def cart_along_itself():
+    text = fsm_dyn.load("shopping_cart").text
+    return load("cart", text=text.replace("axes: [N.x, N.y], twist: N.z", "axes: [B.x, N.y], twist: B.z"))
 
-    with pytest.raises(InputError, match="turns with a body"):
-        hold(load("cart", text=text))
+
+def test_an_axis_that_turns_with_a_body_pulls_along_the_body():
+    """Against the same force written by hand along B.x, wherever the basket points."""
+    graph = fsm_dyn.compile(hold(cart_along_itself()), {"handle_1_stiffness": 50.0, "handle_1_damping": 3.0})
+    free = fsm_dyn.compile("shopping_cart")
+    names, n_u = graph.automaton.terms.layout, len(free.automaton.terms.layout.u)
+    sense = {"caster_axis": 1.0}
+    push = {"handle_1": 0.3, "handle_1_rate": 0.2, "handle_1_grip": 1.0}
+    for angle in (0.0, 1.1, -2.5):
+        q = np.zeros(len(names.q))
+        q[names.q.index("q3")], q[names.q.index("q4")], q[names.q.index("handle_1_way")] = angle, 0.4, 0.1
+        u = np.zeros(len(names.u))
+        u[names.u.index("u1")] = 0.5
+        force = 50.0 * (0.3 - 0.1) + 3.0 * (0.2 - 0.5)
+        mode = free.modes["rolling"]
+        _, wanted = mode.derivatives(0.0, [0.0, 0.0, angle, 0.4], u[:n_u], {"push": force}, directions=sense)
+        _, found = graph.modes["rolling"].derivatives(0.0, q, u, push, directions=sense)
+        np.testing.assert_allclose(found[:n_u], wanted, rtol=1e-11)
+
+
+def test_the_way_along_a_body_is_the_integral_of_the_velocity():
+    """Held by nobody, the way is what the cart's speed along itself adds up to, and the angle what it turned."""
+    graph = fsm_dyn.compile(hold(cart_along_itself()))
+    run = fsm_dyn.simulate(graph, until=3.0, rtol=1e-10, atol=1e-12, inputs={"push": 5.0, "turn": "sin(3*t)"})
+    names = graph.automaton.terms.layout
+    way, turned = (run.q[:, names.q.index(f"handle_{what}_way")] for what in ("1", "twist"))
+    speed = run.u[:, names.u.index("u1")]
+    # trapezoids over the steps of the run: second order in them
+    t = np.linspace(0.0, 3.0, 20_001)
+    added = np.trapezoid(np.interp(t, run.t, speed), t)
+    assert way[-1] == pytest.approx(added, abs=2e-3)
+    assert turned[-1] == pytest.approx(run.q[-1, names.q.index("q3")] - run.q[0, names.q.index("q3")], abs=1e-9)
+
+
+def test_power_is_the_same_on_both_sides_along_a_body():
+    """The coupler alone, without damping: the energy in its spring changes by what both sides put in."""
+    graph = fsm_dyn.compile(hold(cart_along_itself()), {"handle_1_damping": 0.0, "handle_1_stiffness": 80.0})
+    inputs = {"handle_1": "0.2*sin(2*t)", "handle_1_rate": "0.4*cos(2*t)", "handle_1_grip": 1.0, "turn": "sin(3*t)"}
+    run = fsm_dyn.simulate(graph, until=2.0, rtol=1e-10, atol=1e-12, inputs=inputs)
+    names = graph.automaton.terms.layout
+    at = np.linspace(0.0, 2.0, 4001)
+    dense = [run.at(float(t)) for t in at]
+    way = np.array([x.q[names.q.index("handle_1_way")] for x in dense])
+    speed = np.array([x.u[names.u.index("u1")] for x in dense])
+    lead = 0.2 * np.sin(2 * at) - way
+    put_in = np.trapezoid(80.0 * lead * (0.4 * np.cos(2 * at) - speed), at)
+    stored = 40.0 * (lead[-1] ** 2 - lead[0] ** 2)
+    assert np.abs(lead).max() > 0.01
+    assert put_in == pytest.approx(stored, abs=1e-6)  # trapezoids of 0.5 ms

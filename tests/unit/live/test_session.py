@@ -14,7 +14,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import replay
+from fsm_dyn.live.replaying import input_tables, replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import held as held_graph
 from fsm_dyn.live.starting import merged
@@ -89,13 +89,8 @@ def test_three_seconds_are_the_same_live_off_line_and_replayed(start, tmp_path, 
     state = recorded.columns.places["state"]
     assert np.array_equal(recorded.rows[-1, state], stepper.loop.state.x)
 
-    times = np.concatenate([[0.0], recorded.rows[:, 1]])
-    inputs = recorded.rows[:, recorded.columns.places["inputs"]]
-    stepper.reset()
-    inputs = np.vstack([stepper.tick_data.now, inputs])
-    names = recorded.columns.inputs
-    tables = {n: {"sampled": np.column_stack([times, v])} for n, v in zip(names, inputs.T, strict=True)}
-    trajectory = fsm_dyn.simulate(stepper.graph, until=times[-1], method="rk4", step=1e-3, inputs=tables)
+    until, tables = float(recorded.rows[-1, 1]), input_tables(recorded)
+    trajectory = fsm_dyn.simulate(stepper.graph, until=until, method="rk4", step=1e-3, inputs=tables)
     assert [x.time for x in trajectory.transitions] == recorded.records[:, 1].tolist()
     assert len(trajectory.transitions) >= 3
     assert np.array_equal(trajectory.rows.x[-1], recorded.rows[-1, state])
@@ -119,7 +114,8 @@ def test_snapshot_and_transitions_by_name(start):
     assert session.wait(PATIENT), session.log()
     snapshot = session.snapshot()
     assert snapshot["tick"] == 2000
-    assert snapshot["phase"] == "running"
+    assert snapshot["phase"] == "paused"
+    assert snapshot["grip"] == 0.0
     assert snapshot["mode"] in session.modes
     assert set(snapshot["state"]) == {"x", "y", "z", "vx", "vy", "vz"}
     assert set(snapshot["ports"]) == {"handle_1", "handle_2"}

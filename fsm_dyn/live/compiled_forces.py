@@ -1,0 +1,109 @@
+"""From the model to the device: what the ports report, and the force within its limits.
+
+Nothing here makes an array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsm_dyn.live.compiled_tick import (
+    FAULT,
+    FORCE_LIMIT,
+    FORCE_SCALE,
+    GRIP,
+    KERNEL,
+    LIMITED,
+    NONE,
+    NOT_A_NUMBER,
+    SLEW_LIMIT,
+    TORQUE_LIMIT,
+    TORQUE_SLEW_LIMIT,
+    Tick,
+)
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.evaluation import guard_count
+from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.state import State
+from fsm_dyn.simulation.tables import Tables
+
+
+@lean
+def report_ports(tables: Tables, state: State, tick: Tick) -> None:
+    """Evaluate force, position and rate of all axes; the force of a prescribed one is the multiplier of its row."""
+    call_kernel(tick.counts[KERNEL], state.clock[st.TIME], state.x, state.c, tick.ports)
+    prescribed = False
+    for a in range(tick.row.shape[0]):
+        prescribed = prescribed or tick.row[a] >= 0
+    if not prescribed:
+        return
+    mode = state.counters[st.MODE]
+    call_kernel(tables.mode_full[mode], state.clock[st.TIME], state.x, state.c, tick.full)
+    n = tables.sizes[tb.N_Q] + tables.sizes[tb.N_U]
+    at = n + tables.sizes[tb.N_U] + 1 + 2 * guard_count(tables, mode)
+    for a in range(tick.row.shape[0]):
+        if tick.row[a] >= 0:
+            tick.ports[a] = tick.numbers[GRIP] * tick.full[at + tick.row[a]]
+
+
+@lean
+def show(tick: Tick, shown: bool) -> None:
+    """Work out the force that the device shows, zero where none may be."""
+    if shown and tick.counts[FAULT] == NONE:
+        _want(tick)
+    if not shown or tick.counts[FAULT] != NONE:
+        for i in range(tick.force.shape[0]):
+            tick.force[i] = 0.0
+        return
+    limited = _shorten(tick, 0, tick.numbers[FORCE_LIMIT])
+    limited = _shorten(tick, 1, tick.numbers[TORQUE_LIMIT]) or limited
+    limited = _follow(tick, 0, tick.numbers[SLEW_LIMIT]) or limited
+    limited = _follow(tick, 1, tick.numbers[TORQUE_SLEW_LIMIT]) or limited
+    if limited:
+        tick.counts[LIMITED] += 1
+
+
+@lean
+def _want(tick: Tick) -> None:
+    """Carry the forces of the ports over to the device; the same power on both sides but for the force scale."""
+    for i in range(tick.force.shape[0]):
+        wanted = 0.0
+        for a in range(tick.source.shape[0]):
+            if tick.source[a] == i:
+                wanted -= tick.numbers[FORCE_SCALE] * tick.scale[a] * tick.ports[a]
+        if not np.isfinite(wanted):
+            tick.counts[FAULT] = NOT_A_NUMBER
+        tick.wanted[i] = wanted
+
+
+@lean
+def _shorten(tick: Tick, turns: int, limit: float) -> bool:
+    """Bring what is wanted along one kind of axes within the limit of its norm."""
+    square = 0.0
+    for i in range(tick.wanted.shape[0]):
+        if tick.turns[i] == turns:
+            square += tick.wanted[i] * tick.wanted[i]
+    if square <= limit * limit:
+        return False
+    factor = limit / np.sqrt(square)
+    for i in range(tick.wanted.shape[0]):
+        if tick.turns[i] == turns:
+            tick.wanted[i] *= factor
+    return True
+
+
+@lean
+def _follow(tick: Tick, turns: int, limit: float) -> bool:
+    """Let what is shown along one kind of axes go towards what is wanted, no faster than the slew limit."""
+    square = 0.0
+    for i in range(tick.wanted.shape[0]):
+        if tick.turns[i] == turns:
+            change = tick.wanted[i] - tick.force[i]
+            square += change * change
+    factor = 1.0 if square <= limit * limit else limit / np.sqrt(square)
+    for i in range(tick.wanted.shape[0]):
+        if tick.turns[i] == turns:
+            tick.force[i] += factor * (tick.wanted[i] - tick.force[i])
+    return factor < 1.0

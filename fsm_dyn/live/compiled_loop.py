@@ -1,0 +1,195 @@
+"""The one compiled call of a tick: what is to happen in it, the step, the force, the row for whoever looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.compiled_forces import report_ports, show
+from fsm_dyn.live.compiled_inputs import check_device, follow_schedule, next_inputs, take_over, write_pieces
+from fsm_dyn.live.compiled_marks import MARKS, mark
+from fsm_dyn.live.compiled_publishing import RING, beat, publish
+from fsm_dyn.live.compiled_tick import TICK, Tick
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.compiled import entry, lean
+from fsm_dyn.simulation.evaluation import evaluate_here
+from fsm_dyn.simulation.inputs import DRIVE, write_inputs
+
+ADVANCE_ARGUMENTS: Final = 7 * (types.int64,)
+
+
+def _call_routine(typingctx: Any, address: Any, places: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, len(ADVANCE_ARGUMENTS) * [word])
+        data = context.make_array(places)(context, builder, arguments[1]).data
+        given = [builder.load(builder.gep(data, [ir.Constant(word, i)])) for i in range(len(ADVANCE_ARGUMENTS))]
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), given)
+
+    return types.int64(types.int64, places), generate
+
+
+#: ``call_advance(address, places)``: call the stepper, whose machine code is at ``address``, with the first addresses.
+call_advance = cast(Callable[[int, Any], int], intrinsic(_call_routine))
+
+_open_tables = st.TABLES.opener()
+_open_drive = DRIVE.opener()
+_open_options = st.OPTIONS.opener()
+_open_state = st.STATE.opener()
+_open_work = st.WORK.opener()
+_open_buffers = st.BUFFERS.opener()
+_open_tick = TICK.opener()
+_open_ring = RING.opener()
+_open_marks = MARKS.opener()
+
+
+@lean
+def _begin(tick: Tick) -> int:
+    """Set the stepper its next goal; return 1 if it is to be called, -1 if the state is not finite."""
+    drive, state = _open_drive(tick.places[ct.DRIVE]), _open_state(tick.places[ct.STATE])
+    options = _open_options(tick.places[ct.OPTIONS])
+    state.counters[st.ROWS] = 0
+    state.counters[st.TRANSITIONS] = 0
+    if tick.counts[ct.FAULT] == ct.NONE:
+        check_device(tick)
+    if tick.counts[ct.UNFINISHED] != 0:
+        return 1
+    begin = state.clock[st.TIME]
+    tick.counts[ct.STEPS] += tick.counts[ct.SUBSTEPS]
+    # as the grid of the stepper counts, so that both agree to the last bit
+    end = state.clock[st.BEGIN] + tick.counts[ct.STEPS] * options.numbers[st.FIXED_STEP]
+    options.numbers[st.UNTIL] = end
+    if tick.counts[ct.GIVEN] == 0:
+        follow_schedule(tick, _open_drive(tick.places[ct.SCHEDULE]), state, end)
+        next_inputs(tick, end - begin)
+    write_pieces(tick, drive, begin, end)
+    if state.counters[st.STARTED] == 0:
+        return 1
+    write_inputs(drive, begin, 0, state.x, state.c)
+    if state.counters[st.PHASE] == st.STEPPING and not evaluate_here(
+        _open_tables(tick.places[ct.TABLES]), state, _open_work(tick.places[ct.WORK])
+    ):
+        return -1
+    return 1
+
+
+@lean
+def _move(tick: Tick, shown: bool) -> int:
+    """Advance the model by one tick and work out the force; return a status of the outcomes."""
+    status = outcomes.DONE
+    if tick.counts[ct.ADVANCING] != 0:
+        status = outcomes.NON_FINITE
+        if _begin(tick) > 0:
+            status = call_advance(tick.places[ct.ADVANCE], tick.places)
+            tick.counts[ct.UNFINISHED] = status != outcomes.DONE
+        if tick.counts[ct.UNFINISHED] == 0:
+            take_over(tick)
+    report_ports(_open_tables(tick.places[ct.TABLES]), _open_state(tick.places[ct.STATE]), tick)
+    show(tick, shown)
+    tick.counts[ct.STATUS] = status
+    mark(_open_marks(tick.places[ct.MARKS]), tick, _open_state(tick.places[ct.STATE]).clock[st.TIME])
+    return status
+
+
+@entry
+def move(tick_at: int, shown: bool) -> int:
+    """Advance the model by one tick; ``tick_at`` is the address of a :class:`Tick`.  Returns a status."""
+    return _move(_open_tick(tick_at), shown)
+
+
+@lean
+def _decide(tick: Tick) -> None:
+    """See from phase, buttons and sample whether the model moves and whether the port is held."""
+    counts = tick.counts
+    counts[ct.TICKS] += 1
+    if counts[ct.SEQUENCE] != counts[ct.SEEN]:
+        counts[ct.SEEN] = counts[ct.SEQUENCE]
+        counts[ct.UNCHANGED] = 0
+    else:
+        counts[ct.UNCHANGED] += 1
+        if counts[ct.UNCHANGED] > counts[ct.STALL_TICKS] and counts[ct.PHASE] == ct.RUNNING:
+            _fail(tick, ct.STALLED)
+    held = counts[ct.PHASE] == ct.RUNNING and counts[ct.WAITING] == 0
+    buttons = counts[ct.BUTTONS]
+    if (counts[ct.DEAD_MAN] != 0 and buttons & counts[ct.DEAD_MAN] == 0) or buttons & counts[ct.CLUTCH] != 0:
+        held = False
+    if held and counts[ct.HELD] == 0:
+        # whoever takes hold while the grip still opens waits until it is open
+        held = tick.numbers[ct.GRIP] == 0.0
+        counts[ct.ANCHOR] = held
+    counts[ct.HELD] = held
+    tick.numbers[ct.GRIP_TARGET] = 1.0 if held else 0.0
+    counts[ct.ADVANCING] = counts[ct.PHASE] == ct.RUNNING
+    if counts[ct.PHASE] == ct.PAUSED and counts[ct.STEPS_LEFT] > 0:
+        counts[ct.STEPS_LEFT] -= 1
+        counts[ct.ADVANCING] = 1
+
+
+@lean
+def _fail(tick: Tick, fault: int) -> None:
+    """Let go, until a person clears the fault."""
+    tick.counts[ct.FAULT] = fault
+    tick.counts[ct.PHASE] = ct.FAULTY
+    tick.counts[ct.LOOK] = 1
+
+
+@lean
+def _conclude(tick: Tick, status: int) -> None:
+    """Take in what became of the tick."""
+    counts = tick.counts
+    if counts[ct.FAULT] != ct.NONE and counts[ct.PHASE] != ct.FAULTY:
+        _fail(tick, counts[ct.FAULT])
+    if counts[ct.ADVANCING] == 0:
+        return
+    made = _open_state(tick.places[ct.STATE]).counters[st.TRANSITIONS]
+    counts[ct.TRANSITIONS] += made
+    if made > 0 and counts[ct.UNTIL_TRANSITION] != 0:
+        counts[ct.LOOK] = 1
+    if status > outcomes.DONE:
+        counts[ct.PHASE] = ct.STOPPED if status == outcomes.STOPPED else ct.FAILED
+    if status > outcomes.DONE or outcomes.PAUSED < status <= outcomes.LAST_INTERNAL:
+        counts[ct.LOOK] = 1
+
+
+@entry
+def live_tick(tick_at: int, sequence: int, buttons: int, wall: int, lateness: int, duration: int, spent: int) -> int:
+    """Carry out one tick of a live run.
+
+    Parameters
+    ----------
+    tick_at : int
+        Address of a :class:`Tick`; the device's position and velocity stand in it.
+    sequence, buttons : int
+        Of the sample.
+    wall, lateness : int
+        When the tick began and how late that was, ns.
+    duration, spent : int
+        Time by the clock and of the processor that the tick before took, ns; below 0 where there was none.
+
+    Returns
+    -------
+    int
+        1 if there is something that Python has to see to, else 0.
+    """
+    tick = _open_tick(tick_at)
+    counts = tick.counts
+    counts[ct.LOOK] = 0
+    counts[ct.SEQUENCE] = sequence
+    counts[ct.BUTTONS] = buttons
+    counts[ct.WALL], counts[ct.LATENESS] = wall, lateness
+    counts[ct.DURATION], counts[ct.PROCESSOR] = duration, spent
+    ring_at = tick.places[ct.RING]
+    if ring_at != 0 and not beat(_open_ring(ring_at), counts):
+        _fail(tick, ct.GUARD_LOST)
+    _decide(tick)
+    status = _move(tick, counts[ct.PHASE] == ct.RUNNING)
+    _conclude(tick, status)
+    if ring_at != 0:
+        publish(_open_state(tick.places[ct.STATE]), tick, _open_ring(ring_at), _open_buffers(tick.places[ct.BUFFERS]))
+    return int(counts[ct.LOOK])

@@ -1,0 +1,70 @@
+"""Marks on the way of a run, to which it can go back: copies of all that the stepper knows, every few ticks."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.compiled_tick import Tick
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.compiled import lean
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EVERY: Final = 10  # ticks
+MOST: Final = 2000  # marks, of which the oldest goes: 20 s at 1 kHz
+
+# ``Marks.counts``
+MADE: Final = 0
+SINCE: Final = 1  # ticks since the last one
+COUNT_COUNT: Final = 2
+
+
+class Marks(NamedTuple):
+    """The marks.
+
+    Attributes
+    ----------
+    counts : int64 array
+        See the index constants.
+    block : int64 array
+        The memory in which the stepper keeps its state.
+    states : int64 array, shape (MOST, len(block))
+        Copies of it.
+    inputs : float64 array, shape (MOST, 1 + n_w + 2 n_s)
+        Model time (s), inputs, rates and second rates of the smooth ones.
+    """
+
+    counts: Integers
+    block: Integers
+    states: Integers
+    inputs: Floats
+
+
+MARKS: Final = Bundle(Marks, {"states": 2, "inputs": 2})
+
+
+@lean
+def mark(marks: Marks, tick: Tick, t: float) -> None:
+    """Leave a mark where the model stands at time ``t`` (s), if one is due."""
+    if tick.counts[ct.ADVANCING] == 0 or tick.counts[ct.STATUS] != outcomes.DONE:
+        return
+    marks.counts[SINCE] += 1
+    if marks.counts[SINCE] < EVERY:
+        return
+    marks.counts[SINCE] = 0
+    slot = marks.counts[MADE] % marks.states.shape[0]
+    for i in range(marks.block.shape[0]):
+        marks.states[slot, i] = marks.block[i]
+    marks.inputs[slot, 0] = t
+    n_w = tick.now.shape[0]
+    for i in range(n_w):
+        marks.inputs[slot, 1 + i] = tick.now[i]
+    for k in range(tick.motion.shape[0]):
+        marks.inputs[slot, 1 + n_w + k] = tick.motion[k]
+    marks.counts[MADE] += 1

@@ -1,0 +1,206 @@
+"""Kinematic ports: a device prescribes a coordinate and feels the multiplier."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.device import Sample
+from fsm_dyn.live.holding import held_ports, hold
+from fsm_dyn.live.process import columns_of
+from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+
+SPRING = {
+    "fsm_dyn": 1,
+    "name": "spring",
+    "parameters": {"m": "2 kg", "k": "50 N/m", "d": "3 N*s/m", "f": "15 Hz"},
+    "coordinates": {"x": "m"},
+    "points": {"P": {"from": "O", "at": "x*N.x"}},
+    "bodies": {"b": {"center": "P", "mass": "m"}},
+    "loads": [{"law": "-k*x - d*rate(x)", "coordinate": "x"}],
+    "ports": {"crank": {"coordinate": "x", "kinematic": "f"}},
+    "initial": {"x": "0.02 m"},
+}
+
+# a block on a table that the device moves; it slips where the table accelerates faster than mu g
+TABLE = {
+    "fsm_dyn": 1,
+    "name": "table",
+    "parameters": {"m": "1 kg", "M": "3 kg", "F": "2 N"},
+    "coordinates": {"w": "m", "x": "m"},
+    "points": {"T": {"from": "O", "at": "w*N.x"}, "P": {"from": "O", "at": "x*N.x"}},
+    "bodies": {"table": {"center": "T", "mass": "M"}, "block": {"center": "P", "mass": "m"}},
+    "contacts": {"rub": {"dry_friction": {"speed": "rate(x) - rate(w)", "static": "F", "kinetic": "0.8*F"}}},
+    "ports": {"crank": {"coordinate": "w", "kinematic": "15 Hz"}},
+}
+
+
+class Crank:
+    """A stepper whose device moves as ``place(t)`` says; keeps times, inputs, motion, forces and transitions."""
+
+    def __init__(self, model, **options):
+        options.setdefault("limits", Limits(force=1e6, slew=1e9, ramp=0.0, velocity=1e3))
+        self.graph = fsm_dyn.compile(hold(fsm_dyn.load(model)))
+        self.stepper = Stepper(self.graph, 1, **options)
+        tick = self.stepper.tick_data
+        tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
+        tick.numbers[ct.GRIP_TARGET] = 1.0
+        self.t, self.w, self.motion = [0.0], [tick.now[0]], [tick.motion.copy()]
+        self.forces, self.x, self.changes = [], [], []
+
+    def run(self, place, rate, ticks):
+        tick = self.stepper.tick_data
+        for _ in range(ticks):
+            t = self.stepper.t + self.stepper.period
+            tick.device[:] = [place(t), rate(t)]
+            assert self.stepper.tick() == 5
+            self.t.append(self.stepper.t)
+            self.w.append(tick.now[0])
+            self.motion.append(tick.motion.copy())
+            self.forces.append(tick.force[0])
+            self.x.append(self.stepper.loop.state.x.copy())
+            self.changes += [tuple(record[:3]) for record in self.stepper.records()]
+        return self
+
+    def tables(self):
+        motion = np.array(self.motion)
+        return {"crank_1": {"sampled": np.column_stack([self.t, self.w, motion[:, 0], motion[:, 1]])}}
+
+
+def test_the_multiplier_is_what_newton_and_hooke_say():
+    """The device feels minus m a + d v + k x, with the motion that the filter lets through."""
+    run = Crank(SPRING).run(lambda t: 0.1 * np.sin(7 * t), lambda t: 0.7 * np.cos(7 * t), 2000)
+    (rate, second), x = np.array(run.motion[1:]).T, np.array(run.x)[:, 0]
+    np.testing.assert_allclose(run.forces, -(2.0 * second + 3.0 * rate + 50.0 * x), atol=1e-9)
+    # the coordinate is the prescribed one: cubics are integrated exactly, rounding adds up
+    np.testing.assert_allclose(x, run.w[1:], atol=1e-12)
+    np.testing.assert_allclose(np.array(run.x)[:, 1], rate, atol=1e-11)
+    assert np.abs(run.forces).max() > 5.0
+
+
+def test_the_motion_is_smooth_and_does_not_lag():
+    """Value, rate and second rate fit from tick to tick; the filter's reponse is (3 g^2 s + g^3) / (s + g)^3."""
+    run = Crank(SPRING).run(lambda t: 0.1 * np.sin(7 * t), lambda t: 0.7 * np.cos(7 * t), 4000)
+    (rate, second), w, h = np.array(run.motion).T, np.array(run.w), 1e-3
+    third = np.diff(second) / h
+    np.testing.assert_allclose(np.diff(w), h * rate[:-1] + h**2 / 2 * second[:-1] + h**3 / 6 * third, atol=1e-15)
+    np.testing.assert_allclose(np.diff(rate), h * second[:-1] + h**2 / 2 * third, atol=1e-13)
+    g, s = 2 * np.pi * 15.0, 7j
+    response = (3 * g**2 * s + g**3) / (s + g) ** 3
+    t = np.array(run.t[2000:])
+    wanted = 0.1 * np.abs(response) * np.sin(7 * t + np.angle(response))
+    # anchored at 0.02 m with the device elsewhere; the tick's delay is 7 rad/s times a millisecond
+    np.testing.assert_allclose(w[2000:] - w[2000:].mean(), wanted - wanted.mean(), atol=0.012 * 0.1)
+
+
+@pytest.mark.parametrize("bandwidth", [1.0, 15.0, 100.0, 477.0])
+def test_the_filter_is_stable_up_to_its_limit(bandwidth):
+    """A device that jumps: the coordinate comes to rest at the new place, whatever the bandwidth."""
+    run = Crank({**SPRING, "parameters": {**SPRING["parameters"], "f": f"{bandwidth} Hz"}})
+    run.run(lambda t: 0.1 * (t > 0.005), lambda t: 0.0, 5000)
+    assert run.w[-1] == pytest.approx(0.12, abs=1e-9)
+    assert max(run.w) < 0.16
+
+
+def test_off_line_with_the_same_motion_it_is_the_same_run():
+    """A transition while a prescribed coordinate moves: slip and stick of a block on a table shaken by the device."""
+    run = Crank(TABLE).run(lambda t: 0.02 * np.sin(12 * t), lambda t: 0.24 * np.cos(12 * t), 2000)
+    names = run.stepper.machine.chart_names
+    assert len(run.changes) >= 4
+    trajectory = fsm_dyn.simulate(run.graph, until=run.t[-1], method="rk4", step=1e-3, inputs=run.tables())
+    live = [(t, names[int(a)], names[int(b)]) for t, a, b in run.changes]
+    assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
+    assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
+    forces = trajectory.multipliers["crank_1_drive"][:, 0]
+    assert -forces[-1] == pytest.approx(run.forces[-1], rel=1e-12)
+
+
+def test_the_block_slips_where_the_table_accelerates_too_fast():
+    """Friction of 2 N bears 2 m/s^2 of 1 kg; the second rate is straight between ticks, so the instant is known."""
+    run = Crank(TABLE).run(lambda t: 0.02 * np.sin(12 * t), lambda t: 0.24 * np.cos(12 * t), 1000)
+    names = run.stepper.machine.chart_names
+    time, source, target = run.changes[0]
+    assert (names[int(source)], names[int(target)]) == ("stick", "slip") or "slip" in names[int(target)]
+    second, t = np.array(run.motion)[:, 1], np.array(run.t)
+    k = int(np.argmax(np.abs(second) > 2.0))
+    part = (2.0 - abs(second[k - 1])) / (abs(second[k]) - abs(second[k - 1]))
+    assert time == pytest.approx(t[k - 1] + part * 1e-3, abs=1e-9)
+    # from then on the device feels the table and 0.8 of the friction
+    after = int(np.argmax(t > time + 2e-3)) - 1
+    assert abs(run.forces[after]) == pytest.approx(abs(3.0 * second[after + 1]) + 1.6, abs=1e-9)
+
+
+def test_let_go_the_coordinate_comes_to_rest_and_nothing_is_felt():
+    run = Crank(SPRING, limits=Limits(force=1e6, slew=1e9, ramp=0.05, velocity=1e3))
+    run.run(lambda t: 0.3 * t, lambda t: 0.3, 500)
+    tick = run.stepper.tick_data
+    assert tick.numbers[ct.GRIP] == 1.0
+    assert tick.motion[0] == pytest.approx(0.3, rel=1e-3)
+    tick.numbers[ct.GRIP_TARGET] = 0.0
+    run.run(lambda t: 0.3 * t, lambda t: 0.3, 1000)
+    assert run.forces[-1] == 0.0
+    assert abs(tick.motion[0]) < 1e-9
+    assert np.abs(np.diff(run.forces[499:560])).max() < 1.0  # 5 to 8 N fade over 50 ticks
+
+
+def test_slow_motion_and_scale_keep_the_power():
+    """Half the speed: model time runs half as fast, the coordinate moves as the hand does, force times scale."""
+    run = Crank(SPRING, mapping=DeviceMap(scale=2.0))
+    run.stepper.set_speed(0.5)
+    run.run(lambda t: 0.1 * t, lambda t: 0.05, 3000)  # of model time: the hand moves at 0.05 m/s
+    tick = run.stepper.tick_data
+    assert run.stepper.t == pytest.approx(1.5)
+    assert tick.motion[0] == pytest.approx(0.2, rel=1e-6)
+    assert tick.force[0] == pytest.approx(-2.0 * tick.ports[0], rel=1e-12)
+
+
+def test_columns_and_names():
+    graph = fsm_dyn.compile(hold(fsm_dyn.load(SPRING)))
+    (port,) = held_ports(graph.automaton.mechanism)
+    assert port.inputs == ("crank_1",)
+    columns = columns_of(Stepper(graph, 1))
+    assert columns.smooth == ("crank_1",)
+    assert columns.names[-2:] == ("input_crank_1_rate", "input_crank_1_rate2")
+    assert len(columns.names) == columns.width
+
+
+def test_an_initial_speed_goes_on():
+    run = Crank({**SPRING, "initial": {"x": "0.02 m", "x_dot": "0.4 m/s"}})
+    tick = run.stepper.tick_data
+    assert tick.motion[0] == 0.4
+    tick.numbers[ct.GRIP_TARGET] = 0.0
+    run.run(lambda t: 0.0, lambda t: 0.0, 500)
+    assert abs(tick.motion[0]) < 1e-9
+    assert run.w[-1] > 0.02
+
+
+def test_a_device_at_a_kinematic_port_is_anchored(bench):
+    from conftest import Bench
+
+    graph = fsm_dyn.compile(hold(fsm_dyn.load(SPRING)))
+    run = Bench(graph, [], axes=1, limits=Limits(ramp=0.02))
+    for i in range(300):
+        run.one(Sample(0.0, i, [0.5], [0.0]))
+    assert run.grips[-1] == 1.0
+    assert run.stepper.loop.state.x[0] == pytest.approx(0.02, abs=1e-12)
+    assert run.forces[-1][0] == pytest.approx(-50.0 * 0.02, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("port", "words"),
+    [
+        ({"coordinate": "x", "kinematic": "3 m"}, "bandwidth"),
+        ({"point": "P", "body": "b", "axes": ["N.x"], "kinematic": "3 Hz"}, "kinematic"),
+    ],
+)
+def test_what_a_kinematic_port_cannot_be(port, words):
+    with pytest.raises(ModelError, match=words):
+        fsm_dyn.load({**SPRING, "ports": {"crank": port}})
+
+
+@pytest.mark.parametrize("bandwidth", ["-1 Hz", "0 Hz", "600 Hz"])
+def test_a_bandwidth_beyond_the_period(bandwidth):
+    graph = fsm_dyn.compile(hold(fsm_dyn.load({**SPRING, "parameters": {**SPRING["parameters"], "f": bandwidth}})))
+    with pytest.raises(InputError, match="477"):
+        Stepper(graph, 1)
