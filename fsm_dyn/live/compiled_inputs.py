@@ -69,13 +69,18 @@ def _new_grip(tick: Tick) -> float:
 
 @lean
 def next_inputs(tick: Tick, h: float) -> None:
-    """Write the inputs at the end of a tick of length ``h`` (s); a device that is to be let go stays where it was."""
+    """Write the inputs at the end of a tick of length ``h`` (s).
+
+    A device that is to be let go stays, for the coupler, where it was.  A prescribed coordinate follows it as long as
+    anything is felt, so that nobody feels how it is braked.
+    """
     n_a, n_d = tick.source.shape[0], tick.force.shape[0]
     target = _new_grip(tick)
     for a in range(n_a):
         source, at, rate, grip = tick.source[a], tick.slot[a], tick.slot[n_a + a], tick.slot[2 * n_a + a]
         place, velocity = tick.now[at], 0.0
-        if source >= 0 and target > 0.0:
+        follows = target > 0.0 or (tick.row[a] >= 0 and tick.numbers[GRIP] > 0.0)
+        if source >= 0 and follows:
             if tick.counts[ANCHOR] != 0 and tick.counts[ABSOLUTE] == 0:
                 begin = tick.now[at] if tick.row[a] >= 0 else tick.ports[n_a + a]
                 tick.offset[a] = begin - tick.scale[a] * tick.device[source]

@@ -95,6 +95,11 @@ class Axis:
         return f"{self.name}_drive"
 
     @property
+    def begin(self) -> str:
+        """The parameter from which a prescribed coordinate is counted: its initial value."""
+        return f"{self.name}_begin"
+
+    @property
     def way(self) -> str:
         """The coordinate that is the way gone along an axis that turns with a body."""
         return f"{self.name}_way"
@@ -163,6 +168,7 @@ class _Writer:
         self._outputs: dict[str, Any] = data.setdefault("outputs", {})
         self._constraints: dict[str, Any] = data.setdefault("constraints", {})
         self._loads: list[Any] = data.setdefault("loads", [])
+        self._initial: dict[str, Any] = data.setdefault("initial", {})
         self._own_speeds = bool(data.get("speeds"))
 
     def couple(self, port: Port) -> None:
@@ -185,11 +191,21 @@ class _Writer:
             force = self._axis(port, axis, at, f"rate({at})", f"{axis.name} - {at}")
             self._loads.append({"law": force, "coordinate": at})
             return
+        initial = self._mechanism.initial.values
+        zero = ("0 rad" if axis.turns else "0 m") if self._mechanism.uses_units else 0
+        self._put(self._parameters, port, axis.begin, initial[at].text if at in initial else zero)
         unit = "rad" if axis.turns else "m"
         self._put(self._inputs, port, axis.name, unit if self._mechanism.uses_units else "1")
-        self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.name}"})
+        self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.begin} - {axis.name}"})
+        for name in self._rates(at):  # the device takes hold at rest
+            self._initial.pop(name, None)
         for name, entry in zip(axis.outputs[1:], (at, f"rate({at})"), strict=True):
             self._put(self._outputs, port, name, entry)
+
+    def _rates(self, coordinate: str) -> list[str]:
+        """Return the speeds that are the rate of a coordinate and nothing else."""
+        speeds = self._mechanism.speeds.items()
+        return [f"{coordinate}_dot", *(name for name, text in speeds if text.text == f"rate({coordinate})")]
 
     def _moves(self, text: Text) -> bool:
         """Whether a direction turns with a body."""

@@ -21,11 +21,11 @@ UNFINISHED: Final = FIXED.index("unfinished")
 class Columns:
     """Names of what stands in a row after the fixed columns.
 
-    These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each has
-    three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside its
-    state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
-    forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and second
-    rate.  Duration and lateness are in s; the duration is that of the tick before.
+    These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each
+    has three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside
+    its state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
+    forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and
+    second rate.  Duration and lateness are in s; the duration is that of the tick before.
     """
 
     inputs: tuple[str, ...]
@@ -60,7 +60,15 @@ class Columns:
         device = [f"device_{what}_{i + 1}" for what in ("position", "velocity", "force") for i in range(self.device)]
         ports = [f"{axis}_{what}" for what in ("force", "at", "at_rate") for axis in self.ports]
         motion = [f"input_{name}_{what}" for what in ("rate", "rate2") for name in self.smooth]
-        return (*FIXED, *(f"input_{name}" for name in self.inputs), *self.state, *device, *ports, *self.discrete, *motion)
+        return (
+            *FIXED,
+            *(f"input_{name}" for name in self.inputs),
+            *self.state,
+            *device,
+            *ports,
+            *self.discrete,
+            *motion,
+        )
 
     def as_dict(self, row: NDArray[np.float64], modes: tuple[str, ...]) -> dict[str, Any]:
         """Return a row as a mapping, with the mode by its name."""

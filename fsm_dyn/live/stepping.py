@@ -193,6 +193,9 @@ class Stepper:
         tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
         tick.source[own], tick.scale[own] = sources, scales
         tick.offset[own] = offsets or 0.0
+        if offsets:  # a prescribed coordinate is counted from where it begins
+            begins = [float(np.sum(self.graph.values[axis.begin])) if axis.prescribes else 0.0 for axis in port.axes]
+            tick.offset[own] -= begins
         tick.counts[ct.ABSOLUTE] = bool(offsets)
         tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
         self.mapping, self.port = mapping, port
@@ -209,10 +212,6 @@ class Stepper:
             tick.counts[ct.SEGMENT] = 0
         held = [layout.w.index(name) for port in self.ports for name in port.inputs]
         tick.targets[held], rates[held] = 0.0, 0.0
-        for axis in self.axes:
-            if axis.prescribes:
-                at = layout.w.index(axis.name)
-                tick.targets[at], rates[at] = self._initially(axis)
         tick.now[:] = tick.targets
         tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
         tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = 0.0
@@ -222,15 +221,6 @@ class Stepper:
         tick.now[tick.slot[coupled]] = tick.ports[n_a + coupled]  # the couplers begin unstretched
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         self._take(start)
-
-    def _initially(self, axis: Axis) -> tuple[float, float]:
-        """Return where a prescribed coordinate begins and how fast, as far as the model says."""
-        mechanism, values = self.graph.automaton.mechanism, self.graph.values
-        speeds = {text.text.replace(" ", ""): name for name, text in mechanism.speeds.items()}
-        rate = speeds.get(f"rate({axis.prescribes})", f"{axis.prescribes}_dot")
-        given = mechanism.initial.values
-        at, speed = (evaluate(given[name], values) if name in given else 0.0 for name in (axis.prescribes, rate))
-        return at, speed
 
     def _parameters(self) -> Floats:
         """Return a context with the parameters alone."""

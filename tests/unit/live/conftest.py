@@ -79,9 +79,11 @@ class Bench:
 
 @pytest.fixture
 def bench(held):
-    """Return a function that makes a bench for a shipped model and its motion."""
+    """Return a function that makes a bench for a shipped model and its motion, or for a held graph."""
 
     def make(name, **options):
+        if not isinstance(name, str):
+            return Bench(name, options.pop("motion"), **options)
         options.setdefault("mapping", DeviceMap(scale=SCALES.get(name, 1.0)))
         return Bench(held(name), options.pop("motion", MOTIONS[name]), **options)
 

@@ -72,9 +72,10 @@ def test_the_multiplier_is_what_newton_and_hooke_say():
     """The device feels minus m a + d v + k x, with the motion that the filter lets through."""
     run = Crank(SPRING).run(lambda t: 0.1 * np.sin(7 * t), lambda t: 0.7 * np.cos(7 * t), 2000)
     (rate, second), x = np.array(run.motion[1:]).T, np.array(run.x)[:, 0]
-    np.testing.assert_allclose(run.forces, -(2.0 * second + 3.0 * rate + 50.0 * x), atol=1e-9)
+    felt = -(2.0 * second + 3.0 * rate + 50.0 * x)
+    np.testing.assert_allclose(run.forces[1:], felt[1:], atol=1e-9)  # with the first tick the device takes hold
     # the coordinate is the prescribed one: cubics are integrated exactly, rounding adds up
-    np.testing.assert_allclose(x, run.w[1:], atol=1e-12)
+    np.testing.assert_allclose(x, 0.02 + np.array(run.w[1:]), atol=1e-12)
     np.testing.assert_allclose(np.array(run.x)[:, 1], rate, atol=1e-11)
     assert np.abs(run.forces).max() > 5.0
 
@@ -90,7 +91,7 @@ def test_the_motion_is_smooth_and_does_not_lag():
     response = (3 * g**2 * s + g**3) / (s + g) ** 3
     t = np.array(run.t[2000:])
     wanted = 0.1 * np.abs(response) * np.sin(7 * t + np.angle(response))
-    # anchored at 0.02 m with the device elsewhere; the tick's delay is 7 rad/s times a millisecond
+    # anchored with the device elsewhere; the tick's delay is 7 rad/s times a millisecond
     np.testing.assert_allclose(w[2000:] - w[2000:].mean(), wanted - wanted.mean(), atol=0.012 * 0.1)
 
 
@@ -99,8 +100,8 @@ def test_the_filter_is_stable_up_to_its_limit(bandwidth):
     """A device that jumps: the coordinate comes to rest at the new place, whatever the bandwidth."""
     run = Crank({**SPRING, "parameters": {**SPRING["parameters"], "f": f"{bandwidth} Hz"}})
     run.run(lambda t: 0.1 * (t > 0.005), lambda t: 0.0, 5000)
-    assert run.w[-1] == pytest.approx(0.12, abs=1e-9)
-    assert max(run.w) < 0.16
+    assert run.w[-1] == pytest.approx(0.1, abs=1e-9)
+    assert max(run.w) < 0.14
 
 
 def test_off_line_with_the_same_motion_it_is_the_same_run():
@@ -141,7 +142,8 @@ def test_let_go_the_coordinate_comes_to_rest_and_nothing_is_felt():
     run.run(lambda t: 0.3 * t, lambda t: 0.3, 1000)
     assert run.forces[-1] == 0.0
     assert abs(tick.motion[0]) < 1e-9
-    assert np.abs(np.diff(run.forces[499:560])).max() < 1.0  # 5 to 8 N fade over 50 ticks
+    # 9 N fade over 50 ticks, and the spring and the braked mass are felt no more
+    assert np.abs(np.diff(run.forces[499:])).max() < 0.25
 
 
 def test_slow_motion_and_scale_keep_the_power():
@@ -165,21 +167,20 @@ def test_columns_and_names():
     assert len(columns.names) == columns.width
 
 
-def test_an_initial_speed_goes_on():
-    run = Crank({**SPRING, "initial": {"x": "0.02 m", "x_dot": "0.4 m/s"}})
-    tick = run.stepper.tick_data
-    assert tick.motion[0] == 0.4
-    tick.numbers[ct.GRIP_TARGET] = 0.0
-    run.run(lambda t: 0.0, lambda t: 0.0, 500)
-    assert abs(tick.motion[0]) < 1e-9
-    assert run.w[-1] > 0.02
+def test_it_begins_at_rest_where_the_model_begins():
+    run = Crank({**SPRING, "initial": {"x": "0.02 m + f*0.001 m/1 Hz", "x_dot": "0.4 m/s"}})
+    assert run.stepper.loop.state.x.tolist() == pytest.approx([0.035, 0.0])
+
+
+def test_an_offset_puts_the_device_where_it_says():
+    """Counted from the coordinate's zero, not from where it begins."""
+    run = Crank(SPRING, mapping=DeviceMap(offset=(0.05,), scale=2.0))
+    run.run(lambda t: 0.01, lambda t: 0.0, 2000)
+    assert run.x[-1][0] == pytest.approx(0.07, abs=1e-12)
 
 
 def test_a_device_at_a_kinematic_port_is_anchored(bench):
-    from conftest import Bench
-
-    graph = fsm_dyn.compile(hold(fsm_dyn.load(SPRING)))
-    run = Bench(graph, [], axes=1, limits=Limits(ramp=0.02))
+    run = bench(fsm_dyn.compile(hold(fsm_dyn.load(SPRING))), motion=(), limits=Limits(ramp=0.02))
     for i in range(300):
         run.one(Sample(0.0, i, [0.5], [0.0]))
     assert run.grips[-1] == 1.0
