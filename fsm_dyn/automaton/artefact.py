@@ -19,6 +19,7 @@ from fsm_dyn.modes.redundancy import closed_place
 from fsm_dyn.modes.system import FOLLOWS, ContactInfo, RowInfo, System, WhenInfo
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import evaluate, named_values
 
 SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
@@ -203,4 +204,8 @@ class Automaton:
 
     def assemble(self, states: Sequence[int], given: Given) -> Array:
         """Find a state in the mode with these contact states; see :func:`fsm_dyn.modes.assembly.assemble`."""
+        guess = self.mechanism.initial.guess
+        if guess:
+            values = named_values(self.mechanism, list(given.context[self.terms.layout.p_slice]))
+            given = replace(given, guess={name: evaluate(text, values) for name, text in guess.items()})
         return assemble(self.system, states, given, following(self.geometry, given.t, given.context))

@@ -8,7 +8,7 @@ Values given are held.  What is not given is 0 as far as the rows leave it free 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,12 +28,16 @@ DEPENDENT = 1e-9
 
 @dataclass(frozen=True)
 class Given:
-    """Values a start is to have: coordinates and speeds by name, and the time and context (inputs included)."""
+    """Values a start is to have: coordinates and speeds by name, and the time and context (inputs included).
+
+    ``guess`` is where coordinates that are not given begin; what the rows leave free stays there.
+    """
 
     coordinates: Mapping[str, float]
     speeds: Mapping[str, float]
     t: float
     context: Array
+    guess: Mapping[str, float] = field(default_factory=dict)
 
 
 def assemble(system: System, states: Sequence[int], given: Given, follow: Follow = np.copy) -> Array:
@@ -57,10 +61,11 @@ def assemble(system: System, states: Sequence[int], given: Given, follow: Follow
 
 def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow) -> Array:
     layout = system.layout
-    q = np.array([given.coordinates.get(name, 0.0) for name in layout.q])
+    q = np.array([given.coordinates.get(name, given.guess.get(name, 0.0)) for name in layout.q])
     for first in system.quaternions:
         names = layout.q[first : first + 4]
-        if names[0] not in given.coordinates:  # the turn is no turn, or what the others leave of a unit norm
+        # the turn is no turn, or what the others leave of a unit norm
+        if names[0] not in given.coordinates and names[0] not in given.guess:
             q[first] = np.sqrt(max(0.0, 1.0 - float(q[first + 1 : first + 4] @ q[first + 1 : first + 4])))
         norm = float(np.linalg.norm(q[first : first + 4]))
         if norm == 0.0:
@@ -129,8 +134,9 @@ def _close(system: System, program: Program, rows: Sequence[int], q: Array, give
     worst = int(np.argmax(np.abs(residual)))
     raise ModelError(
         f"the start cannot be assembled: '{system.rows[rows[worst]].name}' is not satisfied",
-        found=f"a residual of {residual[worst]:.6g} at " + _listing(system.layout.q, found),
-        remedy="give fewer coordinates under initial, or values nearer to a configuration that closes",
+        found=f"a residual of {residual[worst]:.6g} in what comes nearest, " + _listing(system.layout.q, found),
+        remedy="put under `initial: {guess: ...}` what need not be held, or values nearer to a configuration that "
+        "closes; if there is none, the lengths do not fit",
     )
 
 

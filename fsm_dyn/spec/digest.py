@@ -15,7 +15,7 @@ from fsm_dyn.spec.model import Mechanism, ShapeForm
 T = TypeVar("T")
 
 # Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
-_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "view", "ports"})
+_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports"})
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 
 

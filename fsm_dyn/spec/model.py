@@ -12,6 +12,9 @@ from typing import Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
+from fsm_dyn.spec.joint import Joint as Joint
+from fsm_dyn.spec.signals import Input as Input
+from fsm_dyn.spec.signals import Schedule as Schedule
 
 POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
 
@@ -91,6 +94,7 @@ class Constraint:
     kind: Literal["velocity", "position"]
     expression: Text
     kinematic: bool = False
+    joint: str = ""  # the joint that it holds together; such a row is left out where no motion could break it
     where: Location = NOWHERE
 
 
@@ -238,30 +242,6 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """How an input runs over time unless a run says otherwise.
-
-    ``kind`` is ``"constant"`` (one value), ``"linear"`` or ``"steps"`` (``points`` of time and value), or
-    ``"expression"`` (``value`` is an expression of ``t`` and parameters).
-    """
-
-    kind: Literal["constant", "linear", "steps", "expression"]
-    points: tuple[tuple[Text, Text], ...] = ()
-    value: Text | None = None
-    where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A quantity given from outside, with its unit text and its schedule (default: constant 0)."""
-
-    name: str
-    unit: str = ""
-    schedule: Schedule | None = None
-    where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
     """One entry of ``loads``; ``kind`` selects which fields are used.
 
@@ -341,11 +321,15 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Initial:
-    """Where a run starts: a mode (or None: deduced), values of coordinates and speeds, ``settle``."""
+    """Where a run starts: a mode (or None: deduced), values of coordinates and speeds, ``settle``.
+
+    ``guess`` holds coordinates from which loops are closed; unlike ``values`` they may move.
+    """
 
     mode: str | None = None
     values: Mapping[str, Text] = field(default_factory=dict)
     settle: bool = False
+    guess: Mapping[str, Text] = field(default_factory=dict)
     where: Location = NOWHERE
 
 
@@ -375,6 +359,7 @@ class Mechanism:
     frames: Mapping[str, Frame] = field(default_factory=dict)
     points: Mapping[str, Point] = field(default_factory=dict)
     bodies: Mapping[str, Body] = field(default_factory=dict)
+    joints: Mapping[str, Joint] = field(default_factory=dict)
     speeds: Mapping[str, Text] = field(default_factory=dict)
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)

@@ -10,20 +10,22 @@ import numpy as np
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Node, functions, reachable, substitute, support, tangent
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.programs import Node, evaluate, functions, reachable, substitute, support, tangent
+from fsm_dyn.spec.model import Constraint, Contact
+from fsm_dyn.spec.values import flat_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.meeting import Meeting
 from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.reduction import cost
 from fsm_dyn.symbolic.sampling import sample
 from fsm_dyn.symbolic.speeds import Speeds
-from fsm_dyn.symbolic.system import System, require_independent
+from fsm_dyn.symbolic.system import TIME, System, require_independent
 from fsm_dyn.symbolic.terms import ContactTerms, Role, Row
 
 _WITH_CASES = frozenset({"where", "min", "max", "abs", "sign", "floor", "mod", "lt", "le", "eq", "ne"})
 SAMPLES = 3
 NOTHING = 1e-12
+BROKEN = 1e-9  # m, rad/s: a row that nothing can change and that is further from zero is broken
 
 
 class Rows:
@@ -75,10 +77,46 @@ class Rows:
             residual = self._algebra.scalar(constraint.expression) if constraint.kind == "position" else None
             rows.append(Row(constraint.name, "constraint", "kinematic", unit, zero, zero, residual))
         for constraint in constraints:
-            if not constraint.kinematic:
+            if not constraint.kinematic and not self._idle(constraint):
                 build = self.position if constraint.kind == "position" else self.velocity
                 rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
         return rows
+
+    def _idle(self, constraint: Constraint) -> bool:
+        """Whether a row of a joint says nothing: no motion of the model could break it.
+
+        Raises
+        ------
+        ModelError
+            It is broken all the same, in every configuration.
+        """
+        if not constraint.joint:
+            return False
+        node = self._algebra.scalar(constraint.expression)
+        if constraint.kind == "position":
+            columns = [column[0] for column in self._motion.columns([node])[:-1]]
+        else:
+            columns = [tangent([node], {symbol: self.system.graph.one})[0] for symbol in self._symbols]
+        if not self._vanishes(tuple(self.system.reducer.reduce(column) for column in columns)):
+            return False
+        if support([node]) & {self.system.graph.symbol(TIME), *self.system.inputs}:
+            return False
+        amount = self._amount(node)
+        if not abs(amount) < BROKEN:
+            raise ModelError(
+                f"the joint '{constraint.joint}' cannot be closed: its row '{constraint.name}' is {amount:.6g} "
+                "in every configuration",
+                constraint.where,
+                found=f"'{constraint.expression.text}'",
+                remedy="no coordinate can change it: correct the points or axes, or give a body the freedom it needs",
+            )
+        return True
+
+    def _amount(self, node: Node) -> float:
+        """Return the value of a row that no coordinate changes, with the parameters of the file."""
+        values = {symbol.name: 0.7 for symbol in support([node])} | flat_values(self.system.mechanism)
+        values |= {symbol.name: 0.0 for symbol in self._symbols}
+        return float(evaluate([node], values)[0])
 
     # -- contacts ------------------------------------------------------------------------------------------
 

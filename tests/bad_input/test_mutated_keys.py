@@ -25,7 +25,7 @@ MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
-    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants"),
+    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants", "joints"),
 }
 
 
@@ -80,7 +80,7 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
         used |= {transition.on[0]} if transition.on else set()
     for port in mechanism.ports.values():
         used |= {port.point, port.body, port.coordinate}
-    used |= {mechanism.initial.mode, *mechanism.initial.values, *mechanism.view}
+    used |= {mechanism.initial.mode, *mechanism.initial.values, *mechanism.initial.guess, *mechanism.view}
     assert isinstance(tree, Section)
     schedule = tree.get(Word("schedule"))
     used |= set(schedule) if isinstance(schedule, Section) else set()
@@ -91,6 +91,9 @@ def derived(key: Key, mechanism: Mechanism) -> set[str]:
     """The names that exist because `name` does: limits of a joint stop, default speeds, those of a component."""
     name = str(key.word)
     names = {name, f"{name}_lower", f"{name}_upper"}
+    if name in mechanism.joints:
+        joint = mechanism.joints[name]
+        names |= {*joint.coordinates, *joint.rows, *(f"{coordinate}_dot" for coordinate in joint.coordinates)}
     if key.path[0] not in ("use", "contacts"):
         return names | _default_speed(name, mechanism)
     for section in (mechanism.parameters, mechanism.points, mechanism.inputs, mechanism.shapes, mechanism.contacts):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
+from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.loads import loads_of
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, transitions_of
+from fsm_dyn.spec.checks.units import uses_units
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule, Shape
 from fsm_dyn.spec.tree import Word, where_of
+
+T = TypeVar("T")
 
 
 def build(form: MechanismForm, default_name: str) -> Mechanism:
@@ -30,14 +35,14 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
     if not form.bodies:
         raise ModelError("the model has no bodies", form.key("bodies"), remedy="`ball: {center: P, mass: 1 kg}`")
-    if not form.coordinates and not any(frame.euler for frame in frames.values()):
+    if not form.coordinates and not form.joints and not any(frame.euler for frame in frames.values()):
         raise ModelError(
             "the model has no coordinates",
             form.key("coordinates"),
-            remedy="add a section such as `coordinates: {x: m, q: rad}`",
+            remedy="add a section such as `coordinates: {x: m, q: rad}`, or joints",
         )
     shapes = shapes_of(form)
-    return Mechanism(
+    mechanism = Mechanism(
         name=form.name or default_name,
         summary=form.summary,
         source=form.source,
@@ -66,6 +71,36 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         variants=tuple(form.variants),
         where=form.where,
     )
+    return _with_joints(mechanism, form) if form.joints else mechanism
+
+
+def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
+    """Return the mechanism with what its joints stand for after what is written by hand.
+
+    Raises
+    ------
+    ModelError
+        A joint cannot be what it is to be, or makes a name that exists.
+    """
+    made = joints_of(form.joints, dict(mechanism.frames), uses_units(mechanism))
+    return replace(
+        mechanism,
+        joints=made.joints,
+        coordinates=_joined(mechanism.coordinates, made.coordinates),
+        frames=_joined(mechanism.frames, made.frames),
+        points=_joined(mechanism.points, made.points),
+        speeds=_joined(mechanism.speeds, made.speeds),
+        constraints=_joined(mechanism.constraints, made.rows),
+    )
+
+
+def _joined(written: Mapping[str, T], made: Mapping[str, T]) -> dict[str, T]:
+    for name in made:
+        if name in written:
+            raise ModelError(
+                f"a joint makes {str(name)!r}, which exists already", where_of(name), remedy="rename the joint"
+            )
+    return {**written, **made}
 
 
 def _body(name: str, form: BodyForm) -> Body:
@@ -95,7 +130,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
     exactly_one(form, ("velocity", "position"))
     where = where_of(name)
     if form.velocity is not None:
-        return Constraint(name, "velocity", form.velocity, form.kinematic, where)
+        return Constraint(name, "velocity", form.velocity, form.kinematic, where=where)
     if form.position is None:
         raise ModelError(f"constraint {str(name)!r} says nothing", where, allowed="velocity or position")
     if form.kinematic:
@@ -104,7 +139,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
             form.key("kinematic"),
             remedy="only `velocity` rows can complete the speeds; remove `kinematic`",
         )
-    return Constraint(name, "position", form.position, False, where)
+    return Constraint(name, "position", form.position, where=where)
 
 
 def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:

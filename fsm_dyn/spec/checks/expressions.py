@@ -65,7 +65,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():
         _port(port, scopes, constant)
-    for name, text in mechanism.initial.values.items():
+    for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         meaning(text, constant, f"the initial value of {name!r}", [wanted])
     outputs = {

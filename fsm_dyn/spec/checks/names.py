@@ -64,6 +64,11 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
     for role, section in sections:
         for name in section:
             yield name, role, where_of(name)
+        if role == "an output":  # a joint with a single coordinate or row shares its name
+            taken = {*mechanism.coordinates, *mechanism.constraints}
+            yield from (
+                (joint.name, "a joint", joint.where) for joint in mechanism.joints.values() if joint.name not in taken
+            )
         if role == "a coordinate":
             for frame in mechanism.frames.values():
                 for name in frame.euler_names:

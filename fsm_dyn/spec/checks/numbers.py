@@ -39,7 +39,7 @@ def check_numbers(mechanism: Mechanism) -> None:
             _value(text, values, f"the {word} of load {load.name!r}")
     for entry_ in mechanism.inputs.values():
         _schedule(entry_, values)
-    for name, text in mechanism.initial.values.items():
+    for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         _value(text, values, f"the initial value of {name!r}")
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):

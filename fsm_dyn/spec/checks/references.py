@@ -32,6 +32,9 @@ class References:
             self._frame(frame.parent)
         for point in m.points.values():
             self._point(point.origin)
+        for joint in m.joints.values():
+            for end in joint.at:
+                self._point(end)
         for body in m.bodies.values():
             self._point(body.center)
             self._optional_point(body.about)
@@ -202,6 +205,8 @@ class References:
                     f"{str(name)!r} is a memory", where_of(name), remedy="its first value stands under `memory`"
                 )
             self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+        for name in initial.guess:
+            self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
 
 
 def _events(contact: Contact) -> tuple[str, ...]:

@@ -8,17 +8,18 @@ from typing import Any
 
 from fsm_dyn.errors import Location, ModelError, nearest
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.build.frames import frame_of
+from fsm_dyn.spec.build.joints import Made, joints_of
 from fsm_dyn.spec.components.finding import MOST, Origin, found, inlined
 from fsm_dyn.spec.components.renaming import FRAME, ORIGIN, Renaming
 from fsm_dyn.spec.forms.mechanism import MechanismForm, form_of
 from fsm_dyn.spec.forms.parts import PlaceForm, UseForm
-from fsm_dyn.spec.model import Initial
 from fsm_dyn.spec.tree import Tree, Word
 
 # Sections whose entries are those of the model followed by those of its components.
 _SECTIONS = (
     *("parameters", "coordinates", "frames", "points", "bodies", "constraints", "shapes", "contacts"),
-    *("inputs", "schedule", "memory", "outputs", "view"),
+    *("inputs", "schedule", "memory", "outputs", "view", "joints"),
 )
 # Sections of a component that declare names; `modes` and `ports` stay behind.
 _DECLARING = (
@@ -71,7 +72,10 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
     update["loads"] = [*form.loads, *renaming.apply(loads)]
     update["transitions"] = [*form.transitions, *renaming.apply(list(component.transitions))]
     values = {**renaming.apply(component.initial.values), **form.initial.values}
-    update["initial"] = Initial(form.initial.mode, values, form.initial.settle, form.initial.where)
+    guess = {**renaming.apply(component.initial.guess), **form.initial.guess}
+    update["initial"] = replace(
+        form.initial, values=values, guess={key: text for key, text in guess.items() if key not in values}
+    )
     return form.model_copy(update=update)
 
 
@@ -82,18 +86,28 @@ def declared(form: MechanismForm) -> list[str]:
     names += [str(transition.name) for transition in form.transitions if transition.name]
     for frame in form.frames.values():
         names += [f"{frame.euler_parameters}{i}" for i in ("", *range(4))] if frame.euler_parameters else []
+    made = _made(form)
+    for section in (made.joints, made.coordinates, made.frames, made.points, made.speeds, made.rows):
+        names += [str(name) for name in section]
+    for joint in made.frames.values():
+        names += [joint.euler, *joint.euler_names] if joint.euler else []
     if not form.speeds:
         names += [f"{coordinate}_dot" for coordinate in form.coordinates]
     return names
 
 
+def _made(form: MechanismForm) -> Made:
+    """What the joints of a form stand for."""
+    return joints_of(form.joints, {name: frame_of(name, frame) for name, frame in form.frames.items()}, False)
+
+
 def _attachment(form: MechanismForm, use: UseForm) -> tuple[str, str]:
     """The frame and the point that stand for N and O of a component."""
     if isinstance(use.attach, PlaceForm):
-        place = use.attach
+        place, made = use.attach, _made(form)
         for kind, name, known in (
-            ("frame", place.frame, [FRAME, *form.frames]),
-            ("point", place.point, [ORIGIN, *form.points]),
+            ("frame", place.frame, [FRAME, *form.frames, *made.frames]),
+            ("point", place.point, [ORIGIN, *form.points, *made.points]),
         ):
             if name not in known:
                 raise ModelError(

@@ -76,7 +76,7 @@ class Renaming:
             if key in kept:
                 # letters of axes are keys there, but the angles are expressions
                 update[key] = {k: self.apply(v) for k, v in value.items()} if isinstance(value, dict) else value
-            elif value == FRAME and key in ("frame", "parent"):
+            elif value == FRAME and key in ("frame", "parent", "carrier"):
                 update[key] = Word(self.frame)  # also where nothing was written
             else:
                 update[key] = self.apply(value)

@@ -30,7 +30,7 @@ from fsm_dyn.spec.forms.fields import (
 )
 from fsm_dyn.spec.forms.geometry import unit_text
 from fsm_dyn.spec.model import Initial, Input, Memory, Mode, Schedule
-from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe
+from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe, where_of
 
 MAX_BREAKPOINTS = 10_000
 MAX_MEMORY = 2**31 - 1
@@ -154,6 +154,7 @@ def _memory(tree: Tree) -> dict[str, Memory]:
 def _initial(tree: Tree) -> Initial:
     section = as_section(tree, "initial")
     values: dict[str, Text] = {}
+    guess: dict[str, Text] = {}
     mode: str | None = None
     settles = False
     for word, value in section.items():
@@ -161,9 +162,23 @@ def _initial(tree: Tree) -> Initial:
             mode = name(value)
         elif word == "settle":
             settles = flag(value)
+        elif word == "guess":
+            guess = {name(other): expression(item) for other, item in as_section(value, "guess").items()}
+        elif isinstance(value, Section):
+            raise ModelError(
+                f"initial has no key {str(word)!r} with a mapping",
+                word.where,
+                found=describe(value),
+                allowed="guess",
+                remedy=nearest(word, ["guess"]) or "give one value",
+            )
         else:
             values[name(word)] = expression(value)
-    return Initial(mode, values, settles, section.where)
+    for given in (word for word in guess if word in values):
+        raise ModelError(
+            f"{str(given)!r} is given and guessed", where_of(given), remedy="keep one: what is given is held"
+        )
+    return Initial(mode, values, settles, guess, section.where)
 
 
 def _source(tree: Tree) -> Word:
@@ -245,7 +260,15 @@ InitialField: TypeAlias = Annotated[
     Initial,
     PlainValidator(_initial),
     WithJsonSchema(
-        {"type": "object", "properties": {"mode": {"type": "string"}}, "additionalProperties": _VALUE},
+        {
+            "type": "object",
+            "properties": {
+                "mode": {"type": "string"},
+                "settle": {"type": "boolean"},
+                "guess": {"type": "object", "additionalProperties": _VALUE},
+            },
+            "additionalProperties": _VALUE,
+        },
     ),
 ]
 

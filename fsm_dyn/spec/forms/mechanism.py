@@ -30,6 +30,7 @@ from fsm_dyn.spec.forms.geometry import (
     Parameters,
     PointForm,
 )
+from fsm_dyn.spec.forms.joints import JointForm
 from fsm_dyn.spec.forms.loads import LoadForm
 from fsm_dyn.spec.forms.parts import UseForm, VariantsField
 from fsm_dyn.spec.forms.shapes import GeometryForm
@@ -75,9 +76,6 @@ class MechanismForm(Form):
     """A mechanism for fsm_dyn, format 1."""
 
     what: ClassVar[str] = "a model"
-    later: ClassVar[Mapping[str, str]] = {
-        "joints": "write frames and points: a joint is a frame's rotation or a point's position by a coordinate",
-    }
     hints: ClassVar[Mapping[str, str]] = {
         "only_listed": "`only_listed: true` stands inside `modes`",
         "mode": "the initial mode stands inside `initial`, the list of modes in `modes`",
@@ -92,6 +90,7 @@ class MechanismForm(Form):
     frames: Annotated[dict[Key, FrameForm], section_of("frames")] = Field(default_factory=dict)
     points: Annotated[dict[Key, PointForm], section_of("points")] = Field(default_factory=dict)
     bodies: Annotated[dict[Key, BodyForm], section_of("bodies")]
+    joints: Annotated[dict[Key, JointForm], section_of("joints")] = Field(default_factory=dict)
     speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
     constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
     shapes: Annotated[dict[Key, GeometryForm], section_of("shapes")] = Field(default_factory=dict)

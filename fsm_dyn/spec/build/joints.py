@@ -1,0 +1,330 @@
+"""Joints become what they stand for: frames, points, coordinates, speeds, and rows where they close a loop.
+
+In a tree a joint makes the child's frame, the point ``<child>_origin`` and coordinates with their rates.  Between two
+frames that exist it gives rows: one for each motion it prevents.  Rows on positions are written along the axes of N
+or of the parent; rows on directions ask that unit vectors of both frames stay at right angles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fsm_dyn.errors import Location, ModelError, nearest
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.joints import (
+    Axis,
+    BallForm,
+    CylindricalForm,
+    EndsForm,
+    GearForm,
+    JointForm,
+    MovableForm,
+    PinSliderForm,
+    PlanarForm,
+    PrismaticForm,
+    RevoluteForm,
+    RollingForm,
+    UniversalForm,
+    WeldForm,
+)
+from fsm_dyn.spec.joint import Joint, JointKind
+from fsm_dyn.spec.model import Constraint, Coordinate, Frame, Point
+from fsm_dyn.spec.tree import Word, where_of
+
+NEWTONIAN = "N"
+KINDS: tuple[JointKind, ...] = (
+    "revolute", "prismatic", "cylindrical", "universal", "ball", "planar", "weld", "pin_slider", "gear", "rolling",
+)  # fmt: skip
+
+
+@dataclass
+class Made:
+    """What joints have made so far, by section."""
+
+    units: bool
+    frames: dict[str, Frame]
+    joints: dict[str, Joint] = field(default_factory=dict)
+    coordinates: dict[str, Coordinate] = field(default_factory=dict)
+    points: dict[str, Point] = field(default_factory=dict)
+    speeds: dict[str, Text] = field(default_factory=dict)
+    rows: dict[str, Constraint] = field(default_factory=dict)
+
+
+def joints_of(forms: dict[str, JointForm], frames: dict[str, Frame], units: bool) -> Made:
+    """Return what the joints stand for.
+
+    Parameters
+    ----------
+    frames : dict of str to Frame
+        Those written by hand.
+    units : bool
+        Whether the model writes units: coordinates of joints then have theirs.
+
+    Raises
+    ------
+    ModelError
+        A joint closes a loop with a frame that nothing makes, makes one that exists, or has the wrong keys.
+    """
+    made = Made(units, dict(frames))
+    parts = [(name, _form(form)) for name, form in forms.items()]
+    for name, (kind, form) in parts:  # all frames first: a loop may be closed by a joint written before them
+        if _in_tree(form):
+            _Tree(made, name, kind, form).make()
+    for name, (kind, form) in parts:
+        if not _in_tree(form):
+            _Loop(made, name, kind, form).make()
+    made.joints = {name: made.joints[name] for name in forms}
+    made.frames = {name: frame for name, frame in made.frames.items() if name not in frames}
+    return made
+
+
+def _form(form: JointForm) -> tuple[JointKind, EndsForm]:
+    written = exactly_one(form, KINDS)
+    kind = next(known for known in KINDS if known == written)
+    found: EndsForm = getattr(form, kind)
+    return kind, found
+
+
+def _in_tree(form: EndsForm) -> bool:
+    return isinstance(form, MovableForm | WeldForm) and len(form.at) == 1
+
+
+class _Tree:
+    """Makes the child of one joint."""
+
+    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm) -> None:
+        self.made, self.name, self.kind, self.form = made, name, kind, form
+        self.where = where_of(name)
+        self.coordinates: list[str] = []
+        self.speeds: dict[str, Text] = {}
+
+    def make(self) -> None:
+        """Add frame, point, coordinates and speeds."""
+        form, made = self.form, self.made
+        if form.child in made.frames or form.child == NEWTONIAN:
+            raise ModelError(
+                f"joint {str(self.name)!r} makes the frame {str(form.child)!r}, which exists already",
+                where_of(form.child) if form.child != NEWTONIAN else form.key("child"),
+                remedy="to close a loop give the points of both: `at: [P, Q]`; else name another frame",
+            )
+        frame, offset = self._motion()
+        made.frames[form.child] = frame
+        at = _points(form)[0]
+        origin = Word(f"{form.child}_origin", where_of(form.child))
+        made.points[origin] = Point(origin, at, Text(offset or "0*N.x", self.where), self.where)
+        if getattr(form, "rates", True):
+            made.speeds |= self.speeds
+        euler = frame.euler_names
+        made.joints[self.name] = Joint(
+            self.name, self.kind, form.parent, form.child, (at,), origin, (*self.coordinates, *euler), where=self.where
+        )
+
+    def _motion(self) -> tuple[Frame, str]:
+        """Return the child's frame, and the way from the joint's point to the child's origin."""
+        form = self.form
+        match form:
+            case RevoluteForm():
+                return self._turned((_own(form, form.axis), self._coordinate("", "rad"))), ""
+            case PrismaticForm():
+                return self._turned(), self._slide(_own(form, (form.axis,)), "")
+            case CylindricalForm():
+                axis = _own(form, form.axis)
+                slide = self._slide(axis, "_slide")
+                return self._turned((axis, self._coordinate("_turn", "rad"))), slide
+            case UniversalForm():
+                return self._universal(form), ""
+            case BallForm():
+                return self._ball(form), ""
+            case PlanarForm():
+                axis = _own(form, form.axis)
+                first, second = (Axis(form.parent, letter) for letter in axis.across)
+                slide = f"{self._slide(first, '_x')} + {self._slide(second, '_y')}"
+                return self._turned((axis, self._coordinate("_turn", "rad"))), slide
+            case PinSliderForm():
+                slide = self._slide(_own(form, (form.axis,)), "_slide")
+                return self._turned((_own(form, form.pin, "pin"), self._coordinate("_turn", "rad"))), slide
+        return self._turned(), ""
+
+    def _coordinate(self, suffix: str, unit: str) -> str:
+        name = Word(f"{self.name}{suffix}", self.where)
+        self.made.coordinates[name] = Coordinate(name, unit if self.made.units else "", self.where)
+        self.coordinates.append(name)
+        self.speeds[Word(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
+        return name
+
+    def _slide(self, axis: Axis, suffix: str) -> str:
+        return f"{'-' if axis.sign < 0 else ''}{self._coordinate(suffix, 'm')}*{axis.frame}.{axis.letter}"
+
+    def _turned(self, *turns: tuple[Axis, str]) -> Frame:
+        """Return the child's frame, turned about axes one after the other; without any, parallel to the parent."""
+        rotations = tuple(
+            (axis.letter, Text(f"-{angle}" if axis.sign < 0 else angle, self.where)) for axis, angle in turns
+        )
+        rotations = rotations or (("z", Text("0", self.where)),)
+        kind: Literal["simple", "body"] = "simple" if len(rotations) == 1 else "body"
+        return Frame(self.form.child, self.form.parent, kind, rotations, where=self.where)
+
+    def _universal(self, form: UniversalForm) -> Frame:
+        first, second = _two(form, form.axis)
+        if first.frame != form.parent or second.frame != form.child or first.letter == second.letter:
+            raise ModelError(
+                f"the axes of the universal joint {str(self.name)!r} do not fit",
+                form.key("axis"),
+                found=f"[{first}, {second}]",
+                allowed=f"the first of {form.parent}, the second of {form.child}, with different letters",
+            )
+        return self._turned((first, self._coordinate("_1", "rad")), (second, self._coordinate("_2", "rad")))
+
+    def _ball(self, form: BallForm) -> Frame:
+        if form.angles is not None:
+            if len(form.angles) != 3:
+                raise ModelError("a ball joint turns about three axes", form.key("angles"), found=form.angles)
+            names = [self._coordinate(f"_{k + 1}", "rad") for k in range(3)]
+            return self._turned(*((Axis(form.parent, c), n) for c, n in zip(form.angles, names, strict=True)))
+        spin = f"omega({form.child})" + ("" if form.parent == NEWTONIAN else f" - omega({form.parent})")
+        for letter in "xyz":
+            speed = Word(f"{self.name}_w{letter}", self.where)
+            self.speeds[speed] = Text(f"dot({spin}, {form.child}.{letter})", self.where)
+        return Frame(
+            form.child, form.parent, "euler_parameters", euler=Word(f"{self.name}_e", self.where), where=self.where
+        )
+
+
+class _Loop:
+    """Writes the rows of one joint between frames that exist."""
+
+    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm) -> None:
+        self.made, self.name, self.kind, self.form = made, name, kind, form
+        self.where = where_of(name)
+
+    def make(self) -> None:
+        """Add the rows."""
+        form, made = self.form, self.made
+        ends = [("parent", form.parent), ("child", form.child)]
+        ends += [("carrier", form.carrier)] if isinstance(form, GearForm) else []
+        for key, frame in ends:
+            if frame not in made.frames and frame != NEWTONIAN:
+                raise _missing(self.name, frame, form.key(key), made)
+        level: Literal["velocity", "position"] = "velocity" if isinstance(form, GearForm | RollingForm) else "position"
+        rows = {Word(f"{self.name}{suffix}", self.where): Text(text, self.where) for suffix, text in self._rows()}
+        for row, text in rows.items():
+            made.rows[row] = Constraint(row, level, text, joint=self.name, where=self.where)
+        made.joints[self.name] = Joint(
+            self.name, self.kind, form.parent, form.child, _points(form), rows=tuple(rows), where=self.where
+        )
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        form = self.form
+        match form:
+            case RevoluteForm():
+                yield from self._together(*(f"N.{c}" for c in "xyz"))
+                yield from self._aligned(*_two(form, form.axis))
+            case PrismaticForm():
+                yield from self._together(*_across(form.axis))
+                yield from self._parallel()
+            case CylindricalForm():
+                first, second = _two(form, form.axis)
+                yield from self._together(*_across(first))
+                yield from self._aligned(first, second)
+            case UniversalForm():
+                first, second = _two(form, form.axis)
+                yield from self._together(*(f"N.{c}" for c in "xyz"))
+                yield "_turn", f"dot({first}, {second})"
+            case BallForm():
+                yield from self._together(*(f"N.{c}" for c in "xyz"))
+            case PlanarForm():
+                first, second = _two(form, form.axis)
+                yield from self._together(f"{first.frame}.{first.letter}")
+                yield from self._aligned(first, second)
+            case PinSliderForm():
+                pin, other = _two(form, form.pin)
+                slot = f"{form.axis.frame}.{form.axis.letter}"
+                axis = f"{pin.frame}.{pin.letter}"
+                yield from self._together(f"cross({axis}, {slot})", axis)
+                yield from self._aligned(pin, other)
+            case WeldForm():
+                yield from self._together(*(f"N.{c}" for c in "xyz"))
+                yield from self._parallel()
+            case GearForm():
+                first, second = _two(form, form.axis)
+                yield "", f"{self._spin(form.child, second)} - ({form.ratio.text})*{self._spin(form.parent, first)}"
+            case RollingForm():
+                along = [text.text for text in form.along or ()] or [f"{form.parent}.{c}" for c in "xyz"]
+                suffixes = [""] if len(along) == 1 else [f"_{c}" for c in "xyz"][: len(along)]
+                slip = f"vel({form.at}, {form.child})"
+                slip += "" if form.parent == NEWTONIAN else f" - vel({form.at}, {form.parent})"
+                yield from ((suffix, f"dot({slip}, {v})") for suffix, v in zip(suffixes, along, strict=True))
+
+    def _spin(self, frame: str, axis: Axis) -> str:
+        form = self.form
+        carrier = form.carrier if isinstance(form, GearForm) else NEWTONIAN
+        spins = [f"{sign}omega({name})" for sign, name in (("", frame), ("-", carrier)) if name != NEWTONIAN]
+        return f"dot({''.join(spins) or '0*N.x'}, {axis})"
+
+    def _together(self, *directions: str) -> Iterator[tuple[str, str]]:
+        """The child's point stays at the parent's, along each direction."""
+        first, second = _points(self.form)
+        for direction in directions:
+            suffix = "across" if direction.startswith("cross") else direction[-1]
+            yield f"_{suffix}", f"dot(pos({second}, {first}), {direction})"
+
+    def _aligned(self, first: Axis, second: Axis) -> Iterator[tuple[str, str]]:
+        """The second axis keeps the direction of the first."""
+        for suffix, direction in zip(("_turn1", "_turn2"), _across(first), strict=True):
+            yield suffix, f"dot({second}, {direction})"
+
+    def _parallel(self) -> Iterator[tuple[str, str]]:
+        """All axes of the child keep the directions of the parent's."""
+        parent, child = self.form.parent, self.form.child
+        for suffix, a, b in (("_turn_z", "x", "y"), ("_turn_x", "y", "z"), ("_turn_y", "z", "x")):
+            yield suffix, f"dot({child}.{a}, {parent}.{b})"
+
+
+def _points(form: EndsForm) -> tuple[str, ...]:
+    if isinstance(form, RollingForm):
+        return (form.at,)
+    return form.at if isinstance(form, MovableForm | WeldForm) else ()
+
+
+def _own(form: EndsForm, axes: tuple[Axis, ...], key: str = "axis") -> Axis:
+    """Return the one axis of a joint in a tree, which is the parent's.
+
+    Raises
+    ------
+    ModelError
+        There are two, or it is another frame's.
+    """
+    if len(axes) != 1 or axes[0].frame != form.parent:
+        raise ModelError(
+            f"{form.what} in a tree has one axis, of its parent {str(form.parent)!r}",
+            form.key(key),
+            found=", ".join(map(str, axes)),
+            allowed=", ".join(f"{form.parent}.{letter}" for letter in "xyz"),
+            remedy=f"for another direction turn a frame into it: `S: {{parent: {form.parent}, rotate: {{z: 30 deg}}}}`",
+        )
+    return axes[0]
+
+
+def _two(form: EndsForm, axes: tuple[Axis, ...]) -> tuple[Axis, Axis]:
+    """Return the axes in parent and child; a single one stands for those with the same letter."""
+    first = axes[0]
+    return first, axes[1] if len(axes) == 2 else Axis(form.child, first.letter, first.sign, first.where)
+
+
+def _across(axis: Axis) -> tuple[str, ...]:
+    return tuple(f"{axis.frame}.{letter}" for letter in axis.across)
+
+
+def _missing(name: str, frame: str, where: Location, made: Made) -> ModelError:
+    known = [NEWTONIAN, *made.frames]
+    return ModelError(
+        f"joint {str(name)!r} closes a loop with {str(frame)!r}, which nothing makes",
+        where,
+        found=frame,
+        allowed=", ".join(known),
+        remedy=nearest(frame, known)
+        or f"write a frame {frame}, or a joint with `child: {frame}` and one point under `at`",
+    )

@@ -1,0 +1,185 @@
+"""Forms of joints: one for each kind, so that an editor knows which keys go with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import NOWHERE, Location, ModelError
+from fsm_dyn.spec.forms.base import Form
+from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Reference, name
+from fsm_dyn.spec.forms.geometry import Axes
+from fsm_dyn.spec.tree import Items, Scalar, Tree, Word, describe
+
+_AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
+_CYCLE = "xyzxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A unit vector of a frame, or its opposite."""
+
+    frame: str
+    letter: str
+    sign: int = 1
+    where: Location = NOWHERE
+
+    def __str__(self) -> str:
+        """Return it as an expression of the language."""
+        return f"{'-' if self.sign < 0 else ''}{self.frame}.{self.letter}"
+
+    @property
+    def across(self) -> tuple[str, str]:
+        """The frame's other two letters, in cyclic order."""
+        at = _CYCLE.index(self.letter)
+        return _CYCLE[at + 1], _CYCLE[at + 2]
+
+
+def _axis(tree: Tree) -> Axis:
+    found = _AXIS.fullmatch(tree.text) if isinstance(tree, Scalar) and isinstance(tree.value, str) else None
+    if found is None:
+        raise ModelError(
+            "the axis of a joint is a unit vector of a frame",
+            tree.where,
+            found=describe(tree),
+            allowed="such as B.z or -B.x",
+            remedy="for another direction turn a frame into it: `S: {parent: B, rotate: {z: 30 deg}}`",
+        )
+    return Axis(Word(found[2], tree.where), found[3], -1 if found[1] else 1, tree.where)
+
+
+def _one_or_two_axes(tree: Tree) -> tuple[Axis, ...]:
+    if isinstance(tree, Items):
+        if len(tree) != 2:
+            raise ModelError("one axis or two are wanted", tree.where, found=describe(tree), allowed="v, or [v, w]")
+        return tuple(_axis(item) for item in tree)
+    return (_axis(tree),)
+
+
+def _one_or_two_names(tree: Tree) -> tuple[str, ...]:
+    if isinstance(tree, Items):
+        if len(tree) != 2:
+            raise ModelError("one point or two are wanted", tree.where, found=describe(tree), allowed="P, or [P, Q]")
+        return tuple(name(item) for item in tree)
+    return (name(tree),)
+
+
+_AXIS_SCHEMA: dict[str, Any] = {"type": "string", "description": "a unit vector of a frame, such as B.z"}
+_NAME: dict[str, Any] = {"type": "string"}
+
+
+def _pairs(item: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 2, "maxItems": 2}]})
+
+
+OneAxis: TypeAlias = Annotated[Axis, PlainValidator(_axis), WithJsonSchema(_AXIS_SCHEMA)]
+OneOrTwoAxes: TypeAlias = Annotated[tuple[Axis, ...], PlainValidator(_one_or_two_axes), _pairs(_AXIS_SCHEMA)]
+OneOrTwoNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_one_or_two_names), _pairs(_NAME)]
+
+
+class EndsForm(Form):
+    """What all joints have: the frames they join."""
+
+    parent: Reference = "N"
+    child: Reference
+
+
+class MovableForm(EndsForm):
+    """A joint at a point, which makes coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
+
+    at: OneOrTwoNames
+    rates: Flag = True
+
+
+class RevoluteForm(MovableForm):
+    """A hinge about an axis."""
+
+    what: ClassVar[str] = "a revolute joint"
+    axis: OneOrTwoAxes
+
+
+class PrismaticForm(MovableForm):
+    """A guide along an axis of the parent."""
+
+    what: ClassVar[str] = "a prismatic joint"
+    axis: OneAxis
+
+
+class CylindricalForm(MovableForm):
+    """A guide along an axis and a hinge about it."""
+
+    what: ClassVar[str] = "a cylindrical joint"
+    axis: OneOrTwoAxes
+
+
+class UniversalForm(MovableForm):
+    """Two hinges at right angles: the first axis is fixed in the parent, the second in the child."""
+
+    what: ClassVar[str] = "a universal joint"
+    axis: OneOrTwoAxes
+
+
+class BallForm(MovableForm):
+    """A ball in its socket; turned by Euler parameters, or by angles about body-fixed axes."""
+
+    what: ClassVar[str] = "a ball joint"
+    angles: Axes | None = None
+
+
+class PlanarForm(MovableForm):
+    """A body that slides and turns on a plane across ``axis``."""
+
+    what: ClassVar[str] = "a planar joint"
+    axis: OneOrTwoAxes
+
+
+class WeldForm(EndsForm):
+    """No motion at all."""
+
+    what: ClassVar[str] = "a weld"
+    at: OneOrTwoNames
+
+
+class PinSliderForm(MovableForm):
+    """A pin of the child in a slot of the parent along ``axis``, turning about ``pin``."""
+
+    what: ClassVar[str] = "a pin-slider joint"
+    axis: OneAxis
+    pin: OneOrTwoAxes
+
+
+class GearForm(EndsForm):
+    """Two bodies whose turns against a carrier keep a ratio: child about ``axis[1]`` to parent about ``axis[0]``."""
+
+    what: ClassVar[str] = "a gear pair"
+    carrier: Reference = "N"
+    axis: OneOrTwoAxes
+    ratio: Expression
+
+
+class RollingForm(EndsForm):
+    """No slip at a point: both bodies have one velocity there, along each of the vectors ``along``."""
+
+    what: ClassVar[str] = "a rolling joint"
+    at: Reference
+    along: Expressions | None = None
+
+
+class JointForm(Form):
+    """A joint; the key that is written says which."""
+
+    what: ClassVar[str] = "a joint"
+
+    revolute: RevoluteForm | None = None
+    prismatic: PrismaticForm | None = None
+    cylindrical: CylindricalForm | None = None
+    universal: UniversalForm | None = None
+    ball: BallForm | None = None
+    planar: PlanarForm | None = None
+    weld: WeldForm | None = None
+    pin_slider: PinSliderForm | None = None
+    gear: GearForm | None = None
+    rolling: RollingForm | None = None
