@@ -23,6 +23,7 @@ ORDER = [
     ["simulation"],
     ["online"],
     ["recording"],
+    ["plot"],
     ["compiling", "driving"],
     ["running"],
     ["analysis", "live"],

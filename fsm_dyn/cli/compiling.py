@@ -103,7 +103,7 @@ def graph_command(
 ) -> None:
     """Draw the mode graph. DOT and Mermaid go to the terminal unless --out names a file."""
     # Pictures are drawn by few commands.
-    from fsm_dyn.recording import drawing
+    from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
     graph = ready_graph(model, assignments("--set", set_), as_json)

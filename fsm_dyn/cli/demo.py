@@ -23,7 +23,7 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     typer.echo(f"{graph.name}: {graph.automaton.mechanism.summary}\n\n{mode_table(graph)}\n")
     # The public interface and Matplotlib take a moment to import.
     import fsm_dyn
-    from fsm_dyn.recording import drawing
+    from fsm_dyn.plot import drawing
 
     with working("running (the first run of an installation also builds the stepper)"):
         trajectory = fsm_dyn.simulate(graph)

@@ -13,12 +13,16 @@ from fsm_dyn.cli.console import print_json, reporting, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Initial, Input, Set, assignments
 from fsm_dyn.cli.watching import watch
-from fsm_dyn.errors import RunError
+from fsm_dyn.errors import InputError, RunError, nearest
 
 if TYPE_CHECKING:
+    from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.recording import Trajectory
 
 _SHOWN = 30
+
+
+PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "graph")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Wanted:
     figure: bool
     motion: bool
     record: bool = False
+    plots: tuple[str, ...] = ()
 
 
 @reporting
@@ -57,6 +62,9 @@ def run_command(
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several instants.")] = False,
+    plot: Annotated[
+        list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")
+    ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the whole run as NAME.run.json, which `explain` reads.")
     ] = False,
@@ -66,7 +74,13 @@ def run_command(
     as_json: Json = False,
 ) -> None:
     """Run a model and tell when and why it changed its mode."""
-    chosen = csv or netcdf or figure or motion or record
+    plots = tuple(plot or ())
+    for name in plots:
+        if name not in PLOTS:
+            raise InputError(
+                f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=nearest(name, PLOTS)
+            )
+    chosen = bool(csv or netcdf or figure or motion or record or plots)
     everything = out is not None and not chosen
     wanted = Wanted(
         folder=out or (Path() if chosen else None),
@@ -75,6 +89,7 @@ def run_command(
         figure=figure or everything,
         motion=motion or everything,
         record=record or everything,
+        plots=plots,
     )
     options: dict[str, Any] = {
         "until": until,
@@ -117,6 +132,7 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
             failure, trajectory = error, error.trajectory
     with working("writing", as_json):
         files = write_files(trajectory, wanted)
+        files += _draw_plots(trajectory, graph, wanted)
     if as_json:
         print_json(_summary(trajectory, files))
     else:
@@ -144,14 +160,30 @@ def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:
         files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
     if wanted.figure or wanted.motion:
         # Matplotlib, for pictures only.
-        from fsm_dyn.recording import figures, style
-        from fsm_dyn.recording import motion as pictures
+        from fsm_dyn import plot
 
         if wanted.figure:
-            files.append(style.save(figures.figure(trajectory), stem.with_suffix(".png")))
+            files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
         if wanted.motion and trajectory.model.scene is not None:
             target = stem.with_name(f"{stem.name}_motion.png")
-            files.append(style.save(pictures.motion(trajectory, trajectory.model.scene), target))
+            files.append(plot.save(plot.motion(trajectory), target))
+    return files
+
+
+def _draw_plots(trajectory: Trajectory, graph: ModeGraph, wanted: Wanted) -> list[Path]:
+    """Draw the plots asked for by name and return their paths."""
+    files: list[Path] = []
+    if wanted.folder is None or not wanted.plots:
+        return files
+    # Matplotlib, for pictures only.
+    from fsm_dyn import plot
+
+    for name in wanted.plots:
+        target = wanted.folder / f"{trajectory.model.name}_{name}.png"
+        if name == "graph":
+            files.append(plot.draw(graph.nx, target, trajectory=trajectory))
+        else:
+            files.append(plot.save(getattr(plot, name)(trajectory), target))
     return files
 
 

@@ -1,8 +1,4 @@
-"""What a run leaves behind: the :class:`Trajectory`, its energy account, files, figures and mode graphs.
-
-Figures and drawings are imported where they are wanted (``fsm_dyn.recording.figures``, ``.motion``, ``.drawing``):
-Matplotlib takes longer to import than most runs take.
-"""
+"""What a run leaves behind: the :class:`Trajectory`, its transitions, its energy account, files."""
 
 from fsm_dyn.recording.energy import EnergyAccount
 from fsm_dyn.recording.record import Record, Row, RunModel

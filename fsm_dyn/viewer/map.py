@@ -9,7 +9,7 @@ from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.modes.guards import VERBS, Event, Guard
 from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.recording.palette import mode_colours
+from fsm_dyn.plot.palette import mode_colours
 
 PRUNED_SHOWN: Final = 60
 

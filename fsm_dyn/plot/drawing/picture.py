@@ -1,4 +1,4 @@
-"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.recording.drawing.layered`."""
+"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.plot.drawing.layered`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
 
-from fsm_dyn.recording import palette, style
-from fsm_dyn.recording.drawing.diagram import Box, Diagram, shortened
-from fsm_dyn.recording.drawing.layered import Placement, place
-from fsm_dyn.recording.drawing.routing import Curve, Size
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.drawing.diagram import Box, Diagram, shortened
+from fsm_dyn.plot.drawing.layered import Placement, place
+from fsm_dyn.plot.drawing.routing import Curve, Size
 
 _TITLE, _LINE, _LABEL = 10.5, 8.5, 8.0  # font sizes, points
 _LEADING = 1.35

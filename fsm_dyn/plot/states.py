@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from fsm_dyn.recording import palette, style
-from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, mode_handles, mode_spans
+from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
 
@@ -23,7 +21,7 @@ _WIDTH = 8.0
 _LEFT = 0.11  # of the width
 
 
-def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
+def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
     """Draw a run over time.
 
     Parameters
@@ -35,7 +33,7 @@ def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
     Returns
     -------
     Figure
-        Belongs to no window; save it with :func:`fsm_dyn.recording.style.save` or its own ``savefig``.
+        Belongs to no window; save it with :func:`fsm_dyn.plot.save` or its own ``savefig``.
 
     Raises
     ------
@@ -60,12 +58,12 @@ def figure(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
         )
         strip = picture.add_subplot(grid[0])
         panels = [picture.add_subplot(grid[i + 1], sharex=strip) for i in range(len(groups))]
-        spans = _mode_spans(trajectory)
+        spans, rows = mode_spans(trajectory), dense_rows(trajectory)
         colours = palette.mode_colours(trajectory.model.modes)
         for panel, (unit, names) in zip(panels, groups, strict=True):
-            _draw_panel(panel, trajectory, unit, names)
-            _bands(panel, spans, colours, alpha=0.25)
-            _marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
+            _draw_panel(panel, rows, unit, names)
+            draw_bands(panel, spans, colours, alpha=0.25)
+            draw_marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
         _draw_strip(strip, spans, colours, listed, trajectory.t[-1] - trajectory.t[0])
         _finish(picture, strip, panels, trajectory, spans, colours)
         if listed:
@@ -85,32 +83,11 @@ def _groups(trajectory: Trajectory, columns: Sequence[str] | None) -> list[tuple
     return [(unit, names) for (_, unit), names in groups.items()]
 
 
-def _mode_spans(trajectory: Trajectory) -> dict[str, list[tuple[float, float]]]:
-    """Return for every mode met its stretches of time as (start, length)."""
-    t, mode = trajectory.t, np.asarray(trajectory.record.mode)
-    names = trajectory.model.modes
-    change = np.flatnonzero(np.array([names[a] != names[b] for a, b in itertools.pairwise(mode)])) + 1
-    edges = [0, *change.tolist(), len(t) - 1]
-    spans: dict[str, list[tuple[float, float]]] = {}
-    for begin, end in itertools.pairwise(edges):
-        if t[end] > t[begin]:
-            spans.setdefault(names[mode[begin]], []).append((float(t[begin]), float(t[end] - t[begin])))
-    return spans
-
-
-def _bands(axes: Axes, spans: dict[str, list[tuple[float, float]]], colours: dict[str, str], alpha: float) -> None:
-    for name, pieces in spans.items():
-        axes.broken_barh(
-            pieces, (0.0, 1.0), transform=axes.get_xaxis_transform(), color=colours[name], alpha=alpha, lw=0, zorder=0
-        )
-
-
-def _draw_panel(axes: Axes, trajectory: Trajectory, unit: str, names: list[str]) -> None:
+def _draw_panel(axes: Axes, rows: Samples, unit: str, names: list[str]) -> None:
     for i, name in enumerate(names):
-        t, values = _smooth(trajectory, name)
         colour = palette.LINES[i % len(palette.LINES)]
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
-        axes.plot(t, values, dashes, color=colour, label=name, zorder=3)
+        axes.plot(rows.t, rows[name], dashes, color=colour, label=name, zorder=3)
     axes.set_ylabel(unit or "–")
     axes.yaxis.set_label_coords(-0.105, 0.5)  # aligned, and clear of the longest numbers
     axes.margins(x=0.0, y=0.12)
@@ -119,39 +96,14 @@ def _draw_panel(axes: Axes, trajectory: Trajectory, unit: str, names: list[str])
     axes.tick_params(length=3, labelbottom=False)
 
 
-def _smooth(trajectory: Trajectory, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return the rows and, between them, enough points of the dense output to look smooth."""
-    record = trajectory.record
-    span = trajectory.t[-1] - trajectory.t[0]
-    steps = np.diff(trajectory.t)
-    pieces = np.minimum(np.ceil(steps / max(span / 600.0, 1e-300)).astype(int), 600)
-    long = np.flatnonzero(pieces > 1)
-    if not len(long):
-        return trajectory.t, trajectory[name]
-    extra = np.concatenate([np.linspace(record.t[i], record.t[i + 1], pieces[i] + 1)[1:-1] for i in long])
-    t = np.concatenate([trajectory.t, extra])
-    values = np.concatenate([trajectory[name], trajectory.sample(extra)[name]])
-    order = np.argsort(t, kind="stable")
-    return t[order], values[order]
-
-
-def _marks(axes: Axes, transitions: Sequence[Transition], span: float) -> None:
-    """Draw a thin line per transition; of those too close to be told apart, the first."""
-    last = -np.inf
-    for item in transitions:
-        if item.time - last > 0.002 * span:
-            axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55, zorder=2)
-            last = item.time
-
-
 def _draw_strip(
     axes: Axes,
-    spans: dict[str, list[tuple[float, float]]],
+    spans: Spans,
     colours: dict[str, str],
     listed: list[tuple[int, Transition]],
     span: float,
 ) -> None:
-    _bands(axes, spans, colours, alpha=1.0)
+    draw_bands(axes, spans, colours, alpha=1.0)
     axes.set_ylim(0.0, 1.0)
     axes.set_yticks([])
     axes.tick_params(bottom=False, labelbottom=False)
@@ -182,7 +134,7 @@ def _finish(
     strip: Axes,
     panels: list[Axes],
     trajectory: Trajectory,
-    spans: dict[str, list[tuple[float, float]]],
+    spans: Spans,
     colours: dict[str, str],
 ) -> None:
     panels[-1].tick_params(labelbottom=True)
@@ -190,7 +142,7 @@ def _finish(
     strip.set_xlim(trajectory.t[0], trajectory.t[-1])
     height = picture.get_figheight()
     picture.text(_LEFT, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
-    handles = [Patch(facecolor=colours[name], label=name) for name in colours if name in spans]
+    handles = mode_handles(spans, colours)
     picture.legend(
         handles=handles,
         loc="center right",

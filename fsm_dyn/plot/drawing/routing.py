@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.plot.drawing.diagram import Arrow, Diagram
 from fsm_dyn.recording.arrays import FloatArray
-from fsm_dyn.recording.drawing.diagram import Arrow, Diagram
 
 STACK = 34.0  # between boxes of a layer
 LOOP = 30.0  # how far a loop rises

@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording import Trajectory, figures, style
+from fsm_dyn.plot import style
+from fsm_dyn.plot.states import states
+from fsm_dyn.recording import Trajectory
 
 
 def test_one_panel_per_unit_under_the_strip_of_modes(block):
-    picture = figures.figure(block)
+    picture = states(block)
     assert [axes.get_ylabel() for axes in picture.axes] == ["", "m", "m/s", "N"]
 
 
 def test_lines_show_the_recorded_rows(block):
-    panel = figures.figure(block).axes[2]
+    panel = states(block).axes[2]
     line = panel.lines[0]
     t, v = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     assert set(block.t) <= set(t)
@@ -24,14 +26,14 @@ def test_lines_show_the_recorded_rows(block):
 
 
 def test_bands_cover_the_run_once(block):
-    strip = figures.figure(block).axes[0]
+    strip = states(block).axes[0]
     pieces = [path.vertices for band in strip.collections for path in band.get_paths()]
     lengths = sum(np.ptp(vertices[:, 0]) for vertices in pieces)
     assert lengths == pytest.approx(2.0)
 
 
 def test_transitions_are_listed_with_their_causes(block):
-    texts = [text.get_text() for text in figures.figure(block).texts]
+    texts = [text.get_text() for text in states(block).texts]
     assert "sliding → sticking" in texts
     assert "floor sticks (slip speed fell to zero)" in texts
 
@@ -40,29 +42,27 @@ def test_of_many_transitions_the_first_are_listed_and_the_rest_counted(block):
     many = tuple(dataclasses.replace(block.transitions[0], time=0.05 * i, cause="a" * 100) for i in range(39))
     texts = [
         text.get_text()
-        for text in figures.figure(Trajectory(block.model, dataclasses.replace(block.record, tell=lambda: many))).texts
+        for text in states(Trajectory(block.model, dataclasses.replace(block.record, tell=lambda: many))).texts
     ]
     assert any(text.startswith("and ") and text.endswith(" more") for text in texts)
     assert max(len(text) for text in texts) <= 70
 
 
 def test_columns_are_chosen_by_name_and_a_wrong_name_is_refused(block):
-    picture = figures.figure(block, columns=["lambda.floor.tangent", "x"])
+    picture = states(block, columns=["lambda.floor.tangent", "x"])
     assert len(picture.axes) == 3
     with pytest.raises(InputError, match="no column"):
-        figures.figure(block, columns=["y"])
+        states(block, columns=["y"])
 
 
 @pytest.mark.parametrize("suffix", style.FORMATS)
 def test_the_same_run_writes_the_same_file(block, tmp_path, suffix):
     before = matplotlib.rcParams["font.size"]
-    first, second = (
-        style.save(figures.figure(block), tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b")
-    )
+    first, second = (style.save(states(block), tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b"))
     assert first == second
     assert matplotlib.rcParams["font.size"] == before
 
 
 def test_an_unknown_format_is_refused(block, tmp_path):
     with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
-        style.save(figures.figure(block), tmp_path / "a.gif")
+        style.save(states(block), tmp_path / "a.gif")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
+
+from fsm_dyn.recording.trajectory import Trajectory
 
 _LONGEST_LABEL = 38
 
@@ -39,7 +42,7 @@ class Diagram:
     arrows: tuple[Arrow, ...]
 
 
-def diagram(graph: nx.MultiDiGraph[Any], name: str = "") -> Diagram:
+def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory | None = None) -> Diagram:
     """Reduce a mode graph to a diagram.
 
     Parameters
@@ -48,17 +51,21 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "") -> Diagram:
         Nodes may carry ``label``, ``states`` (contact to state) and ``initial``; edges ``cause`` and ``priority``.
     name : str
         Title; by default the graph's own name.
+    trajectory : Trajectory, optional
+        A run whose visits are told: of every mode how often it was entered and for how long, of every arrow how often
+        it was taken.
 
     Returns
     -------
     Diagram
         With one arrow per ordered pair of modes.
     """
+    stays, taken = ({}, Counter()) if trajectory is None else (_stays(trajectory), _taken(trajectory))
     boxes = tuple(
         Box(
             key=str(node),
             title=str(data.get("label", node)),
-            lines=_state_lines(data.get("states", {})),
+            lines=(*_state_lines(data.get("states", {})), *stays.get(str(node), ())),
             initial=bool(data.get("initial", False)),
         )
         for node, data in graph.nodes(data=True)
@@ -68,9 +75,16 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "") -> Diagram:
         text = str(data.get("cause") or data.get("kind") or "")
         labels.setdefault((str(source), str(target)), []).append((float(data.get("priority") or 0), text))
     arrows = tuple(
-        Arrow(source, target, tuple(dict.fromkeys(text for _, text in sorted(found, key=_priority) if text)))
+        Arrow(
+            source,
+            target,
+            tuple(dict.fromkeys(text for _, text in sorted(found, key=_priority) if text))
+            + _times(taken[source, target]),
+        )
         for (source, target), found in labels.items()
     )
+    ways = set(labels)
+    arrows += tuple(Arrow(*way, labels=_times(n)) for way, n in taken.items() if way not in ways and _known(boxes, way))
     return Diagram(name or str(graph.graph.get("name", "")), boxes, arrows)
 
 
@@ -78,6 +92,30 @@ def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
     """Return the text on one line, cut with an ellipsis where it is too long for a label."""
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1] + "…"
+
+
+def _stays(trajectory: Trajectory) -> dict[str, tuple[str]]:
+    """Return a line of text for every mode met."""
+    lengths: dict[str, list[float]] = {}
+    t, names = trajectory.t, trajectory.modes
+    for i in range(1, len(t)):
+        begins = i == 1 or names[i] != names[i - 1]
+        lengths.setdefault(names[i], []).extend([0.0] if begins else [])
+        lengths[names[i]][-1] += float(t[i] - t[i - 1])
+    return {name: (f"{len(found)}× · {sum(found):.3g} s",) for name, found in lengths.items()}
+
+
+def _taken(trajectory: Trajectory) -> Counter[tuple[str, str]]:
+    return Counter((item.source, item.target) for item in trajectory.transitions)
+
+
+def _times(count: int) -> tuple[str, ...]:
+    return (f"taken {count}×",) if count else ()
+
+
+def _known(boxes: Sequence[Box], way: tuple[str, str]) -> bool:
+    keys = {box.key for box in boxes}
+    return keys.issuperset(way)
 
 
 def _state_lines(states: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Polygon
 
-from fsm_dyn.recording import palette, style
+from fsm_dyn.errors import InputError
+from fsm_dyn.plot import palette, style
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.placing import Placed, place
 from fsm_dyn.recording.scene import Scene, Shape
@@ -44,7 +45,7 @@ class _View:
         return everything.min(axis=0), everything.max(axis=0)
 
 
-def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> Figure:
+def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS) -> Figure:
     """Draw the mechanism at evenly spaced instants of a run.
 
     Where the mechanism travels, the instants lie over each other along the paths of the bodies.  Where it stays
@@ -53,10 +54,19 @@ def motion(trajectory: Trajectory, scene: Scene, instants: int = _INSTANTS) -> F
     Parameters
     ----------
     trajectory : Trajectory
-    scene : Scene
+    scene : Scene, optional
+        What to draw; by default the model's.
     instants : int
         How many instants to draw, the first and the last of the run included.
+
+    Raises
+    ------
+    InputError
+        If the model has nothing to draw.
     """
+    scene = scene or trajectory.model.scene
+    if scene is None:
+        raise InputError(f"{trajectory.model.name} has nothing to draw")
     view = _project(trajectory, scene, instants)
     colours = palette.mode_colours(trajectory.model.modes)
     boxes = np.array([view.box(i) for i in range(instants)])

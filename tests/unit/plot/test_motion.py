@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from fsm_dyn.errors import NOWHERE
 from fsm_dyn.expressions import Text
-from fsm_dyn.recording import style
+from fsm_dyn.plot import style
+from fsm_dyn.plot.motion import motion
 from fsm_dyn.recording.assembly import links_of, shapes_of
-from fsm_dyn.recording.motion import motion
 from fsm_dyn.recording.placing import place
 from fsm_dyn.recording.scene import Scene, Shape
 from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point, ShapeForm

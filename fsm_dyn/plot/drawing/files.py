@@ -9,8 +9,9 @@ from typing import Any
 import networkx as nx
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.recording.drawing.diagram import Diagram, diagram
-from fsm_dyn.recording.drawing.text import to_dot, to_mermaid
+from fsm_dyn.plot.drawing.diagram import Diagram, diagram
+from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
+from fsm_dyn.recording.trajectory import Trajectory
 
 _SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
 FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
@@ -56,17 +57,24 @@ def known_format(kind: str) -> str:
 
 
 def draw(
-    graph: nx.MultiDiGraph[Any], path: str | Path, kind: str | None = None, *, graphviz: bool | None = None
+    graph: nx.MultiDiGraph[Any],
+    path: str | Path,
+    kind: str | None = None,
+    *,
+    trajectory: Trajectory | None = None,
+    graphviz: bool | None = None,
 ) -> Path:
     """Write a mode graph as a picture or as text and return the path.
 
     Parameters
     ----------
     graph : networkx.MultiDiGraph
-        See :func:`fsm_dyn.recording.drawing.diagram.diagram` for the attributes it reads.
+        See :func:`fsm_dyn.plot.drawing.diagram.diagram` for the attributes it reads.
     path : str or Path
     kind : str, optional
         One of :data:`FORMATS`; by default what the suffix says.
+    trajectory : Trajectory, optional
+        A run whose visits and transitions are counted in the picture.
     graphviz : bool, optional
         Whether to lay the graph out with Graphviz; by default if it is there.
 
@@ -77,7 +85,7 @@ def draw(
     """
     target = Path(path)
     kind = known_format(kind) if kind else format_of(target)
-    reduced = diagram(graph)
+    reduced = diagram(graph, trajectory=trajectory)
     if kind in ("dot", "mermaid"):
         target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")
     elif has_graphviz() if graphviz is None else graphviz:
@@ -98,7 +106,7 @@ def _with_graphviz(reduced: Diagram, target: Path, kind: str) -> None:
 
 def _with_matplotlib(reduced: Diagram, target: Path, kind: str) -> None:
     # Matplotlib takes half a second to import, which DOT, Mermaid and Graphviz need not pay.
-    from fsm_dyn.recording import style
-    from fsm_dyn.recording.drawing.picture import picture
+    from fsm_dyn.plot import style
+    from fsm_dyn.plot.drawing.picture import picture
 
     style.save(picture(reduced), target, kind)

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording.palette import FAINT, FONT, INK
+from fsm_dyn.plot.palette import FAINT, FONT, INK
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -75,3 +75,14 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
     with settings():
         figure.savefig(target, format=kind, dpi=160, metadata=metadata)
     return target
+
+
+def labelled(name: str, unit: str) -> str:
+    """Return the label of an axis."""
+    return f"{name}, {unit}" if unit else name
+
+
+def strong(colour: str) -> str:
+    """Return the colour of an area made strong enough for a line."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{int(0.78 * part):02X}" for part in (red, green, blue))

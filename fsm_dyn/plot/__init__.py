@@ -1,0 +1,17 @@
+"""Static figures of runs and mode graphs, as Matplotlib figures and files.
+
+``from fsm_dyn import plot`` imports Matplotlib, which takes longer than most runs; nothing else in the package does so
+before a picture is asked for.
+"""
+
+from fsm_dyn.plot.drawing import draw
+from fsm_dyn.plot.energy import energy
+from fsm_dyn.plot.forces import forces
+from fsm_dyn.plot.guards import guards
+from fsm_dyn.plot.modes import modes
+from fsm_dyn.plot.motion import motion
+from fsm_dyn.plot.phase import phase
+from fsm_dyn.plot.states import states
+from fsm_dyn.plot.style import save
+
+__all__ = ["draw", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states"]

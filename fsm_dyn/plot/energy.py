@@ -1,0 +1,58 @@
+"""The energy account of a run as a picture (docs/theory.md, "The energy account")."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.bands import head, mode_spans, time_panel
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.trajectory import Trajectory
+
+_NOTHING = 1e-9  # of what went through the account: not worth a line
+
+
+def energy(trajectory: Trajectory) -> Figure:
+    """Draw where the energy of a run is, where it came from and went, and what the account leaves unexplained.
+
+    Returns
+    -------
+    Figure
+        Three panels over time: energies; what passed in (up) and out (down) up to then, by load, contact and
+        transitions; the residual.
+    """
+    account = trajectory.energy
+    spans = mode_spans(trajectory)
+    passed: list[tuple[str, FloatArray]] = []
+    passed += [(name, values) for name, values in account.work.items()]
+    passed += [(f"{name} (moved)", values) for name, values in account.constraints.items()]
+    passed += [(f"{name} (heat)", -values) for name, values in account.friction.items()]
+    passed.append(("transitions", account.transitions))
+    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * account.throughput]
+    with style.settings():
+        picture = style.new_figure(8.0, 6.0)
+        grid = picture.add_gridspec(3, 1, height_ratios=[1, 1, 0.5], left=0.11, right=0.79, top=0.885, bottom=0.09)
+        panels = [picture.add_subplot(grid[i]) for i in range(3)]
+        stored = [("kinetic", account.kinetic), ("potential", account.potential), ("together", account.total)]
+        _lines(panels[0], trajectory.t, stored)
+        _lines(panels[1], trajectory.t, passed)
+        panels[2].plot(trajectory.t, account.residual, color=palette.INK, lw=1.0, zorder=3)
+        for panel, label in zip(panels, ("energy, J", "in and out, J", "unexplained, J"), strict=True):
+            time_panel(panel, trajectory, spans)
+            panel.set_ylabel(label)
+            panel.yaxis.set_label_coords(-0.105, 0.5)
+            panel.tick_params(labelbottom=panel is panels[2])
+        panels[2].set_xlabel("time, s")
+        head(picture, trajectory, f"account closes to {account.closure:.1e} of what went through it", spans)
+    return picture
+
+
+def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]]) -> None:
+    for i, (name, values) in enumerate(lines):
+        dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
+        axes.plot(t, values, dashes, color=palette.LINES[i % len(palette.LINES)], label=name, zorder=3)
+    if lines:
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
+    axes.margins(y=0.1)

@@ -1,0 +1,140 @@
+"""The forces of contacts in their cones of friction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.bands import dense_rows, head, mode_spans
+from fsm_dyn.recording.arrays import BoolArray, FloatArray
+from fsm_dyn.recording.samples import Samples
+from fsm_dyn.recording.trajectory import Trajectory
+
+_ACROSS = 3  # panels side by side
+_PANEL = 2.5  # inches
+_LINES = ("-", "--")  # of the static and the kinetic limit
+
+
+def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Figure:
+    """Draw friction over normal force, contact by contact, in the colour of the mode, with the cone it must stay in.
+
+    Solid lines are the static limit, dashed ones the kinetic.  Where several contacts share a load and only their sum
+    is determined, the recorded forces are one choice of many: drawn as grey rings, they need not lie in the cone.
+    Dry friction on a speed has no normal force; it is drawn over time, between its limits.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    contacts : sequence of str, optional
+        By default all contacts with friction that bear something during the run.
+
+    Raises
+    ------
+    InputError
+        If a contact does not exist or has no friction, or none was given and no contact with friction bears anything.
+    """
+    rows = dense_rows(trajectory)
+    chosen = _chosen(trajectory, rows, contacts)
+    spans = mode_spans(trajectory)
+    colours = palette.mode_colours(trajectory.model.modes)
+    shades = np.array([style.strong(colours[name]) for name in trajectory.model.modes])[rows.mode]
+    terms = trajectory.model.terms.evaluate(rows.t, rows.x, rows.context)
+    across = min(len(chosen), _ACROSS)
+    down = -(-len(chosen) // across)
+    with style.settings():
+        picture = style.new_figure(max(_PANEL * across + 1.2, 5.0), _PANEL * down + 1.1)
+        height = picture.get_figheight()
+        top, bottom = 1.0 - 0.95 / height, 0.55 / height
+        grid = picture.add_gridspec(
+            down,
+            across,
+            left=max(0.11, 0.88 / picture.get_figwidth()),
+            right=0.97,
+            top=top,
+            bottom=bottom,
+            wspace=0.4,
+            hspace=0.5,
+        )
+        for i, (number, contact) in enumerate(chosen):
+            axes = picture.add_subplot(grid[i // across, i % across])
+            axes.set_title(contact.name, fontsize=9, loc="left")
+            axes.grid(color="#EEEEEE", lw=0.8)
+            limits = [np.broadcast_to(terms[kind][..., number], len(rows)) for kind in ("static", "kinetic")]
+            draw = _draw_cone if contact.normal_row >= 0 else _draw_limits
+            draw(axes, rows, contact, limits, shades)
+        head(picture, trajectory, "", spans)
+    return picture
+
+
+def _chosen(trajectory: Trajectory, rows: Samples, names: Sequence[str] | None) -> list[tuple[int, ContactInfo]]:
+    able = {c.name: (i, c) for i, c in enumerate(trajectory.model.contacts) if c.tangent_row >= 0}
+    if names is None:
+        chosen = [item for item in able.values() if np.any(rows.multiplier_table[:, _rows(item[1])] != 0.0)]
+        if not chosen:
+            raise InputError(f"in this run of {trajectory.model.name} no contact with friction bears anything")
+        return chosen
+    for name in names:
+        if name not in able:
+            raise InputError(
+                f"there is no contact '{name}' with friction",
+                found=name,
+                allowed=", ".join(able) or "none",
+                remedy=nearest(name, able),
+            )
+    return [able[name] for name in names]
+
+
+def _rows(contact: ContactInfo) -> list[int]:
+    return [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
+
+
+def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[FloatArray], shades: FloatArray) -> None:
+    """Friction over normal force; the limits are coefficients."""
+    normal, friction = rows.multiplier_table[:, contact.normal_row], _friction(rows, contact)
+    bears = (normal != 0.0) | (friction != 0.0)
+    _scatter(axes, normal, friction, bears, _shared(rows, contact), shades)
+    ends = np.array([min(float(normal.min(initial=0.0)), 0.0), 0.0, max(float(normal.max(initial=0.0)), 0.0)])
+    for limit, line in zip(limits, _LINES, strict=True):
+        finite = limit[bears & np.isfinite(limit)]
+        for slope in {float(finite.min()), float(finite.max())} if len(finite) else ():
+            for sign in (-1.0, 1.0):
+                axes.plot(ends, sign * slope * np.abs(ends), line, color=palette.SOFT, lw=0.9, zorder=2)
+    axes.set_xlabel("normal force, N")
+    axes.set_ylabel("friction, N")
+
+
+def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[FloatArray], shades: FloatArray) -> None:
+    """Dry friction on a speed over time, between its limits."""
+    friction = _friction(rows, contact)
+    bears = friction != 0.0
+    _scatter(axes, rows.t, friction, bears, _shared(rows, contact), shades)
+    for limit, line in zip(limits, _LINES, strict=True):
+        for sign in (-1.0, 1.0):
+            axes.plot(rows.t, sign * limit, line, color=palette.SOFT, lw=0.9, zorder=2)
+    axes.set_xlabel("time, s")
+    axes.set_ylabel("friction")
+
+
+def _scatter(axes: Axes, x: FloatArray, y: FloatArray, bears: BoolArray, shared: BoolArray, shades: FloatArray) -> None:
+    own, open_ = bears & ~shared, bears & shared
+    axes.scatter(x[open_], y[open_], s=6, facecolors="none", edgecolors=palette.FAINT, lw=0.5, zorder=2)
+    axes.scatter(x[own], y[own], s=4, c=shades[own], lw=0, zorder=3)
+
+
+def _shared(rows: Samples, contact: ContactInfo) -> BoolArray:
+    """Return at which rows others could take over forces of the contact."""
+    open_modes = [not set(_rows(contact)).isdisjoint(left) for left in rows.model.indeterminate]
+    found: BoolArray = np.array(open_modes, dtype=np.bool_)[rows.mode] if open_modes else np.zeros(len(rows), np.bool_)
+    return found
+
+
+def _friction(rows: Samples, contact: ContactInfo) -> FloatArray:
+    tangents = rows.multiplier_table[:, list(contact.tangent_rows)]
+    found: FloatArray = tangents[:, 0] if tangents.shape[1] == 1 else np.linalg.norm(tangents, axis=1)
+    return found

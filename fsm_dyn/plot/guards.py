@@ -1,0 +1,88 @@
+"""What could end the modes of a run, over time: how far every guard is from firing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.bands import dense_rows, head, mode_spans, time_panel
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.samples import Samples
+from fsm_dyn.recording.trajectory import Trajectory
+
+_PANEL = 0.95  # inches
+_MOST = 12
+
+
+def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure:
+    """Draw the guards of the modes over time: a gap, a normal force, what is left of a friction limit, a slip speed.
+
+    A guard fires where its line reaches zero; it has no line while its mode is not in force.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    names : sequence of str, optional
+        Guards by their text, as transitions tell it ("gap of floor"); by default all that are watched during the run,
+        the first twelve that come nearest to zero.
+
+    Raises
+    ------
+    InputError
+        If a guard is not watched during the run.
+    """
+    rows = dense_rows(trajectory)
+    found = _distances(rows)
+    for name in names or ():
+        if name not in found:
+            raise InputError(
+                f"no guard '{name}' is watched in this run", found=name, allowed=", ".join(found),
+                remedy=nearest(name, found),
+            )  # fmt: skip
+    chosen = list(names) if names else _nearest_to_zero(found)
+    spans = mode_spans(trajectory)
+    with style.settings():
+        height = 1.2 + _PANEL * max(len(chosen), 1)
+        picture = style.new_figure(8.0, height)
+        grid = picture.add_gridspec(
+            max(len(chosen), 1), 1, left=0.11, right=0.97, top=1.0 - 0.75 / height, bottom=0.45 / height, hspace=0.35
+        )
+        for i, name in enumerate(chosen):
+            axes = picture.add_subplot(grid[i])
+            time_panel(axes, trajectory, spans)
+            axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
+            axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
+            axes.annotate(
+                name, (0.006, 0.9), xycoords="axes fraction", fontsize=8.5, va="top", zorder=4,
+                bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1.5},
+            )  # fmt: skip
+            axes.tick_params(labelbottom=i == len(chosen) - 1)
+        if chosen:
+            axes.set_xlabel("time, s")
+        head(picture, trajectory, "", spans)
+    return picture
+
+
+def _distances(rows: Samples) -> dict[str, FloatArray]:
+    """Return every guard's value over the rows, nan where its mode is not in force or the row only ends a step."""
+    found: dict[str, FloatArray] = {}
+    for index in np.unique(rows.mode):
+        chosen = np.flatnonzero(rows.mode == index)
+        out = rows.model.full[index].evaluate(rows.t[chosen], rows.x[chosen], rows.context[chosen])
+        values = np.broadcast_to(out["guards"], (len(chosen), out["guards"].shape[-1]))
+        for guard, column in zip(rows.model.charts[index].guards, values.T, strict=True):
+            line = found.setdefault(guard.text, np.full(len(rows), np.nan))
+            # two guards of one text are the two sides of a friction limit: the nearer one counts
+            line[chosen] = np.fmin(line[chosen], column)
+    return found
+
+
+def _nearest_to_zero(found: dict[str, FloatArray]) -> list[str]:
+    """Return the guards that come nearest to zero, compared to how far away they get, in the order found."""
+    share = {name: np.nanmin(np.abs(line)) / max(np.nanmax(np.abs(line)), 1e-300) for name, line in found.items()}
+    kept = sorted(share, key=lambda name: float(share[name]))[:_MOST]
+    return [name for name in found if name in kept]
