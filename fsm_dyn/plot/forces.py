@@ -50,14 +50,13 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     with style.settings():
         picture = style.new_figure(max(_PANEL * across + 1.2, 5.0), _PANEL * down + 1.1)
         height = picture.get_figheight()
-        top, bottom = 1.0 - 0.95 / height, 0.55 / height
         grid = picture.add_gridspec(
             down,
             across,
             left=max(0.11, 0.88 / picture.get_figwidth()),
             right=0.97,
-            top=top,
-            bottom=bottom,
+            top=1.0 - 0.95 / height,
+            bottom=0.55 / height,
             wspace=0.4,
             hspace=0.5,
         )

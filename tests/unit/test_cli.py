@@ -397,3 +397,12 @@ def test_live_with_a_fault_fails():
 
 def test_live_without_a_port_is_bad_input():
     assert call("live", "box_on_table", "--for", "1").exit_code == 2
+
+
+def test_run_draws_the_plots_asked_for(tmp_path):
+    result = call("run", "rolling_disk", "--until", "1", "--plot", "forces", "--plot", "graph", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"rolling_disk_forces.png", "rolling_disk_graph.png"}
+    wrong = call("run", "rolling_disk", "--plot", "forcse")
+    assert wrong.exit_code == 2
+    assert "forces" in wrong.output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,18 +74,13 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     for source, target, data in graph.edges(data=True):
         text = str(data.get("cause") or data.get("kind") or "")
         labels.setdefault((str(source), str(target)), []).append((float(data.get("priority") or 0), text))
-    arrows = tuple(
-        Arrow(
-            source,
-            target,
-            tuple(dict.fromkeys(text for _, text in sorted(found, key=_priority) if text))
-            + _times(taken[source, target]),
-        )
-        for (source, target), found in labels.items()
-    )
-    ways = set(labels)
-    arrows += tuple(Arrow(*way, labels=_times(n)) for way, n in taken.items() if way not in ways and _known(boxes, way))
-    return Diagram(name or str(graph.graph.get("name", "")), boxes, arrows)
+    arrows = [
+        Arrow(*way, (*dict.fromkeys(text for _, text in sorted(found, key=_priority) if text), *_times(taken[way])))
+        for way, found in labels.items()
+    ]
+    keys = {box.key for box in boxes}
+    arrows += [Arrow(*way, labels=_times(n)) for way, n in taken.items() if way not in labels and keys.issuperset(way)]
+    return Diagram(name or str(graph.graph.get("name", "")), boxes, tuple(arrows))
 
 
 def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
@@ -111,11 +106,6 @@ def _taken(trajectory: Trajectory) -> Counter[tuple[str, str]]:
 
 def _times(count: int) -> tuple[str, ...]:
     return (f"taken {count}×",) if count else ()
-
-
-def _known(boxes: Sequence[Box], way: tuple[str, str]) -> bool:
-    keys = {box.key for box in boxes}
-    return keys.issuperset(way)
 
 
 def _state_lines(states: Mapping[str, str]) -> tuple[str, ...]:
