@@ -13,7 +13,7 @@ from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.compiled_forces import report_ports, show
 from fsm_dyn.live.compiled_inputs import check_device, follow_schedule, next_inputs, take_over, write_pieces
 from fsm_dyn.live.compiled_marks import MARKS, mark
-from fsm_dyn.live.compiled_publishing import RING, beat, publish
+from fsm_dyn.live.compiled_publishing import RING, beat, publish, put_records
 from fsm_dyn.live.compiled_tick import TICK, Tick
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
@@ -140,21 +140,34 @@ def _fail(tick: Tick, fault: int) -> None:
 
 
 @lean
-def _conclude(tick: Tick, status: int) -> None:
+def _count(tick: Tick) -> None:
+    """Count the transitions made since the stepper was called last."""
+    made = _open_state(tick.places[ct.STATE]).counters[st.TRANSITIONS]
+    tick.counts[ct.MADE] += made
+    tick.counts[ct.TRANSITIONS] += made
+
+
+@lean
+def _conclude(tick: Tick) -> None:
     """Take in what became of the tick."""
     counts = tick.counts
+    status = counts[ct.STATUS]
     if counts[ct.FAULT] != ct.NONE and counts[ct.PHASE] != ct.FAULTY:
         _fail(tick, counts[ct.FAULT])
     if counts[ct.ADVANCING] == 0:
         return
-    made = _open_state(tick.places[ct.STATE]).counters[st.TRANSITIONS]
-    counts[ct.TRANSITIONS] += made
-    if made > 0 and counts[ct.UNTIL_TRANSITION] != 0:
+    _count(tick)
+    if counts[ct.MADE] > 0 and counts[ct.UNTIL_TRANSITION] != 0:
         counts[ct.LOOK] = 1
     if status > outcomes.DONE:
         counts[ct.PHASE] = ct.STOPPED if status == outcomes.STOPPED else ct.FAILED
-    if status > outcomes.DONE or outcomes.PAUSED < status <= outcomes.LAST_INTERNAL:
+    if status > outcomes.DONE or _wants(status):
         counts[ct.LOOK] = 1
+
+
+@lean
+def _wants(status: int) -> bool:
+    return bool(outcomes.PAUSED < status <= outcomes.LAST_INTERNAL)
 
 
 @entry
@@ -175,11 +188,11 @@ def live_tick(tick_at: int, sequence: int, buttons: int, wall: int, lateness: in
     Returns
     -------
     int
-        1 if there is something that Python has to see to, else 0.
+        ``NOTHING``, ``LOOK_AT``, or ``WANTS``: then :func:`finish_tick` is to follow.
     """
     tick = _open_tick(tick_at)
     counts = tick.counts
-    counts[ct.LOOK] = 0
+    counts[ct.LOOK] = counts[ct.MADE] = 0
     counts[ct.SEQUENCE] = sequence
     counts[ct.BUTTONS] = buttons
     counts[ct.WALL], counts[ct.LATENESS] = wall, lateness
@@ -189,7 +202,34 @@ def live_tick(tick_at: int, sequence: int, buttons: int, wall: int, lateness: in
         _fail(tick, ct.GUARD_LOST)
     _decide(tick)
     status = _move(tick, counts[ct.PHASE] == ct.RUNNING)
-    _conclude(tick, status)
+    if counts[ct.ADVANCING] != 0 and _wants(status):
+        return ct.WANTS
+    return _end(tick)
+
+
+@entry
+def finish_tick(tick_at: int, again: bool) -> int:
+    """End a tick that wanted something: ``again`` says that it was given, and the stepper is to go on in this tick."""
+    tick = _open_tick(tick_at)
+    if again:
+        state = _open_state(tick.places[ct.STATE])
+        _count(tick)
+        if tick.places[ct.RING] != 0:
+            buffers = _open_buffers(tick.places[ct.BUFFERS])
+            put_records(
+                _open_ring(tick.places[ct.RING]), buffers, tick.counts[ct.TICKS], state.counters[st.TRANSITIONS]
+            )
+        status = _move(tick, tick.counts[ct.PHASE] == ct.RUNNING)
+        if _wants(status):
+            return ct.WANTS
+    return _end(tick)
+
+
+@lean
+def _end(tick: Tick) -> int:
+    """Take in what became of the tick, and let others know."""
+    _conclude(tick)
+    ring_at = tick.places[ct.RING]
     if ring_at != 0:
         publish(_open_state(tick.places[ct.STATE]), tick, _open_ring(ring_at), _open_buffers(tick.places[ct.BUFFERS]))
-    return int(counts[ct.LOOK])
+    return int(tick.counts[ct.LOOK])

@@ -103,7 +103,7 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
         row[slot, at + i] = state.c[state.c.shape[0] - last + i]
     _append(row, slot, at + last, tick.motion_next)
     if counts[ct.ADVANCING] != 0:
-        _put_records(ring, buffers, counts[ct.TICKS], state.counters[st.TRANSITIONS])
+        put_records(ring, buffers, counts[ct.TICKS], state.counters[st.TRANSITIONS])
     ring.latenesses[bin_of(counts[ct.LATENESS])] += 1
     if counts[ct.DURATION] >= 0:
         ring.durations[bin_of(counts[ct.DURATION])] += 1
@@ -115,7 +115,7 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
 
 
 @lean
-def _put_records(ring: Ring, buffers: Buffers, number: int, made: int) -> None:
+def put_records(ring: Ring, buffers: Buffers, number: int, made: int) -> None:
     """Append the records of the transitions of a tick, with its number in front, to their ring."""
     for k in range(made):
         count = ring.header[_TRANSITIONS]

@@ -62,7 +62,13 @@ PROCESSOR: Final = 31  # ns of the thread's time, likewise
 GUARD_BEATS: Final = 32  # heartbeats of the guard when last looked at
 GUARD_SEEN: Final = 33  # ns since the loop began, when they changed last
 GUARD_PATIENCE: Final = 34  # ns, 0: nobody guards
-COUNT_COUNT: Final = 35
+MADE: Final = 35  # transitions in this tick
+COUNT_COUNT: Final = 36
+
+# what a live tick returns
+NOTHING: Final = 0
+LOOK_AT: Final = 1  # something happened that Python has to see to
+WANTS: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
 
 # ``Tick.places``: addresses of bundles and of the stepper's machine code
 TABLES: Final = 0

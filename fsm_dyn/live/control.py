@@ -15,13 +15,12 @@ from typing import Any, Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import live_tick
+from fsm_dyn.live.compiled_loop import finish_tick, live_tick
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
-from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
 RUNNING: Final = ct.RUNNING
@@ -211,10 +210,17 @@ class Controller:
         """Carry out one tick, see :func:`.compiled_loop.live_tick`; return whether to look at the status."""
         if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
             self._carry_out_pending()
-        if not live_tick(self._address, sequence, buttons, wall, lateness, duration, spent):
+        found = live_tick(self._address, sequence, buttons, wall, lateness, duration, spent)
+        while found == ct.WANTS:
+            found = finish_tick(self._address, self._served())
+        if not found:
             return False
         self._look()
         return True
+
+    def _served(self) -> bool:
+        """Give the stepper the mode or chart that it asks for, if it is in stock; else that has to wait."""
+        return self.stepper.has(self._counts[ct.STATUS]) and self.supply(self._counts[ct.STATUS])
 
     def _carry_out_pending(self) -> None:
         self._busy(True)
@@ -234,13 +240,13 @@ class Controller:
         counts = self._counts
         if counts[ct.FAULT] != ct.NONE:
             self.fault(counts[ct.FAULT])
-        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and self.stepper.counters[st.TRANSITIONS]:
+        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.MADE]:
             counts[ct.UNTIL_TRANSITION] = 0
             self._wait({"do": "pause"})
         if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
-            self._ended(counts[ct.STATUS])
+            self.ended(counts[ct.STATUS])
 
-    def _ended(self, status: int) -> None:
+    def ended(self, status: int) -> None:
         """The model cannot go on, or was to stop here."""
         outcome = OUTCOMES[status]
         if self.phase != FAULT:
@@ -252,11 +258,14 @@ class Controller:
         """Whether the stepper asks for a mode, a chart or room."""
         return outcomes.PAUSED < status <= outcomes.LAST_INTERNAL
 
-    def supply(self, status: int) -> None:
-        """Give the stepper what it asks for; the caller has let go of the device."""
-        before = len(self.stepper.machine.chart_names)
-        refused = self.stepper.supply(status)
+    def supply(self, status: int) -> bool:
+        """Give the stepper what it asks for; return whether it can go on.
+
+        What is not in stock takes long: the caller has then let go of the device.
+        """
         machine = self.stepper.machine
+        before = len(machine.chart_names)
+        refused = self.stepper.supply(status)
         self._tell(
             {
                 "event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name,
@@ -265,4 +274,5 @@ class Controller:
             }
         )  # fmt: skip
         if refused is not None:
-            self._ended(refused)
+            self._counts[ct.STATUS] = refused
+        return refused is None

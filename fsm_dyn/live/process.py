@@ -115,6 +115,7 @@ class TickProcess:
 
     def _warm_up(self) -> None:
         """Run the model for some ticks and put it back: every page is touched, every function loaded."""
+        self.stepper.prepare()
         counts = self.stepper.tick_data.counts
         counts[ct.ADVANCING] = 1
         for _ in range(WARM_UP):
@@ -274,7 +275,8 @@ class TickProcess:
     def _supply(self, status: int) -> None:
         """Have something derived while the device is let go."""
         self._busy(True)
-        self.controller.supply(status)
+        if not self.controller.supply(status):
+            self.controller.ended(self._counts[ct.STATUS])
         self.controller.let_go()
         self._busy(False)
 

@@ -14,10 +14,11 @@ from fsm_dyn.compiling import graph_of
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.recording import Recorded
-from fsm_dyn.live.rows import ADVANCED, UNFINISHED
+from fsm_dyn.live.rows import ADVANCED, STATUS, UNFINISHED
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
 
+_ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
 
 
@@ -37,6 +38,7 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         As it is at the end.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
+    stepper.prepare()
     commands: dict[int, list[dict[str, Any]]] = {}
     for event in recorded.events:
         if event.get("event") == "done" and event["command"]["do"] in _REPEATED:
@@ -55,11 +57,20 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         tick.next[:] = values
         tick.motion_next[:] = row[motion]
         status = stepper.tick(shown=False)
-        found += [np.concatenate([row[:1], record]) for record in stepper.records()]
-        if status in (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL):
+        found += _stamped(row, stepper)
+        while status in _ASKING and status != int(row[STATUS]):  # given within the tick, then and now
+            stepper.supply(status)
+            status = stepper.tick(shown=False)
+            found += _stamped(row, stepper)
+        if status in _ASKING:
             stepper.supply(status)
     width = recorded.settings["record"]
     return np.array(found).reshape(-1, width), stepper
+
+
+def _stamped(row: NDArray[np.float64], stepper: Stepper) -> list[NDArray[np.float64]]:
+    """Return the records of the transitions made last, with the number of the tick in front."""
+    return [np.concatenate([row[:1], record]) for record in stepper.records()]
 
 
 def input_tables(recorded: Recorded) -> dict[str, dict[str, NDArray[np.float64]]]:

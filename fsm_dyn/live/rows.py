@@ -14,6 +14,7 @@ FIXED: Final = (
     "transitions", "grip", "buttons",
 )  # fmt: skip
 ADVANCED: Final = FIXED.index("advanced")
+STATUS: Final = FIXED.index("status")
 UNFINISHED: Final = FIXED.index("unfinished")
 
 

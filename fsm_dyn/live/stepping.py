@@ -19,7 +19,7 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.driving import make_drive
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.live import compiled_marks as cm
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.compiled_loop import ADVANCE_ARGUMENTS, move
@@ -27,9 +27,9 @@ from fsm_dyn.live.holding import Axis, HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
+from fsm_dyn.live.stock import StockMachine
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
-from fsm_dyn.running import ready_machine
-from fsm_dyn.simulation import resolution
+from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.compiled import address as compiled_address
@@ -99,7 +99,11 @@ class Stepper:
         if missing or not self.ports:
             raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
         self.smooth = self.graph.automaton.inputs_with_rates
-        self.machine = ready_machine(self.graph)
+        graph = self.graph
+        home = initial_start(graph.automaton, graph.values, graph.parameters)
+        self.machine = StockMachine(
+            graph.automaton, (home.x, home.context), derived=graph.automaton.modes[: graph.derived]
+        )
         self._method = METHODS[self.method].arrays()
         self._method_packed = METHOD.pack(self._method)
         self._scheduled = make_drive(self.graph.automaton, self.graph.values, {}, (0.0, 3600.0))
@@ -253,6 +257,9 @@ class Stepper:
         self.loop: Loop = begin(
             self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES])
         )
+        if self.machine.stocked and len(self.graph.automaton.contacts) > st.FEW:
+            most = len(self.graph.automaton.contacts)
+            self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
         self.loop.state.counters[st.SEGMENT] = 0
         self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
         self.options = st.Options(
@@ -310,10 +317,23 @@ class Stepper:
 
     def supply(self, status: int) -> int | None:
         """Give the stepper a mode or chart that it lacks, however long it takes; see :func:`loop.supply`."""
-        refused = supply(self.loop, status, self.machine)
-        self._look_up()
-        self.graph.automaton = self.machine.automaton
+        tables = self.loop.tables
+        try:
+            refused = supply(self.loop, status, self.machine)
+        except RunError:  # the model lists its modes and this is none of them
+            return outcomes.NO_MODE
+        if self.loop.tables is not tables or status == outcomes.BUFFER_FULL:
+            self._look_up()
         return refused
+
+    def has(self, status: int) -> bool:
+        """Whether a mode or chart that is asked for can be given within the tick."""
+        return status in (outcomes.NEED_MODE, outcomes.NEED_CHART) and self.machine.stocked
+
+    def prepare(self) -> None:
+        """Do what takes long before ticks follow the clock: a stock of modes, room for all contacts to meet at once."""
+        self.machine.prepare()
+        self.reset()
 
     def go_back(self, t: float) -> float:
         """Return to the last mark not after model time ``t`` (s), or the first one there is; return its time.

@@ -132,7 +132,7 @@ class OnlineMode:
     ) -> OnlineMode:
         """List what the mode with these contact states is; it is met at a ``place``: time, state and context."""
         guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
-        full = OnlineFull(states, tuple(_quantities(automaton, states, guards)), tables, programs, kernels)
+        full = OnlineFull(states, tuple(quantities(automaton, states, guards)), tables, programs, kernels)
         return cls(states, guards, full, _indeterminate(automaton, states, place))
 
 
@@ -155,7 +155,7 @@ class OnlineKernels:
         self.online.chart[oc.CHOSEN] = 0
 
 
-def _quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[Guard]) -> list[tuple[int, int, float]]:
+def quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[Guard]) -> list[tuple[int, int, float]]:
     """What each guard looks at, whose it is, and its sign."""
     found: list[tuple[int, int, float]] = []
     for i, guard in enumerate(guards):

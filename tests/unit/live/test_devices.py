@@ -6,18 +6,12 @@ import time
 import numpy as np
 import pytest
 
-import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.devices import pointer, scripted
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import Sample, Spec, Waiting, driver_class
-from fsm_dyn.live.holding import hold
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits
-from fsm_dyn.spec import load
 
 
 def test_the_hand_swings_as_a_damped_oscillator_does():
@@ -168,26 +162,3 @@ def test_a_device_that_waits_is_read_beside_the_tick():
 def test_options_that_cannot_be_are_refused(driver, options, words):
     with pytest.raises(InputError, match=words):
         driver_class(driver).describe(options)
-
-
-def test_modes_not_derived_yet_are_supplied_while_the_device_is_let_go(tmp_path):
-    """Many contacts: modes are derived when they are reached, the run goes on, and its replay is the same."""
-    text = models.find("twelve_contacts").read_text().replace("  e: 0.5", "  e: 0.0")
-    graph = fsm_dyn.compile(hold(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
-    known = len(graph.automaton.modes)
-    assert not graph.automaton.complete
-    path = tmp_path / "board.mcap"
-    settings = Settings(paced=False, privileges=False, guard_timeout=60.0, ticks=1500)
-    hand = {"motion": [[0, 0.2, 0.7, 0.0]], "stop": "watchdog"}
-    with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
-        assert session.wait(120.0), session.log()
-        told = session.events()
-        transitions, _ = session.transitions()
-    supplied = [event for event in told if event["event"] == "supplied"]
-    assert len(supplied) >= 1
-    assert len(session.modes) > known
-    assert {x["target"] for x in transitions} <= set(session.modes)
-    recorded = read_recording(path)
-    assert recorded.rows[-1, 1] > 1.4
-    again, _ = replay(recorded)
-    assert np.array_equal(again, recorded.records, equal_nan=True)
