@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+import fsm_dyn
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import FAULT, PAUSED, RUNNING
 from fsm_dyn.live.device import Sample
+from fsm_dyn.live.holding import hold
 from fsm_dyn.live.stepping import DeviceMap, Limits
 
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
@@ -148,3 +150,97 @@ def test_slow_motion_scales_time_and_keeps_the_device_at_its_rate(bench):
     t = run.stepper.t
     run.run(1000)
     assert run.stepper.t - t == pytest.approx(1000 * 1e-6, rel=1e-9)
+
+
+def test_every_quiet_command_opens_the_grip_first_and_anchors_anew(bench):
+    """Pause, reset, going back, speed, parameters, port: the force fades, the command, the force comes back."""
+    for command in (
+        {"do": "reset"},
+        {"do": "scrub", "t": 0.1},
+        {"do": "speed", "value": 0.5},
+        {"do": "set", "values": {"k": 1e4}},
+        {"do": "port", "scale": 2.0},
+        {"do": "pause"},
+    ):
+        limits = Limits(ramp=0.05, force=1e6, slew=1e9)
+        run = bench("virtual_wall", motion=QUIET, limits=limits)
+        for i in range(300):
+            run.one(at(i, 0.0001 * i, 0.1 * math.sin(0.01 * i)))
+        run.controller.command(command)
+        seen = len(run.grips)
+        for i in range(300, 500):
+            run.one(at(i, 0.03, 0.1 * math.sin(3.0)))
+        grips, forces = np.array(run.grips[seen - 1 :]), np.array(run.forces[seen - 1 :])
+        assert np.abs(np.diff(grips)).max() <= 0.02 + 1e-12, command
+        opened = int(np.argmin(grips))
+        assert grips[opened] == 0.0, command
+        assert not forces[opened].any(), command
+        done = next(e for e in run.events if e["event"] == "done")
+        assert done["tick"] >= seen + opened - 1, "carried out before the grip was open"
+        if command["do"] == "pause":
+            assert run.controller.phase == PAUSED
+            run.controller.command({"do": "run"})
+            for i in range(500, 600):
+                run.one(at(i, 0.03, 0.1 * math.sin(3.0)))
+        assert run.grips[-1] == 1.0
+        tick = run.stepper.tick_data
+        place = tick.offset[0] + tick.scale[0] * 0.03
+        assert tick.now[tick.slot[0]] == pytest.approx(place, abs=1e-15), "anchored where the device is"
+
+
+def test_going_back_is_to_a_mark_and_on_from_there_it_is_the_same_run(bench):
+    """Nobody holds the ball: from the mark on it does what it did before, to the last bit."""
+    run = bench("bouncing_ball", motion=QUIET, axes=2, limits=Limits(dead_man=0))
+    run.run(1500)
+    until = run.stepper.t
+    then, changes = run.stepper.loop.state.x.copy(), list(run.transitions)
+    assert len(changes) >= 2
+    run.transitions.clear()
+    run.controller.command({"do": "scrub", "t": 0.2041})
+    run.one(run.hand.read())
+    assert run.stepper.t == pytest.approx(0.2 + 1e-3, abs=1e-12)
+    while run.stepper.t < until - 1e-9:
+        run.one(run.hand.read())
+    assert [t for t, _, _ in run.transitions] == pytest.approx([t for t, _, _ in changes if t > 0.2], abs=1e-9)
+    # the grid of steps begins anew at the mark: the instants of the steps differ in the last bits
+    np.testing.assert_allclose(run.stepper.loop.state.x, then, rtol=1e-9, atol=1e-9)
+
+
+def test_going_back_before_anything_happened_is_refused(bench):
+    run = bench("latch", paused=True)
+    run.controller.command({"do": "scrub", "t": 0.0})
+    run.run(1)
+    assert run.events[-1]["event"] == "refused"
+
+
+def test_going_back_keeps_the_parameters_set_meanwhile(bench):
+    run = bench("virtual_wall", motion=QUIET, limits=Limits(dead_man=0)).run(200)
+    run.controller.command({"do": "set", "values": {"k": 1e4}})
+    run.run(20)
+    run.controller.command({"do": "scrub", "t": 0.05})
+    run.run(2)
+    layout = run.stepper.graph.automaton.terms.layout
+    assert run.stepper.loop.state.c[layout.p.index("k")] == 1e4
+    assert run.stepper.t < 0.06
+
+
+def test_a_parameter_that_makes_a_force_jump_lets_contacts_be_decided_anew(bench):
+    """Friction taken away under a block that sticks: it slips in that instant, not when its guard would next fall."""
+    model = {
+        "fsm_dyn": 1, "name": "block",
+        "parameters": {"m": "1 kg", "F": "5 N", "pull": "3 N"},
+        "coordinates": {"x": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"b": {"center": "P", "mass": "m"}},
+        "contacts": {"rub": {"dry_friction": {"speed": "rate(x)", "static": "F", "kinetic": "0.5*F"}}},
+        "loads": [{"law": "pull", "coordinate": "x"}],
+        "ports": {"hand": {"coordinate": "x"}},
+    }  # fmt: skip
+    run = bench(fsm_dyn.compile(hold(fsm_dyn.load(model))), motion=(), limits=Limits(dead_man=0)).run(100)
+    assert "slip" not in run.stepper.mode
+    run.controller.command({"do": "set", "values": {"F": 2.0}})
+    run.run(100)
+    assert "slip" in run.stepper.mode
+    assert len(run.transitions) == 1
+    # 3 N of pull less 1 N of friction on 1 kg, over 0.1 s
+    assert run.stepper.loop.state.x.tolist() == pytest.approx([0.5 * 2.0 * 0.1**2, 0.2], rel=1e-9)
