@@ -21,11 +21,13 @@ from fsm_dyn.online.context import (
     AT_Q,
     AT_Q_DOT,
     AT_X,
+    BUSY,
     CHOICES,
     CHOSEN,
     LEVEL,
     LISTS,
     MOTION,
+    PUSHES,
     RANK,
     ROWS,
     SLIDES,
@@ -59,7 +61,7 @@ def list_rows(o: Online) -> None:
     chart = start_of(o.chart)
     R = o.sizes[tb.N_ROWS]
     count = 0
-    chart[SLIDES] = 0
+    chart[SLIDES], chart[PUSHES], chart[BUSY] = 0, 0, 0
     for r in range(R):
         if o.row_role[r] == tb.ALWAYS or o.row_role[r] == tb.ALWAYS_POSITION:
             chart[LISTS + count], chart[LISTS + R + count] = r, -1
@@ -69,6 +71,10 @@ def list_rows(o: Online) -> None:
         if code == tb.FREE:
             continue
         normal, tangent = o.contact_rows[k, 0], o.contact_rows[k, 1]
+        chart[LISTS + 2 * R + o.sizes[tb.N_U] + chart[BUSY]] = k
+        chart[BUSY] += 1
+        if kind == tb.DRY_FRICTION or kind == tb.COMPLIANT:
+            chart[PUSHES] = 1
         if normal >= 0 and kind != tb.COMPLIANT:
             slides = code >= tb.SLIDING and tangent >= 0
             chart[LISTS + count], chart[LISTS + R + count] = normal, k if slides else -1

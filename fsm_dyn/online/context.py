@@ -79,7 +79,10 @@ RANK: Final = 34  # rows that are independent
 ACTIVE: Final = 35  # rows held; those beyond the rank are implied by the others
 SLIDES: Final = 36  # whether a contact slides under a normal force, so that forces act off the rows
 CHOICES: Final = 37  # charts chosen so far
-LISTS: Final = 38  # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u)
+BUSY: Final = 38  # contacts that are not open
+PUSHES: Final = 39  # whether one of them pushes along rows that are not held
+# then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
+LISTS: Final = 40
 
 
 # entries of ``Online.alarm``
@@ -156,6 +159,6 @@ def _lengths(sizes: Integers, guards: int) -> list[int]:
 def new_chart(sizes: Integers, guards: int) -> tuple[Integers, Floats]:
     """Return a chart in which nothing is chosen yet, and the workspace, for a mode with so many guards."""
     lengths = _lengths(sizes, guards)
-    chart = np.zeros(LISTS + 2 * int(sizes[tb.N_ROWS]) + int(sizes[tb.N_U]), np.int64)
+    chart = np.zeros(LISTS + 2 * int(sizes[tb.N_ROWS]) + int(sizes[tb.N_U]) + int(sizes[tb.N_CONTACTS]), np.int64)
     chart[1:PLACES] = np.cumsum(lengths)[:-1]
     return chart, np.zeros(sum(lengths))

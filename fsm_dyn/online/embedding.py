@@ -32,8 +32,10 @@ from fsm_dyn.online.context import (
     AT_RIGHT,
     AT_U_DOT,
     AT_X,
+    BUSY,
     LISTS,
     MOTION,
+    PUSHES,
     RANK,
     ROWS,
     SLIDES,
@@ -53,9 +55,13 @@ REDUNDANT: Final = 1e-6  # a row of which more than this part is left is not imp
 
 @lean
 def eliminate(w: Floats, at: int, rank: int, width: int, columns: int) -> None:
-    """Eliminate ``rank`` rows of ``columns`` entries, ``width`` apart, in the order they stand; factors stay below."""
+    """Eliminate ``rank`` rows of ``columns`` entries, ``width`` apart, in the order they stand.
+
+    Factors stay below the diagonal, and on it the inverse pivots: a division costs as much as ten products.
+    """
     for k in range(rank):
         inverse = 1.0 / w[at + k * width + k]
+        w[at + k * width + k] = inverse
         for i in range(k + 1, rank):
             factor = w[at + i * width + k] * inverse
             w[at + i * width + k] = factor
@@ -69,7 +75,7 @@ def substitute_back(w: Floats, at: int, rank: int, width: int, first: int, colum
     """Solve the eliminated rows for the columns from ``first`` on, in place."""
     for back in range(rank):
         k = rank - 1 - back
-        inverse = 1.0 / w[at + k * width + k]
+        inverse = w[at + k * width + k]
         for m in range(k + 1, rank):
             factor = w[at + k * width + m]
             if factor != 0.0:
@@ -133,9 +139,12 @@ def _applied(o: Online) -> None:
     U = s[tb.N_U]
     for i in range(U):
         w[at_force + i] = w[at_f + i]
-    for k in range(s[tb.N_CONTACTS]):
+    if chart[PUSHES] == 0:
+        return
+    for b in range(chart[BUSY]):
+        k = chart[LISTS + 2 * s[tb.N_ROWS] + U + b]
         code, kind = o.states[k], o.contact_kind[k]
-        if code == tb.FREE or kind == tb.GAP or kind == tb.LOCK:
+        if kind == tb.GAP or kind == tb.LOCK:
             continue
         load = 1.0
         if kind == tb.COMPLIANT:
@@ -147,16 +156,6 @@ def _applied(o: Online) -> None:
             row, friction = o.contact_rows[k, 1] + part, load * friction_ratio(o, k, part)
             for i in range(U):
                 w[at_force + i] -= friction * w[at_A + row * U + i]
-
-
-@lean
-def _needs_rows(o: Online) -> bool:
-    """Whether forces act along rows that are not held."""
-    for k in range(o.sizes[tb.N_CONTACTS]):
-        kind = o.contact_kind[k]
-        if o.states[k] != tb.FREE and (kind == tb.DRY_FRICTION or kind == tb.COMPLIANT):
-            return True
-    return False
 
 
 @lean
@@ -229,6 +228,7 @@ def _solve(w: Floats, chart: Integers, n: int, U: int, general: bool, judge: boo
         if judge:
             least = min(least, abs(pivot) * w[at_MT + k] / max(w[at_MT + U + k], 1e-300))
         inverse = 1.0 / pivot
+        w[at_mass + k * U + k] = inverse
         for i in range(k + 1, n):
             factor = w[at_mass + i * U + k] * inverse
             if factor != 0.0:
@@ -240,7 +240,7 @@ def _solve(w: Floats, chart: Integers, n: int, U: int, general: bool, judge: boo
         total = w[at_right + k]
         for j in range(k + 1, n):
             total -= w[at_mass + k * U + j] * w[at_right + j]
-        w[at_right + k] = total / w[at_mass + k * U + k]
+        w[at_right + k] = total * w[at_mass + k * U + k]
     return least
 
 
@@ -283,7 +283,7 @@ def accelerate(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
     U, R, rank = o.sizes[tb.N_U], o.sizes[tb.N_ROWS], chart[RANK]
     columns, width = LISTS + 2 * R, U + 2
     _hold(o, t, x, c)
-    if rank == 0 and _needs_rows(o):
+    if rank == 0 and chart[PUSHES] == 1:
         call_kernel_at(o.programs[ROWS], t, shifted(w, at_x), c, w, at_A)
     call_kernel_at(o.programs[MOTION], t, shifted(w, at_x), c, w, at_q_dot)
     find_slip_directions(o, c)

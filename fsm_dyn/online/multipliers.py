@@ -20,6 +20,7 @@ from fsm_dyn.online.context import (
     AT_OPEN,
     AT_P,
     AT_U_DOT,
+    BUSY,
     LISTS,
     RANK,
     SLIDES,
@@ -58,8 +59,8 @@ def find_multipliers(o: Online) -> None:
     _solve_transposed(w, at, rank, width, at_g)
     for k in range(rank):
         w[at_multipliers + chart[LISTS + k]] = w[at_g + k]
-    for k in range(s[tb.N_CONTACTS]):
-        _known_forces(o, k)
+    for b in range(chart[BUSY]):
+        _known_forces(o, chart[columns + U + b])
     if chart[ACTIVE] > rank:
         _find_open_forces(o, at, width)
         _take_smallest(o)
@@ -79,7 +80,7 @@ def _solve_transposed(w: Floats, at: int, rank: int, width: int, right: int) -> 
     for k in range(rank):
         for m in range(k):
             w[right + k] -= w[at + m * width + k] * w[right + m]
-        w[right + k] /= w[at + k * width + k]
+        w[right + k] *= w[at + k * width + k]
     for back in range(rank):
         k = rank - 1 - back
         for i in range(k + 1, rank):
@@ -145,8 +146,6 @@ def _known_forces(o: Online, k: int) -> None:
     at_elastic, at_multipliers = chart[AT_ELASTIC], chart[AT_MULTIPLIERS]
     code, kind = o.states[k], o.contact_kind[k]
     normal, tangent = o.contact_rows[k, 0], o.contact_rows[k, 1]
-    if code == tb.FREE:
-        return
     load = 1.0
     if kind == tb.COMPLIANT:
         w[at_multipliers + normal] = w[at_elastic + k]

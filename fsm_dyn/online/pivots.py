@@ -40,13 +40,13 @@ def row_pivots(o: Online, least: float) -> float:
         inertia = w[at_M + chart[columns + k] * (U + 1)]
         size = np.sqrt(inertia) if inertia > 0.0 else 1.0
         norm = np.sqrt(_weighted_norm(w, chart, at_A + chart[LISTS + k] * U, U)) * size
-        least = min(least, abs(w[at_P + k * width + k]) / max(norm, 1e-300))
+        least = min(least, 1.0 / max(abs(w[at_P + k * width + k]) * norm, 1e-300))
         if chart[SLIDES] == 1:
             total = 0.0
             for j in range(U):
                 mass = w[at_M + chart[columns + j] * (U + 1)]
                 total += w[at_Q + k * U + j] * w[at_Q + k * U + j] / (mass if mass > 0.0 else 1.0)
-            least = min(least, abs(w[at_H + k * U + k]) / max(np.sqrt(total) * size, 1e-300))
+            least = min(least, 1.0 / max(abs(w[at_H + k * U + k]) * np.sqrt(total) * size, 1e-300))
     for k in range(rank, chart[ACTIVE]):
         row = at_A + chart[LISTS + k] * U
         rest = 0.0

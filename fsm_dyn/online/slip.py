@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsm_dyn.modes.system import FOLLOWS
-from fsm_dyn.online.context import AT_A, AT_B, AT_KINETIC, AT_WAY, AT_X, Floats, Online
+from fsm_dyn.online.context import AT_A, AT_B, AT_KINETIC, AT_WAY, AT_X, BUSY, LISTS, Floats, Online
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
@@ -50,7 +50,8 @@ def ahead(o: Online, c: Floats, k: int, vector: int, constant: int) -> float:
 def find_slip_directions(o: Online, c: Floats) -> None:
     """Write the slip directions of all sliding contacts, at the state ``AT_X`` whose rows are in the workspace."""
     chart, w, s = start_of(o.chart), start_of(o.room), o.sizes
-    for k in range(s[tb.N_CONTACTS]):
+    for b in range(chart[BUSY]):
+        k = chart[LISTS + 2 * s[tb.N_ROWS] + s[tb.N_U] + b]
         count = tangent_count(o, k)
         if o.states[k] < tb.SLIDING or count == 0:
             continue

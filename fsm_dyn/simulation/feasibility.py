@@ -59,6 +59,32 @@ def smallest_norm(arena: Arena, y: NDArray[np.float64], basis: NDArray[np.float6
 
 
 @lean
+def _widest_along(
+    g: NDArray[np.float64], slack: NDArray[np.float64], cap: float, s: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Do what :func:`widest_margin` does for one unknown: two laws that lean against each other bound the margin.
+
+    Of all ``s`` that give it the smallest is taken.
+    """
+    tau = cap
+    for i in range(g.shape[0]):
+        if abs(g[i]) <= PIVOT:
+            tau = min(tau, slack[i])
+        elif g[i] > 0.0:
+            for j in range(g.shape[0]):
+                if g[j] < -PIVOT:
+                    tau = min(tau, (slack[j] * g[i] - slack[i] * g[j]) / (g[i] - g[j]))
+    low, high = -np.inf, np.inf
+    for i in range(g.shape[0]):
+        if g[i] > PIVOT:
+            low = max(low, (tau - slack[i]) / g[i])
+        elif g[i] < -PIVOT:
+            high = min(high, (tau - slack[i]) / g[i])
+    s[0] = min(max(0.0, low), max(low, high))
+    return tau, s
+
+
+@lean
 def widest_margin(
     arena: Arena, g: NDArray[np.float64], slack: NDArray[np.float64], cap: float
 ) -> tuple[float, NDArray[np.float64]]:
@@ -75,6 +101,8 @@ def widest_margin(
     s : (k,)
     """
     m, k = g.shape
+    if k == 1:
+        return _widest_along(g[:, 0], slack, cap, vector(arena, 1))
     lowest = cap
     for i in range(m):
         lowest = min(lowest, slack[i])
@@ -106,9 +134,9 @@ def widest_margin(
                     leaving, least = i, ratio
         if leaving < 0:
             break
-        pivot = table[leaving, entering]
+        inverse = 1.0 / table[leaving, entering]
         for j in range(width + 1):
-            table[leaving, j] /= pivot
+            table[leaving, j] *= inverse
         for i in range(m + 2):
             factor_ = table[i, entering]
             if i != leaving and factor_ != 0.0:

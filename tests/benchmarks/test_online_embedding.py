@@ -1,4 +1,9 @@
-"""On-line embedding beside the kernels derived for the same modes: cost of an evaluation and of an accepted step."""
+"""On-line embedding beside the kernels derived for the same modes: cost of an evaluation and of an accepted step.
+
+Ratios of processor time within one run, medians over rounds.  A derived kernel of the shipped models takes 1 to 20 ns:
+where contacts fix a body entirely it has nothing left to work out, and calling it is all.  Such a kernel counts as one
+of 20 ns.  The walker, a mechanism of seven speeds with up to four contacts, is judged by the plain ratio.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+import yaml
 
 import fsm_dyn
 from fsm_dyn.compiling import compile as compile_model
@@ -18,11 +24,55 @@ from fsm_dyn.simulation.machine import Machine
 pytestmark = pytest.mark.benchmark
 
 EVALUATION = 12.0  # times the kernel of the mode
-LEAST = 20e-9  # s; a kernel that does next to nothing (a block at rest: 2 ns) counts as one that does this little
+LEAST = 20e-9  # s
 STEP = 6.0  # times an accepted step with kernels
 EVALUATIONS = 20_000
+ROUNDS = 7
 MODELS = ("bouncing_ball", "pendulum_with_stop", "double_pendulum_with_stop", "ball_in_corner", "rocking_block",
           "sliding_rod", "stick_slip_belt", "ratchet", "box_on_table", "felt_drop")  # fmt: skip
+
+WALKER = """
+fsm_dyn: 1
+name: walker
+parameters: {m: 2.0, l: 0.4, f: 0.1, g: 9.81, mu: 0.6}
+coordinates: [x, y, q, a1, b1, a2, b2]
+frames:
+  B: {parent: N, rotate: {z: q}}
+  T1: {parent: B, rotate: {z: a1}}
+  F1: {parent: T1, rotate: {z: b1}}
+  T2: {parent: B, rotate: {z: a2}}
+  F2: {parent: T2, rotate: {z: b2}}
+points:
+  H: {from: O, at: x*N.x + y*N.y}
+  Bo: {from: H, at: 0.2*B.y}
+  K1: {from: H, at: -l*T1.y}
+  K2: {from: H, at: -l*T2.y}
+  T1o: {from: H, at: -l/2*T1.y}
+  T2o: {from: H, at: -l/2*T2.y}
+  F1o: {from: K1, at: -f/2*F1.y}
+  F2o: {from: K2, at: -f/2*F2.y}
+  heel1: {from: K1, at: -f*F1.y - f*F1.x}
+  toe1: {from: K1, at: -f*F1.y + f*F1.x}
+  heel2: {from: K2, at: -f*F2.y - f*F2.x}
+  toe2: {from: K2, at: -f*F2.y + f*F2.x}
+bodies:
+  trunk: {frame: B, center: Bo, mass: 5*m, inertia: {zz: 0.1}}
+  leg1: {frame: T1, center: T1o, mass: m, inertia: {zz: m*l**2/12}}
+  leg2: {frame: T2, center: T2o, mass: m, inertia: {zz: m*l**2/12}}
+  foot1: {frame: F1, center: F1o, mass: m/4, inertia: {zz: 0.003}}
+  foot2: {frame: F2, center: F2o, mass: m/4, inertia: {zz: 0.003}}
+contacts:
+  h1: {gap: "dot(pos(heel1), N.y)", slip: "dot(vel(heel1), N.x)", friction: mu}
+  t1: {gap: "dot(pos(toe1), N.y)", slip: "dot(vel(toe1), N.x)", friction: mu}
+  h2: {gap: "dot(pos(heel2), N.y)", slip: "dot(vel(heel2), N.x)", friction: mu}
+  t2: {gap: "dot(pos(toe2), N.y)", slip: "dot(vel(toe2), N.x)", friction: mu}
+loads:
+  - {gravity: -g*N.y}
+initial: {x: 0, y: 1, a1: 0.2, a2: -0.2, b1: -0.3, b2: 0.3}
+"""
+# contacts of the two feet that stick (1) or slide (2)
+HELD = [(1, 0, 0, 0), (2, 0, 0, 0), (1, 0, 1, 0), (1, 0, 2, 0), (1, 1, 0, 0), (2, 2, 0, 0), (1, 1, 1, 0), (2, 2, 2, 0),
+        (1, 1, 1, 1), (2, 2, 2, 2)]  # fmt: skip
 
 
 @whole
@@ -32,46 +82,67 @@ def _repeat(address, x, c, out, times):
 
 
 def _seconds(machine, number, x, c):
-    """Least time of one evaluation among a few batches."""
-    out, best = np.zeros(len(x)), np.inf
-    for _ in range(7):
-        begin = time.perf_counter()
-        _repeat(machine.charts[number].rhs, x, c, out, EVALUATIONS)
-        best = min(best, time.perf_counter() - begin)
+    """Processor time of one evaluation in a batch."""
+    out = np.zeros(len(x))
+    begin = time.process_time()
+    _repeat(machine.charts[number].rhs, x, c, out, EVALUATIONS)
     assert np.isfinite(out).all()
-    return best / EVALUATIONS
+    return (time.process_time() - begin) / EVALUATIONS
+
+
+def _evaluations(graph, sets):
+    """Medians of processor time of an evaluation by the kernel and on line, s, for modes in a chart that is good."""
+    begin = initial_start(graph.automaton, graph.values, graph.parameters)
+    home = (begin.x, begin.context)
+    online = OnlineMachine(graph.automaton, home)
+    numbers = [(states, online.number_of(states)) for states in sets]
+    kernels = Machine(graph.automaton, home)
+    own = {states: kernels.number_of(states) for states in sets}
+    for states, number in numbers:
+        context = begin.context.copy()
+        layout = graph.automaton.terms.layout
+        context[layout.sigma_slice] = np.where(np.array(states) == 2, 1.0, 0.0)
+        chart = kernels.charts[own[states]]
+        if chart.programs.full.evaluate(0.0, begin.x, context)["pivot"][0] > 1e-3:
+            times = [
+                (_seconds(kernels, own[states], begin.x, context), _seconds(online, number, begin.x, context))
+                for _ in range(ROUNDS)
+            ]
+            kernel, embedded = np.median(times, axis=0)
+            name = graph.automaton.name_of(states).name
+            print(f"{graph.name} {name}: {kernel * 1e9:.0f} ns, on line {embedded * 1e9:.0f} ns: "
+                  f"{embedded / kernel:.1f}")  # fmt: skip
+            yield name, kernel, embedded
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_evaluation(model):
     graph = compile_model(model)
-    begin = initial_start(graph.automaton, graph.values, graph.parameters)
-    kernels = Machine(graph.automaton, (begin.x, begin.context))
-    online = OnlineMachine(graph.automaton, (begin.x, begin.context))
-    ratios = {}
-    for mode in graph.automaton.modes:
-        context = begin.context.copy()
-        layout = graph.automaton.terms.layout
-        context[layout.sigma_slice] = np.where(np.array(mode.states) == 2, 1.0, 0.0)
-        if not mode.programs.full.evaluate(0.0, begin.x, context)["pivot"][0] > 1e-3:
-            continue
-        own = _seconds(kernels, kernels.number_of(mode.states), begin.x, context)
-        embedded = _seconds(online, online.number_of(mode.states), begin.x, context)
-        ratios[mode.name] = embedded / max(own, LEAST)
-        print(f"{model} {mode.name}: {own * 1e9:.0f} ns, on line {embedded * 1e9:.0f} ns: {embedded / own:.1f}")
+    found = list(_evaluations(graph, [mode.states for mode in graph.automaton.modes]))
+    ratios = {name: embedded / max(kernel, LEAST) for name, kernel, embedded in found}
     assert max(ratios.values()) <= EVALUATION, ratios
 
 
-@pytest.mark.parametrize("model", MODELS)
+def test_an_evaluation_of_a_mechanism_with_up_to_four_contacts():
+    ratios = {name: embedded / kernel for name, kernel, embedded in _evaluations(walker(), HELD)}
+    assert len(ratios) == len(HELD)
+    assert max(ratios.values()) <= EVALUATION, ratios
+
+
+def walker():
+    return compile_model(yaml.safe_load(WALKER))
+
+
+@pytest.mark.parametrize("model", [*MODELS, "walker"])
 def test_an_accepted_step(model):
-    graph = compile_model(model)
-    until, best, steps = 2.0, {}, {}
-    for _ in range(12):
+    graph = walker() if model == "walker" else compile_model(model)
+    ratios, used = [], {}
+    for _ in range(ROUNDS + 1):  # the first is not counted: it compiles
         for strategy in ("graph", "online"):
-            begin = time.perf_counter()
-            run = fsm_dyn.simulate(graph, until=until, strategy=strategy, max_step=1e-3, on_failure="return")
-            best[strategy] = min(best.get(strategy, np.inf), time.perf_counter() - begin)
-            steps[strategy] = len(run.t)
-    ratio = best["online"] / steps["online"] / (best["graph"] / steps["graph"])
-    print(f"{model}: {best['graph'] / steps['graph'] * 1e9:.0f} ns a step, on line {ratio:.1f} times")
+            begin = time.process_time()
+            run = fsm_dyn.simulate(graph, until=2.0, strategy=strategy, max_step=1e-3, on_failure="return")
+            used[strategy] = (time.process_time() - begin) / len(run.t)
+        ratios.append(used["online"] / used["graph"])
+    ratio = np.median(ratios[1:])
+    print(f"{model}: {used['graph'] * 1e9:.0f} ns a step, on line {ratio:.1f} times")
     assert ratio <= STEP

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import types
+from numba.core.errors import TypingError
 
 from fsm_dyn import models
+from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.compiling import compile as compile_model
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.online.machine import OnlineMachine
+from fsm_dyn.online.mode import routine_address
+from fsm_dyn.simulation.compiled import address, routine
 from fsm_dyn.spec import load
 
 STATES = 20
@@ -146,3 +152,59 @@ def test_kernels_give_what_the_mode_gives(graph):
         rate = call(chart.rhs, 0.3, x[0], c[0], len(x[0]))
         np.testing.assert_array_equal(full, np.concatenate([value.ravel() for value in expected.values()]))
         np.testing.assert_array_equal(rate, expected["x_dot"])
+
+
+PENDULUM = """
+fsm_dyn: 1
+name: pendulum_by_its_bob
+parameters: {m: 1.0, L: 0.5}
+coordinates: [x, y]
+points:
+  P: {from: O, at: x*N.x + y*N.y}
+bodies:
+  bob: {center: P, mass: m}
+constraints:
+  rod: {position: x**2 + y**2 - L**2}
+initial: {x: 0.3, y: -0.4, x_dot: 8.0}
+"""
+
+
+def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
+    """Counted: once a mode of a block that slides; of a pendulum in Cartesian coordinates, four times a turn."""
+    block = compile_model(load("text", text=BRAKED_BLOCK))
+    machine, choices = machine_of(block), {}
+    setting = replace(Setting.of(block), machine=machine)
+    start = setting.start({"x_dot": 1.0})
+    raw = setting.run(start.x, start.context, start.states, 1.0)
+    for chart in machine.charts:
+        choices[chart.programs.states] = machine._online[chart.full].choices
+    assert raw.steps >= 10
+    assert len(choices) > 1
+    assert set(choices.values()) == {1}
+
+    pendulum = compile_model(load("text", text=PENDULUM))
+    setting = replace(Setting.of(pendulum), machine=machine_of(pendulum))
+    start = setting.start()
+    raw = setting.run(start.x, start.context, start.states, 2.0)
+    (chart,) = setting.machine.charts
+    turns = np.ptp(np.unwrap(np.arctan2(*raw.x[:, 1::-1].T))) / (2.0 * np.pi)
+    assert raw.steps > 500
+    assert turns > 3
+    assert 1 + 4 * np.floor(turns) <= setting.machine._online[chart.full].choices <= 1 + 4 * np.ceil(turns)
+
+
+def test_what_allocates_is_refused_by_the_compiler():
+    """The routine behind all modes, and all it calls, are compiled without a run-time that could allocate."""
+
+    @routine
+    def allocates(n: int) -> float:
+        return np.zeros(n)[0]
+
+    @routine
+    def does_not(n: int) -> int:
+        return 2 * n
+
+    with pytest.raises(TypingError, match="nopython"):
+        address(allocates, types.int64)
+    assert address(does_not, types.int64) != 0
+    assert routine_address() != 0
