@@ -113,6 +113,9 @@ def simulate(
         until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
     drive = _drive(graph, numbers, vector, inputs or {}, until)
     start = _start(graph, numbers, vector, initial or {}, drive)
+    if method == TIME_STEPPING and strategy == "graph":
+        # time stepping evaluates no mode, so none that it meets has to be derived
+        strategy = "mixed"
     machine: Machine = ready_machine(graph) if strategy == "graph" else _take_machine(graph, strategy)
     number = machine.number_of(start.states)
     if method == TIME_STEPPING:

@@ -42,7 +42,8 @@ def run_moreau_jean(
     Raises
     ------
     InputError
-        There is no step, or the model has written transitions, which this method does not carry out.
+        There is no step; or the model has written transitions, sequential impacts or Poisson's restitution, which this
+        method does not carry out.
     """
     if not (np.isfinite(step) and step > 0.0):
         raise InputError(
@@ -50,6 +51,7 @@ def run_moreau_jean(
         )
     if tables.sizes[tb.N_TRANSITIONS]:
         raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
+    _check_laws(tables)
     count = max(1, int(np.ceil(until / step - 1e-9)))
     times = np.minimum(step * np.arange(count + 1), until)
     s = tables.sizes
@@ -79,6 +81,20 @@ def run_moreau_jean(
     kept = slice(0, row + 1)
     parts = (times[kept], x[kept], c[kept], codes[kept], free[kept], middle[kept], impulses[kept], energies[kept])
     return _as_run(tables, mode0, parts, mode_source, int(status))
+
+
+def _check_laws(tables: Tables) -> None:
+    """Raise InputError where the model's impacts follow another law, and so lead to other motions."""
+    if tables.sizes[tb.SEQUENTIAL]:
+        raise InputError(
+            "method 'moreau_jean' takes all impacts of a step at once, and this model's are sequential",
+            remedy="use method='dopri5', or impacts: simultaneous",
+        )
+    if np.any(tables.contact_flags & tb.POISSON):
+        raise InputError(
+            "method 'moreau_jean' follows Newton's law of restitution, and this model has contacts with Poisson's",
+            remedy="use method='dopri5', or law: newton",
+        )
 
 
 def _as_run(
