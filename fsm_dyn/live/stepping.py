@@ -100,6 +100,8 @@ class Stepper:
             raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
         self.smooth = self.graph.automaton.inputs_with_rates
         graph = self.graph
+        # of its own: other runs of the graph have nothing to do with what is set here
+        self.values, self.parameters = dict(graph.values), graph.parameters.copy()
         home = initial_start(graph.automaton, graph.values, graph.parameters)
         self.machine = StockMachine(
             graph.automaton, (home.x, home.context), derived=graph.automaton.modes[: graph.derived]
@@ -164,7 +166,7 @@ class Stepper:
     def _bandwidth(self, name: str) -> float:
         """Return the bandwidth of a smooth input's filter, Hz."""
         text = next((axis.bandwidth for axis in self.axes if axis.name == name), None)
-        found = BANDWIDTH if text is None else evaluate(text, self.graph.values)
+        found = BANDWIDTH if text is None else evaluate(text, self.values)
         if not 0.0 < 2.0 * np.pi * self.period * found <= MOST_PER_TICK:
             raise InputError(
                 f"the bandwidth of '{name}'",
@@ -198,7 +200,7 @@ class Stepper:
         tick.source[own], tick.scale[own] = sources, scales
         tick.offset[own] = offsets or 0.0
         if offsets:  # a prescribed coordinate is counted from where it begins
-            begins = [float(np.sum(self.graph.values[axis.begin])) if axis.prescribes else 0.0 for axis in port.axes]
+            begins = [float(np.sum(self.values[axis.begin])) if axis.prescribes else 0.0 for axis in port.axes]
             tick.offset[own] -= begins
         tick.counts[ct.ABSOLUTE] = bool(offsets)
         tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
@@ -229,13 +231,13 @@ class Stepper:
     def _parameters(self) -> Floats:
         """Return a context with the parameters alone."""
         context = np.zeros(self.graph.automaton.terms.layout.n_c)
-        context[: len(self.graph.parameters)] = self.graph.parameters
+        context[: len(self.parameters)] = self.parameters
         return context
 
     def _begin_at(self, inputs: Floats) -> Start:
         """Find the start with these inputs, rates and second rates, shape (3 n_w,)."""
         graph = self.graph
-        return initial_start(graph.automaton, graph.values, graph.parameters, {}, lambda t, c: inputs[None, :])
+        return initial_start(graph.automaton, self.values, self.parameters, {}, lambda t, c: inputs[None, :])
 
     def ports_at(self, x: Floats, context: Floats) -> None:
         """Evaluate forces, positions and rates of the ports at a state into ``tick_data.ports``."""
@@ -351,7 +353,7 @@ class Stepper:
         number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
         marks.counts[cm.MADE] = number + 1
         slot = number % room
-        parameters = state.c[: len(self.graph.parameters)].copy()
+        parameters = state.c[: len(self.parameters)].copy()
         marks.block[:] = marks.states[slot]
         state.c[: len(parameters)] = parameters
         n_w = len(tick.now)
@@ -386,7 +388,9 @@ class Stepper:
         for name, value in values.items():
             if name not in layout.p:
                 raise InputError(f"no parameter '{name}'", allowed=", ".join(layout.p), remedy=nearest(name, layout.p))
-            self.graph.parameters[layout.p.index(name)] = value
+            self.parameters[layout.p.index(name)] = value
+            if name in self.values:
+                self.values[name] = value
             if name in self.structural:
                 waiting.append(name)
             else:
