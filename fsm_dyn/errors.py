@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 
 class Location(NamedTuple):
-    """A place in a text; ``line`` and ``column`` count from 1, 0 means unknown."""
+    """A place in a text; ``line`` and ``column`` count from 1, 0 means unknown; no ``file`` means no place at all."""
 
-    file: str = "<mapping>"
+    file: str = ""
     line: int = 0
     column: int = 0
 
@@ -62,7 +62,7 @@ class InputError(FsmDynError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.message}"]
+        lines = [f"{self.where}: {self.message}" if self.where.file else self.message]
         for label, text in (("found", self.found), ("allowed", self.allowed), ("remedy", self.remedy)):
             if text:
                 lines.append(f"  {label}: {text}")

@@ -22,17 +22,19 @@ from fsm_dyn.recording.saved import read_run
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
 from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
 from fsm_dyn.simulation.raw_run import RawRun
-from fsm_dyn.simulation.run import run
+from fsm_dyn.simulation.run import STIFF_METHODS, run
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
 STRATEGIES = ("graph", "online", "mixed")
 UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
 TIME_STEPPING = "moreau_jean"
+ALL_METHODS = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
 
 
@@ -100,6 +102,10 @@ def simulate(
     if strategy not in STRATEGIES:
         raise InputError(
             f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
+        )
+    if method not in ALL_METHODS:
+        raise InputError(
+            f"there is no method '{method}'", allowed=", ".join(ALL_METHODS), remedy=nearest(method, ALL_METHODS)
         )
     if on_failure not in ("raise", "return"):
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")

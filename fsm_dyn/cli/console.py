@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, RunError
+from fsm_dyn.errors import InputError, RunError
 
 P = ParamSpec("P")
 
@@ -30,19 +30,13 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except InputError as error:
-            say(f"error: {told(error)}")
+            say(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
         except RunError as error:
             say(f"failed: {error}")
             raise typer.Exit(FAILED) from None
 
     return wrapped
-
-
-def told(error: FsmDynError) -> str:
-    """Return an error's text; what has no place in a file, an option say, is told without one."""
-    text = str(error)
-    return text.removeprefix(f"{NOWHERE}: ") if isinstance(error, InputError) and error.where == NOWHERE else text
 
 
 def say(text: str) -> None:

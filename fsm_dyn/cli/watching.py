@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from fsm_dyn.cli.console import say, told
+from fsm_dyn.cli.console import say
 from fsm_dyn.errors import FsmDynError
 
 _PAUSE = 0.15  # s between looks at the file
@@ -60,7 +60,7 @@ def _attempt(action: Callable[[], None]) -> None:
     try:
         action()
     except FsmDynError as error:
-        say(f"error: {told(error)}")
+        say(f"error: {error}")
     except Exception:
         say(traceback.format_exc())
 
