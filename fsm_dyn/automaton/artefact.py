@@ -207,5 +207,6 @@ class Automaton:
         guess = self.mechanism.initial.guess
         if guess:
             values = named_values(self.mechanism, list(given.context[self.terms.layout.p_slice]))
-            given = replace(given, guess={name: evaluate(text, values) for name, text in guess.items()})
+            own = {name: evaluate(text, values) for name, text in guess.items()}
+            given = replace(given, guess={**own, **given.guess})
         return assemble(self.system, states, given, following(self.geometry, given.t, given.context))
