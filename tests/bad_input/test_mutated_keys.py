@@ -6,7 +6,7 @@ that declares a name must be missed at a line that uses the name, or, if nothing
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -61,10 +61,12 @@ def misspelled(text: str, word: Word) -> str:
 def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     """Every name that something in the model refers to."""
     used: set[str | None] = set()
-    for text in texts_of(mechanism):
+    for text in texts_of(_as_written(mechanism)):
         used |= free_names(parse(text))
     used |= {frame.parent for frame in mechanism.frames.values()}
     used |= {point.origin for point in mechanism.points.values()}
+    for joint in mechanism.joints.values():
+        used |= {joint.parent, joint.child, *joint.at}
     for body in mechanism.bodies.values():
         used |= {body.frame, body.center, body.about}
     for load in mechanism.loads:
@@ -87,6 +89,18 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     return {str(name) for name in used if name is not None}
 
 
+def _as_written(mechanism: Mechanism) -> Mechanism:
+    """The mechanism without what its joints have made."""
+    places = {joint.where for joint in mechanism.joints.values()}
+    return replace(
+        mechanism,
+        frames={name: frame for name, frame in mechanism.frames.items() if frame.where not in places},
+        points={name: point for name, point in mechanism.points.items() if point.where not in places},
+        speeds={name: text for name, text in mechanism.speeds.items() if text.where not in places},
+        constraints={name: row for name, row in mechanism.constraints.items() if not row.joint},
+    )
+
+
 def derived(key: Key, mechanism: Mechanism) -> set[str]:
     """The names that exist because `name` does: limits of a joint stop, default speeds, those of a component."""
     name = str(key.word)
@@ -94,6 +108,7 @@ def derived(key: Key, mechanism: Mechanism) -> set[str]:
     if name in mechanism.joints:
         joint = mechanism.joints[name]
         names |= {*joint.coordinates, *joint.rows, *(f"{coordinate}_dot" for coordinate in joint.coordinates)}
+        names |= {f"{name}_w{axis}" for axis in "xyz"}
     if key.path[0] not in ("use", "contacts"):
         return names | _default_speed(name, mechanism)
     for section in (mechanism.parameters, mechanism.points, mechanism.inputs, mechanism.shapes, mechanism.contacts):
