@@ -81,10 +81,14 @@ class Forces:
         if contact.normal_row >= 0:
             normal = float(multipliers[contact.normal_row])
             entry[3:5] = flat @ direction(partial, rows[contact.normal_row]) * normal
-        if contact.tangent_row >= 0:
-            along = direction(partial, rows[contact.tangent_row])
+        if contact.tangent_rows:
+            alongs = np.array([direction(partial, rows[row]) for row in contact.tangent_rows])
+            along, friction = alongs[0], multipliers[list(contact.tangent_rows)] @ alongs
+            size = float(np.linalg.norm(friction))
+            if contact.in_space and size > 0.0:  # of the cone the section that the force is in
+                along = friction / size
             limit = bound * (abs(normal) if contact.normal_row >= 0 else 1.0)
-            entry[5:7] = flat @ along * float(multipliers[contact.tangent_row])
+            entry[5:7] = flat @ friction
             if np.isfinite(limit):
                 entry[7:9] = flat @ along * limit
 

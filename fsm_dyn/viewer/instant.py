@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.graph import SINGULAR, ModeGraph
 from fsm_dyn.live.rows import FIXED, Columns
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.programs import Kernel, compile_programs
-from fsm_dyn.programs.program import Program
 
 Floats = NDArray[np.float64]
 
 TIME: Final = FIXED.index("t")
 MODE: Final = FIXED.index("mode")
+MOST_CHARTS: Final = 8  # of one mode
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A mode in one choice of independent speeds, compiled; ``number`` counts all that were needed."""
+
+    number: int
+    programs: RunnableMode
+    kernel: Kernel
 
 
 class Instants:
@@ -39,7 +49,8 @@ class Instants:
         self._places = columns.places
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
         self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
-        self._full: dict[tuple[int, ...], tuple[RunnableMode, Kernel]] = {}
+        self.charts: list[Chart] = []
+        self._charts: dict[tuple[int, ...], list[Chart]] = {}
 
     def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
         """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
@@ -54,22 +65,38 @@ class Instants:
             c[layout.w_rate_slice] = rate
         return row[places["state"]], c
 
-    def full(self, states: Sequence[int]) -> tuple[RunnableMode, Kernel]:
-        """Return a mode's programs by its contact states, with guards and multipliers compiled."""
+    def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[Chart, dict[str, Floats]]:
+        """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there."""
         key = tuple(int(code) for code in states)
-        if key not in self._full:
-            number = self.automaton.find(key)
-            if number < 0:
-                x, c = np.zeros(self.layout.n_x), np.zeros(self.layout.n_c)
-                x[list(self.automaton.quaternions)] = 1.0
-                c[self.layout.p_slice] = self.parameters
-                mode = self.automaton.derive(key, 0.0, x, c)
-                self.automaton = self.automaton.with_mode(mode)
-                number = len(self.automaton.modes) - 1
-            programs = self.automaton.modes[number].programs
-            program: Program = programs.full
-            self._full[key] = programs, compile_programs([program])[0]
-        return self._full[key]
+        best: tuple[Chart, dict[str, Floats]] | None = None
+        for chart in self._charts.setdefault(key, []):
+            out = chart.kernel.outputs(0.0, x, c)
+            if out["pivot"][0] >= SINGULAR:
+                return chart, out
+            best = best or (chart, out)
+        if best is not None and len(self._charts[key]) >= MOST_CHARTS:
+            return best
+        chart = self._chart(key, self._mode(key) if best is None else self.automaton.derive(key, 0.0, x, c))
+        return chart, chart.kernel.outputs(0.0, x, c)
+
+    def know(self, states: Sequence[int]) -> None:
+        """Derive a mode, if it is not yet."""
+        self._mode(tuple(int(code) for code in states))
+
+    def _mode(self, key: tuple[int, ...]) -> Mode:
+        number = self.automaton.find(key)
+        if number < 0:
+            x, c = np.zeros(self.layout.n_x), np.zeros(self.layout.n_c)
+            x[list(self.automaton.quaternions)] = 1.0
+            c[self.layout.p_slice] = self.parameters
+            self.automaton = self.automaton.with_mode(self.automaton.derive(key, 0.0, x, c))
+        return self.automaton.modes[number]
+
+    def _chart(self, key: tuple[int, ...], mode: Mode) -> Chart:
+        chart = Chart(len(self.charts), mode.programs, compile_programs([mode.programs.full])[0])
+        self.charts.append(chart)
+        self._charts[key].append(chart)
+        return chart
 
     def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
         """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""

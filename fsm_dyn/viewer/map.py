@@ -8,7 +8,6 @@ from typing import Any, Final
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.modes.guards import VERBS, Event, Guard
-from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.plot.palette import mode_colours
 
 PRUNED_SHOWN: Final = 60
@@ -31,7 +30,6 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
                 "colour": colours[mode.name],
                 "initial": mode.name == initial,
                 "freedom": len(mode.programs.independent),
-                "guards": guard_texts(automaton.contacts, mode.guards),
             }
             for mode in automaton.modes
         ],
@@ -42,14 +40,14 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
     }
 
 
-def guard_texts(contacts: Sequence[ContactInfo], guards: Sequence[Guard]) -> list[dict[str, str]]:
+def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
     """Return what every guard of a mode measures and what it announces."""
-    return [
-        {
-            "text": guard.text,
-            "announces": "written transition"
-            if guard.event is Event.TRANSITION
-            else f"{contacts[guard.subject].name} {VERBS[guard.event]}",
-        }
-        for guard in guards
-    ]
+    return [{"text": guard.text, "announces": _announced(automaton, guard)} for guard in guards]
+
+
+def _announced(automaton: Automaton, guard: Guard) -> str:
+    if guard.event is Event.TRANSITION:
+        return automaton.mechanism.transitions[guard.subject].because or guard.text
+    contact = automaton.contacts[guard.subject]
+    sense = "" if contact.in_space or not guard.direction else " (+)" if guard.direction > 0 else " (−)"
+    return f"{contact.name} {VERBS[guard.event]}{sense}"

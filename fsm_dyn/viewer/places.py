@@ -57,7 +57,7 @@ def find_places(instants: Instants, x: Floats, c: Floats) -> tuple[Place, ...]:
     samples = list(_samples(instants, x, c))
     found = []
     for number, contact in enumerate(automaton.contacts):
-        rows = [r for r in (contact.normal_row, contact.tangent_row) if r >= 0]
+        rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
         named, others = _points_in_order(automaton, contact)
         place = (
             _force(automaton, samples, number, rows, named)

@@ -83,6 +83,7 @@ def listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        listening.listen()  # whoever comes before the server is ready waits
     except OSError as error:
         listening.close()
         raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --port") from error

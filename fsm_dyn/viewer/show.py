@@ -45,6 +45,8 @@ class Show:
 
     def join(self, listener: Listener) -> None:
         """Tell a page everything that it has missed, and whatever happens from now on."""
+        if self._starting.locked() and self._graph is not None:
+            listener({"kind": "starting", "name": self._graph.name})
         if self.take is not None:
             listener(self.take.told())
             listener(self._timing(self.take))
@@ -71,6 +73,7 @@ class Show:
             self._graph = graph
             self._number += 1
             before, self.take = self.take, None
+            self._tell({"kind": "starting", "name": graph.name})
             if before is not None:
                 self.summary.append(await asyncio.to_thread(before.close))
             try:
@@ -105,7 +108,10 @@ class Show:
             self._follow(take, report=count % REPORTS == 0)
 
     def _follow(self, take: Take, report: bool) -> None:
+        charts = len(take.instants.charts)
         frame = take.frame()
+        if len(take.instants.charts) > charts:
+            self._tell({"kind": "guards", "number": take.number, "guards": take.guards()})
         for event in take.session.events():
             self._event(take, event)
         news = take.story.more(take.instants.automaton)

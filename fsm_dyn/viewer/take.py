@@ -23,7 +23,7 @@ from fsm_dyn.viewer.grips import suitable, with_grips
 from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.hands import Hands
 from fsm_dyn.viewer.instant import MODE, TIME, Floats, Instants
-from fsm_dyn.viewer.map import mode_map
+from fsm_dyn.viewer.map import guard_texts, mode_map
 from fsm_dyn.viewer.picture import Picture
 from fsm_dyn.viewer.places import find_places
 from fsm_dyn.viewer.quantities import Quantities
@@ -31,6 +31,7 @@ from fsm_dyn.viewer.story import Story
 
 SAMPLES: Final = 2  # rows charted per frame, at most
 POINTER_SPEED: Final = 100.0  # m/s; a pointer feels nothing that could hurt it
+PATIENCE: Final = 2.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
 _PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
 
@@ -81,18 +82,21 @@ class Take:
         self.graph = held(self.graph, parameters)
         self.schedule = wishes.schedule if wishes.schedule is not None else not given.ports
         start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters)
-        axes = max(len(port.axes) for port in held_ports(self.graph.automaton.mechanism))
+        ports = held_ports(self.graph.automaton.mechanism)
+        axes = max(len(port.axes) for port in ports)
         settings = Settings(
             period=wishes.period,
             substeps=wishes.substeps,
             mapping=DeviceMap(),
             limits=Limits(velocity=POINTER_SPEED, dead_man=0),
             schedule=self.schedule,
+            guard_timeout=PATIENCE,
         )
         self.recording = _free_name(wishes.record)
         layout = self.graph.automaton.terms.layout
-        columns = Columns(layout.w, layout.x, axes, (), layout.c[layout.sigma_slice.start :])
-        self.instants = Instants(self.graph, columns)
+        names = tuple(axis.name for port in ports for axis in port.axes)
+        self.columns = Columns(layout.w, layout.x, axes, names, layout.c[layout.sigma_slice.start :])
+        self.instants = Instants(self.graph, self.columns)
         self.places = find_places(self.instants, start.x, start.context)
         self.picture = Picture.of(self.graph, self.instants, start.x, start.context)
         self.grounds = find_grounds(self.instants, self.picture, self.places, start.x, start.context)
@@ -102,7 +106,6 @@ class Take:
         self.session = LiveSession.start(
             self.graph, "pointer", {"axes": axes}, settings=settings, parameters=parameters, record=self.recording
         )
-        self.columns = self.session.columns
         self.story = Story(self.session)
         self.speed = 1.0
         self.port = self.hands.handles[0].port.name
@@ -127,6 +130,7 @@ class Take:
             "forces": self.forces.told(),
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
+            "guards": self.guards(),
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.wishes.period,
@@ -139,12 +143,16 @@ class Take:
         """Return the mode graph as far as it is derived."""
         return mode_map(self.instants.automaton, self.graph.initial)
 
+    def guards(self) -> list[list[dict[str, str]]]:
+        """Return the lists of guards that frames refer to by their numbers."""
+        return [guard_texts(self.instants.automaton, chart.programs.guards) for chart in self.instants.charts]
+
     def grown(self) -> bool:
         """Tell whether modes were derived since this was asked last."""
         names = {mode.name for mode in self.instants.automaton.modes}
         for name, states in zip(self.session.modes, self.session.states, strict=False):
             if name not in names:
-                self.instants.full(states)
+                self.instants.know(states)
         before, self._modes = self._modes, len(self.instants.automaton.modes)
         return self._modes != before
 
@@ -153,7 +161,8 @@ class Take:
     def frame(self) -> bytes | None:
         """Return the newest tick as numbers (little-endian doubles), or None where there is none since the last.
 
-        Head: number of the run, tick, time, mode, phase, fault, transitions, samples, guards.  Then the picture,
+        Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the
+        guards' list, guards.  Then the picture,
         the handles, the forces, (value, slope) of each guard, and the samples: time, mode, all quantities.
         """
         rows, self._asked = self.session.rows(self._asked)
@@ -166,8 +175,7 @@ class Take:
         samples = self._samples(rows, before)
         x, c = self.instants.take(rows[-1], self._before)
         states = self._states(rows[-1])
-        programs, kernel = self.instants.full(states)
-        full = kernel.outputs(0.0, x, c)
+        chart, full = self.instants.full(states, x, c)
         points, frames = self.instants.points(x, c)
         head = [
             self.number,
@@ -178,7 +186,8 @@ class Take:
             rows[-1][_FAULT],
             rows[-1][_TRANSITIONS],
             len(samples),
-            len(programs.guards),
+            chart.number,
+            len(chart.programs.guards),
         ]
         parts = [
             np.array(head, dtype=np.float64),
@@ -202,8 +211,8 @@ class Take:
         found = []
         for i in chosen:
             x, c = self.instants.take(rows[i], rows[i - 1] if i else before)
-            _, kernel = self.instants.full(self._states(rows[i]))
-            values = self.quantities.values(x, c, kernel.outputs(0.0, x, c)["multipliers"])
+            _, full = self.instants.full(self._states(rows[i]), x, c)
+            values = self.quantities.values(x, c, full["multipliers"])
             found.append(np.concatenate([[rows[i][TIME], self._mode(rows[i])], values]))
         return found
 

@@ -20,8 +20,13 @@ export class Banner {
     }
   }
 
+  starting({ name }) {
+    this.say("starting", { kind: "calm", title: `Starting ${name}…`, text: "The first time, machine code is made for it." });
+  }
+
   model() {
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
+    if (!this.said.starting) this.say("starting", { kind: "calm", title: "Starting…" });
     setText($("notice"), "");
   }
 
@@ -51,6 +56,7 @@ export class Banner {
   }
 
   frame(frame) {
+    if (this.said.starting) this.say("starting", null);
     const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
     if (phase !== this.now) this.phase(phase);
   }
@@ -70,7 +76,7 @@ export class Banner {
   say(key, what) {
     if (what) this.said[key] = what;
     else delete this.said[key];
-    const first = ["connection", "error", "ended", "phase"].map((k) => this.said[k]).find(Boolean);
+    const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.said[k]).find(Boolean);
     this.box.hidden = !first;
     if (!first) return;
     this.box.className = first.kind;

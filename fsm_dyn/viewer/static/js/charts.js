@@ -74,7 +74,7 @@ export class Charts {
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
       const options = {
         width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false }, cursor: { show: false }, select: { show: false },
-        padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false } },
+        padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false }, y: { range: (_, low, high) => room(low, high) } },
         axes: [
           { ...axis, size: 20, show: last, gap: 2 },
           { ...axis, size: 56, gap: 3, space: 22, label: unit || " ", labelSize: 13, labelFont: axis.font, labelGap: 0 },
@@ -144,4 +144,11 @@ export class Charts {
     };
     dialog.showModal();
   }
+}
+
+// The range of an axis: with some room, and not from nothing to nothing.
+function room(low, high) {
+  if (low === null || high === null) return [-1, 1];
+  const more = Math.max(0.08 * (high - low), 0.02 * Math.max(Math.abs(low), Math.abs(high)), 1e-6);
+  return [low - more, high + more];
 }

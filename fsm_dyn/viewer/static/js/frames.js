@@ -1,13 +1,13 @@
 // A frame: doubles in the order of fsm_dyn/viewer/take.py.
 
-const HEAD = 9;
+const HEAD = 10;
 export const HANDLE = 5;
 export const FORCE = 9;
 
 export class Frame {
   constructor(numbers, model) {
     this.numbers = numbers;
-    [this.run, this.tick, this.t, this.mode, this.phase, this.fault, this.transitions, this.count, this.guardCount] =
+    [this.run, this.tick, this.t, this.mode, this.phase, this.fault, this.transitions, this.count, this.list, this.guardCount] =
       numbers;
     let at = HEAD;
     const take = (length) => {

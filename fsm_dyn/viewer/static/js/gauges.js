@@ -1,6 +1,6 @@
 // Guards of the active mode: each a bar that is empty where the mode ends.
 
-import { $, el, setText, short } from "./dom.js";
+import { $, duration, el, setText, short } from "./dom.js";
 
 const FORGET = 0.9995; // of the largest value seen, per frame
 const SOON = 1.0; // s
@@ -11,29 +11,32 @@ export class Gauges {
   }
 
   model(model) {
-    this.about = model;
-    this.mode = null;
+    this.lists = model.guards;
+    this.list = -1;
     this.largest = {};
   }
 
-  graph() {
-    this.mode = null;
+  guards({ guards }) {
+    this.lists = guards;
+    this.list = -1;
   }
 
   build(frame) {
-    this.mode = frame.mode;
-    const guards = this.about.graph.modes[frame.mode]?.guards ?? [];
+    this.list = frame.list;
+    const guards = this.lists[frame.list] ?? [];
+    const twice = (name) => guards.filter((guard) => guard.announces === name).length > 1;
     this.rows = guards.map(({ text, announces }, i) => {
       const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
-      const element = el("div", { class: "gauge", title: text }, el("span", { class: "what", text: announces }), el("span", { class: "trough" }, bar), value, soon);
-      return { element, bar, value, soon, key: `${frame.mode} ${text} ${i}` };
+      const element = el("div", { class: "gauge", title: `${announces}: ${text}` }, el("span", { class: "what", text: twice(announces) ? `${announces}: ${text}` : announces }), el("span", { class: "trough" }, bar), value, soon);
+      return { element, bar, value, soon, key: `${frame.list} ${i}` };
     });
     if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
     else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
   }
 
   frame(frame) {
-    if (this.mode !== frame.mode || this.rows.length !== frame.guardCount) this.build(frame);
+    if (this.list !== frame.list) this.build(frame);
+    if (this.rows.length !== frame.guardCount) return;
     this.rows.forEach((row, i) => {
       const value = frame.guards[2 * i], slope = frame.guards[2 * i + 1];
       const most = (this.largest[row.key] = Math.max(Math.abs(value) || 0, (this.largest[row.key] ?? 0) * FORGET, 1e-12));
@@ -42,7 +45,7 @@ export class Gauges {
       const left = slope < 0 && value >= 0 ? -value / slope : Infinity;
       row.element.classList.toggle("near", share < 0.15 || left < 0.1);
       setText(row.value, short(value));
-      setText(row.soon, left < SOON && frame.phase === 0 ? `0 in ${short(left, 2)} s` : "");
+      setText(row.soon, left < SOON && frame.phase === 0 ? `in ${duration(left)}` : "");
     });
   }
 }

@@ -32,7 +32,7 @@ export class Mechanism {
       const group = svg("g", { class: "handle", "data-port": name });
       const title = svg("title");
       title.textContent = name.replace(/_grip$/, "");
-      group.append(svg("circle", { r: 17, class: "reach" }), svg("circle", { r: 7, class: "knob" }), title);
+      group.append(svg("circle", { r: 17, class: "reach" }), svg("circle", { r: 6.5, class: "knob" }), title);
       return group;
     });
     this.overlay.append(this.arrows.element, ...this.springs, ...this.targets, ...this.labels, ...this.handles);

@@ -1,6 +1,7 @@
 // The mode graph: the active mode lit, edges that flash as they are taken, counts and times, what cannot be in grey.
 
 import { $, duration, el, setText } from "./dom.js";
+import { layered } from "./layers.js";
 
 const MOST = 16; // modes shown at once; of larger graphs those visited and their neighbours
 const FLASH = 500; // ms
@@ -40,10 +41,9 @@ export class ModeMap {
   }
 
   story({ news, totals }) {
-    const known = this.known();
     this.totals = totals;
+    if (this.missing()) this.rebuild();
     for (const { source, target } of news) this.flash(source, target);
-    if (this.known() !== known) this.rebuild();
   }
 
   timing({ totals }) {
@@ -51,10 +51,10 @@ export class ModeMap {
     this.count();
   }
 
-  // Which modes and edges of a large graph there are to show: changes as they are visited.
-  known() {
-    const edges = this.totals.crossings.length;
-    return this.data.modes.length > MOST ? `${Object.keys(this.totals.visits).length} ${edges}` : `${edges}`;
+  // Whether something was visited that is not drawn yet.
+  missing() {
+    const has = (id) => this.cy.getElementById(id).nonempty(), known = new Set(this.data.modes.map((mode) => mode.name));
+    return this.totals.crossings.some(([a, b]) => known.has(a) && known.has(b) && !has(`e:${a}\n${b}`));
   }
 
   shown() {
@@ -71,7 +71,7 @@ export class ModeMap {
     const shown = this.shown(), found = [];
     for (const mode of this.data.modes) {
       if (!shown.has(mode.name)) continue;
-      found.push({ data: { id: `m:${mode.name}`, name: mode.name, label: mode.name, colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
+      found.push({ data: { id: `m:${mode.name}`, name: mode.name, lines: lines(mode.name), label: lines(mode.name), colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
     }
     const have = new Set();
     const edge = (source, target, causes) => {
@@ -103,16 +103,29 @@ export class ModeMap {
     const elements = this.elements();
     this.cy?.destroy();
     this.cy = cytoscape({
-      container: this.box, elements, style: this.style(), wheelSensitivity: 0.3, minZoom: 0.15, maxZoom: 2.5,
+      container: this.box, elements, style: this.style(), minZoom: 0.15, maxZoom: 2.5,
       boxSelectionEnabled: false, autoungrabify: true, layout: { name: "null" },
     });
     this.cy.on("mouseover", "node, edge", (event) => this.detail(event.target));
     this.cy.on("mouseout", "node, edge", () => this.detail(this.chosen));
     this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target));
     this.count();
+    this.measure();
     this.arrange();
     this.light();
     this.detail(null);
+  }
+
+  // Boxes as wide as their labels are, or soon will be: nothing moves while counts grow.
+  measure() {
+    const pen = document.createElement("canvas").getContext("2d"), font = getComputedStyle(document.body).fontFamily;
+    this.cy.nodes().forEach((node) => {
+      const cut = node.hasClass("pruned");
+      pen.font = `${cut ? "" : "bold "}${cut ? 10 : 12}px ${font}`;
+      const rows = cut ? [node.data("name")] : [...node.data("lines").split("\n"), "00× · 0.00 s"];
+      const wide = Math.max(...rows.map((row) => pen.measureText(row).width));
+      node.data({ wide: Math.ceil(wide), high: cut ? 12 : 14 * rows.length });
+    });
   }
 
   // The layered layout in the direction that leaves the labels larger.
@@ -121,18 +134,48 @@ export class ModeMap {
     if (!width || !height) return;
     this.cy.resize();
     let best = null;
-    for (const direction of ["LR", "TB"]) {
-      this.cy.layout({ name: "dagre", rankDir: direction, nodeSep: 26, rankSep: 46, edgeSep: 14, fit: false, animate: false }).run();
+    const pruned = this.cy.nodes(".pruned"), nodes = this.cy.nodes().not(pruned);
+    const boxes = nodes.map((n) => ({ id: n.id(), w: n.data("wide") + 14, h: n.data("high") + 14, first: n.hasClass("initial") }));
+    const edges = this.cy.edges().map((e) => ({ source: e.data("source"), target: e.data("target") }));
+    for (const down of [false, true]) {
+      const found = layered(boxes, edges, down);
+      nodes.positions((n) => found[n.id()]);
+      this.loops(down);
+      this.lay(pruned, this.cy.elements().not(pruned).boundingBox(), width / height);
       const box = this.cy.elements().boundingBox();
-      const zoom = Math.min(width / (box.w + 24), height / (box.h + 16));
-      if (!best || zoom > best.zoom * 1.05) best = { zoom, positions: this.cy.nodes().map((n) => ({ ...n.position() })) };
+      const zoom = Math.min(width / (box.w + 16), height / (box.h + 16), 1.15);
+      if (!best || zoom > best.zoom * 1.05) best = { zoom, down, positions: this.cy.nodes().map((n) => ({ ...n.position() })) };
     }
+    this.loops(best.down);
     this.cy.nodes().positions((n, i) => best.positions[i]);
-    this.cy.fit(undefined, 10);
+    this.cy.fit(undefined, 8);
     if (this.cy.zoom() > 1.15) {
       this.cy.zoom(1.15);
       this.cy.center();
     }
+  }
+
+  // Loops leave their boxes where no layer is: above, or to the right where layers stand below each other.
+  loops(down) {
+    this.cy.edges().filter((edge) => edge.isLoop()).forEach((edge) => {
+      const reach = (down ? edge.source().data("wide") : edge.source().data("high")) / 2 + 34;
+      edge.style({ "loop-direction": down ? "90deg" : "0deg", "control-point-step-size": reach });
+    });
+  }
+
+  // What cannot be stands in lines below what can.
+  lay(nodes, box, shape) {
+    const most = Math.max(box.w, shape * box.h);
+    let x = box.x1, y = box.y2 + 22;
+    nodes.forEach((node) => {
+      const { w, h } = node.boundingBox();
+      if (x > box.x1 && x + w > box.x1 + most) {
+        x = box.x1;
+        y += h + 6;
+      }
+      node.position({ x: x + w / 2, y: y + h / 2 });
+      x += w + 8;
+    });
   }
 
   style() {
@@ -140,8 +183,8 @@ export class ModeMap {
     const [ink, soft, line, panel, accent] = ["--ink", "--soft", "--edge", "--panel", "--accent"].map(colour);
     return [
       { selector: "node", style: {
-        shape: "round-rectangle", label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "text-max-width": 190,
-        width: "label", height: "label", padding: 7, "font-size": 12, "font-family": css.getPropertyValue("--font"),
+        shape: "round-rectangle", label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "text-max-width": 400,
+        width: "data(wide)", height: "data(high)", padding: 7, "font-size": 12, "font-family": css.getPropertyValue("--font"),
         color: "#1b222b", "background-color": "data(colour)", "background-opacity": 0.42, "border-width": 1, "border-color": "data(colour)",
         "line-height": 1.15,
       } },
@@ -149,12 +192,12 @@ export class ModeMap {
       { selector: "node", style: { color: ink } },
       { selector: "node.active", style: { "background-opacity": 1, "border-width": 2.5, "border-color": ink, color: "#1b222b", "font-weight": "bold" } },
       { selector: "node.initial", style: { "border-style": "double", "border-width": 3.5 } },
-      { selector: "node.pruned", style: { "background-color": line, "background-opacity": 0.25, "border-style": "dashed", "border-color": soft, "border-width": 1, color: soft, "font-size": 10, "text-max-width": 130 } },
+      { selector: "node.pruned", style: { "background-color": line, "background-opacity": 0.25, "border-style": "dashed", "border-color": soft, "border-width": 1, color: soft, "font-size": 10 } },
       { selector: "node.chosen", style: { "outline-width": 2, "outline-color": accent, "outline-offset": 2 } },
       { selector: "edge", style: {
         width: 1.2, "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
         label: "data(label)", "font-size": 10, color: soft, "text-background-color": panel, "text-background-opacity": 0.9, "text-background-padding": 2,
-        "loop-sweep": "-40deg", "loop-direction": "0deg", "control-point-step-size": 32,
+        "loop-sweep": "-40deg", "control-point-step-size": 32,
       } },
       { selector: "edge.seen", style: { "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
       { selector: "edge.flash", style: { "line-color": accent, "target-arrow-color": accent, width: 4 } },
@@ -195,7 +238,7 @@ export class ModeMap {
     this.cy.batch(() => {
       for (const node of this.cy.nodes("[mode]")) {
         const name = node.data("name"), times = visits[name] ?? 0, spent = seconds[name];
-        const label = spent === undefined ? name : `${name}\n${times ? `${times}× · ` : ""}${duration(spent)}`;
+        const label = spent === undefined ? node.data("lines") : `${node.data("lines")}\n${times ? `${times}× · ` : ""}${duration(spent)}`;
         if (node.data("label") !== label) node.data("label", label);
       }
       for (const [source, target, count] of crossings) {
@@ -233,4 +276,9 @@ export class ModeMap {
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
     }
   }
+}
+
+// A long name of a mode in lines of its parts.
+function lines(name) {
+  return name.length > 14 ? name.replaceAll("+", "\n+") : name;
 }

@@ -12,10 +12,11 @@ export class Timing {
 
   timing(report) {
     const { period, duration, lateness, overruns, ticks } = report;
-    const micro = (seconds) => `${short(seconds * 1e6, 2)}`;
+    const micro = (seconds) => (seconds === null ? "–" : Math.round(seconds * 1e6).toLocaleString("en"));
+    const parts = ({ p50, "p99.9": high, worst }) => `${micro(p50)} / ${micro(high)} / ${micro(worst)} µs`;
     setText($("timing"),
-      `tick ${short(period * 1e3)} ms · takes ${micro(duration.p50)} µs, p99.9 ${micro(duration["p99.9"])} · late ${micro(lateness.p50)} µs, ` +
-      `p99.9 ${micro(lateness["p99.9"])}, worst ${micro(lateness.worst)} · ${overruns} overrun${overruns === 1 ? "" : "s"} in ${ticks} ticks`);
+      `tick ${short(period * 1e3)} ms · work p50/p99.9/worst ${parts(duration)} · late ${parts(lateness)} · ` +
+      `${overruns} overrun${overruns === 1 ? "" : "s"} in ${ticks} ticks`);
     $("timing").title = report.privileges.join("\n");
     if (this.overruns !== null && overruns > this.overruns) this.at = performance.now();
     this.overruns = overruns;
