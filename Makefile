@@ -10,16 +10,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help demo test lint format docs pictures bench wheel clean
+.PHONY: help demo test test-browser lint format docs pictures bench wheel clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/.installed-run  ## compile and run the shopping cart, write its pictures to ./out
 	$(BIN)/fsm-dyn demo --out out
 
 test: $(VENV)/.installed-test  ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a browser, which is got if there is none
+	bash .ci/get_browser $(BIN)/python
+	$(BIN)/python -m pytest -m browser -n 0 tests/browser
 
 lint: $(VENV)/.installed-dev  ## check style and types
 	$(BIN)/ruff check .
@@ -37,7 +41,8 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 
-bench: $(VENV)/.installed-test  ## run the benchmarks
+bench: $(VENV)/.installed-browser  ## run the benchmarks
+	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it without the checkout
@@ -49,6 +54,7 @@ clean:  ## remove everything that was built
 # The extras each target needs; `run` is the package alone.
 EXTRA_run :=
 EXTRA_test := [test]
+EXTRA_browser := [browser]
 EXTRA_docs := [docs]
 EXTRA_dev := [dev]
 

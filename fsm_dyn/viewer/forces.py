@@ -10,7 +10,7 @@ import numpy as np
 from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.viewer.instant import Floats, Instants
 from fsm_dyn.viewer.picture import Picture
-from fsm_dyn.viewer.places import Place, direction
+from fsm_dyn.viewer.places import Place, contact_point, direction, partial_of
 
 WIDTH: Final = 9  # of a place in a frame: active, place (2), normal (2), tangent (2), limit (2)
 
@@ -45,7 +45,7 @@ class Forces:
         out = np.zeros(WIDTH * len(self.places))
         if not any(states[place.contact] > 0 for place in self.places):
             return out
-        linear, _ = self._instants.partial_velocities(x, c)
+        linear, angular = self._instants.partial_velocities(x, c)
         terms = self._instants.terms.outputs(0.0, x, c)
         rows = terms["A"][:, : len(self._instants.layout.u)]
         for k, place in enumerate(self.places):
@@ -59,7 +59,7 @@ class Forces:
             if place.kind == "torque":
                 self._torque(entry, contact, place, multipliers, bound, points)
             else:
-                self._force(entry, contact, place, multipliers, bound, rows, linear, points)
+                self._force(entry, contact, place, multipliers, bound, rows, partial_of(place, linear, angular), points)
         return out
 
     def _force(
@@ -70,19 +70,23 @@ class Forces:
         multipliers: Floats,
         bound: float,
         rows: Floats,
-        linear: Floats,
+        partial: Floats,
         points: Floats,
     ) -> None:
         flat = self._picture.flat
-        partial = linear[place.one] if place.other is None else linear[place.one] - linear[place.other]
-        at = points[place.one] if place.other is None else 0.5 * (points[place.one] + points[place.other])
-        entry[1:3] = flat @ at
+        acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
+        wrenches = np.array([direction(partial, rows[row]) for row in acting])
+        at = points[place.one] if place.spins is None else contact_point(place, wrenches, points)
+        directions = wrenches[:, :3]
         normal = 0.0
         if contact.normal_row >= 0:
             normal = float(multipliers[contact.normal_row])
-            entry[3:5] = flat @ direction(partial, rows[contact.normal_row]) * normal
+            entry[3:5] = flat @ directions[0] * normal
+            if place.spins is None or not contact.tangent_rows:
+                at = at - place.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
+        entry[1:3] = flat @ at
         if contact.tangent_rows:
-            alongs = np.array([direction(partial, rows[row]) for row in contact.tangent_rows])
+            alongs = directions[-len(contact.tangent_rows) :]
             along, friction = alongs[0], multipliers[list(contact.tangent_rows)] @ alongs
             size = float(np.linalg.norm(friction))
             if contact.in_space and size > 0.0:  # of the cone the section that the force is in

@@ -41,7 +41,12 @@ def find_grounds(
     found: list[Ground] = []
     for place in places:
         contact = instants.automaton.contacts[place.contact]
-        if place.kind == "force" and place.other is None and contact.kind in ("gap", "compliant"):
+        if (
+            place.kind == "force"
+            and place.other is None
+            and place.spins is None
+            and contact.kind in ("gap", "compliant")
+        ):
             ground = _ground(instants, place.one, contact.normal_row, x, c)
             if ground is not None and not any(_same(ground, other) for other in found):
                 found.append(ground)

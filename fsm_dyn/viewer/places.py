@@ -3,7 +3,10 @@
 A contact's row ``A`` of Kane's equations is the power of a unit force per unit speed.  If one and the same point P
 (or pair of points P, Q of two bodies) gives ``A = d · (J_P - J_Q)`` for some direction ``d``, at several
 configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row that turns
-frames against each other is a torque likewise.  A contact for which nothing fits has no arrow.
+frames against each other is a torque likewise.  Where contact points travel over shapes, the row is that of a point
+which no name has: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
+angular velocities, and the moments ``m = (C - P) × d`` tell the contact point C.  A contact for which nothing fits has
+no arrow.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ class Place:
     """Where a contact acts.
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
-    against the frame ``other``, drawn at the point ``at``.
+    against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
+    the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
     """
 
     contact: int
@@ -40,6 +44,8 @@ class Place:
     one: int
     other: int | None
     at: int = -1
+    spins: tuple[int | None, int | None] | None = None
+    back: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ def find_places(instants: Instants, x: Floats, c: Floats) -> tuple[Place, ...]:
             _force(automaton, samples, number, rows, named)
             or _torque(automaton, samples, number, rows)
             or _force(automaton, samples, number, rows, [*named, *others])
+            or _travelling(automaton, samples, number, rows)
         )
         if place is not None:
             found.append(place)
@@ -102,6 +109,47 @@ def _force(
         if all(_fits(_between(s.linear, i, j), s.rows[r]) for s in samples for r in rows):
             return Place(number, "force", i, j)
     return None
+
+
+def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> Place | None:
+    """Return the place of a contact between shapes of two bodies, or of one and N."""
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    bodies = [
+        (points.index(body.center), frames.index(body.frame) if body.frame in frames else None)
+        for body in automaton.mechanism.bodies.values()
+        if body.center in points
+    ]
+    pairs = itertools.chain(((one, None) for one in bodies), itertools.permutations(bodies, 2))
+    for one, other in itertools.islice(pairs, MOST_PAIRS):
+        place = Place(
+            number, "force", one[0], None if other is None else other[0],
+            spins=(one[1], None if other is None else other[1]),
+        )  # fmt: skip
+        if all(_fits(partial_of(place, s.linear, s.angular), s.rows[r]) for s in samples for r in rows):
+            return place
+    return None
+
+
+def partial_of(place: Place, linear: Floats, angular: Floats) -> Floats:
+    """Return what a contact's rows are combinations of: the relative partial velocity, and the bodies' spins."""
+    parts = [_between(linear, place.one, place.other)]
+    if place.spins is not None:
+        nothing = np.zeros_like(parts[0])
+        one, other = place.spins
+        parts += [nothing if one is None else angular[one], nothing if other is None else -angular[other]]
+    return np.vstack(parts)
+
+
+def contact_point(place: Place, forces: Floats, points: Floats) -> Floats:
+    """Return where a contact acts, shape (3,), from the forces and moments of its rows, shape (k, 9).
+
+    ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
+    """
+    one = place.spins is not None and place.spins[0] is not None
+    moments, base = (forces[:, 3:6], place.one) if one or place.other is None else (forces[:, 6:9], place.other)
+    across = np.vstack([np.cross(np.eye(3), d).T for d in forces[:, :3]])  # (C - P) ↦ (C - P) × d
+    lever = np.linalg.lstsq(across, moments.ravel(), rcond=1e-7)[0]
+    return np.asarray(points[base] + lever, dtype=np.float64)
 
 
 def _torque(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> Place | None:

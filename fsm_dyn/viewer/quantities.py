@@ -37,6 +37,7 @@ class Quantities:
         coupling = {name for port in ports for name in port.inputs}
         reported = {name for port in ports for axis in port.axes for name in axis.outputs}
         turning = {automaton.contacts[place.contact].name for place in places if place.kind == "torque"}
+        contacts = {contact.name for contact in automaton.contacts}
         self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
         self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
         outputs = list(mechanism.outputs)
@@ -46,7 +47,10 @@ class Quantities:
             *(Quantity(name, units.get(name, ""), "coordinates") for name in layout.q),
             *(Quantity(name, units.get(name, ""), "speeds") for name in layout.u),
             *(Quantity(layout.w[i], units.get(layout.w[i], ""), "inputs") for i in self._inputs),
-            *(Quantity(label, "N·m" if owner in turning else "N", "forces") for label, owner in _rows(automaton.rows)),
+            *(
+                Quantity(label, "N·m" if owner in turning else "N", "contacts" if owner in contacts else "constraints")
+                for label, owner in _rows(automaton.rows)
+            ),
             *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
             *(Quantity(name, "", "memory") for name in layout.memory),
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),

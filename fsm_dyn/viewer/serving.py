@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import uvicorn
@@ -58,10 +61,39 @@ def serve(
     listening = listen(port)
     number = listening.getsockname()[1]
     show, token = Show(wishes), new_token()
-    server = uvicorn.Server(configured(show, token, number))
-    with contextlib.suppress(KeyboardInterrupt):
+    server = Server(configured(show, token, number))
+    with _ending(server), contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(server, listening, show, graph, watched, lambda: opened(address(number, token))))
     return show.summary
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals alone: what runs has to end in order after it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+@contextlib.contextmanager
+def _ending(server: uvicorn.Server) -> Iterator[None]:
+    """End the server in order on the first Ctrl-C, at once on the next; also where a shell had it ignored."""
+
+    def asked(_signal: int, _frame: FrameType | None) -> None:
+        if server.should_exit:
+            raise KeyboardInterrupt
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def configured(show: Show, token: str, port: int) -> uvicorn.Config:

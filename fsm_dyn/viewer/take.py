@@ -28,7 +28,9 @@ from fsm_dyn.viewer.picture import Picture
 from fsm_dyn.viewer.places import find_places
 from fsm_dyn.viewer.quantities import Quantities
 from fsm_dyn.viewer.story import Story
+from fsm_dyn.viewer.touching import touching
 
+HEAD: Final = 10  # numbers at the head of a frame
 SAMPLES: Final = 2  # rows charted per frame, at most
 POINTER_SPEED: Final = 100.0  # m/s; a pointer feels nothing that could hurt it
 PATIENCE: Final = 2.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
@@ -97,8 +99,9 @@ class Take:
         names = tuple(axis.name for port in ports for axis in port.axes)
         self.columns = Columns(layout.w, layout.x, axes, names, layout.c[layout.sigma_slice.start :])
         self.instants = Instants(self.graph, self.columns)
-        self.places = find_places(self.instants, start.x, start.context)
         self.picture = Picture.of(self.graph, self.instants, start.x, start.context)
+        places = find_places(self.instants, start.x, start.context)
+        self.places = touching(self.instants, self.picture, places, start.x, start.context)
         self.grounds = find_grounds(self.instants, self.picture, self.places, start.x, start.context)
         self.hands = Hands(self.graph, self.instants, self.picture, start.x, start.context)
         self.forces = Forces(self.instants, self.picture, self.places)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from fsm_dyn.viewer import forces, hands, take
 from fsm_dyn.viewer.server import STATIC
 
 VENDOR = STATIC / "vendor"
@@ -30,3 +31,10 @@ def test_text_never_becomes_markup_and_nothing_comes_from_elsewhere(path):
 def test_the_page_has_no_script_or_style_of_its_own():
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bstyle=|\son\w+=", page)
+
+
+def test_frames_are_as_wide_as_the_page_reads_them():
+    source = (STATIC / "js" / "frames.js").read_text(encoding="utf-8")
+    assert f"export const HANDLE = {hands.WIDTH};" in source
+    assert f"export const FORCE = {forces.WIDTH};" in source
+    assert f"const HEAD = {take.HEAD};" in source

@@ -3,8 +3,8 @@
 import { $, el } from "./dom.js";
 
 const KEPT = 1400; // samples
-const STRIPS = 3;
-const FIRST = { speeds: 3, forces: 3 }; // charted until somebody chooses
+const STRIPS = 4;
+const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
 const EVERY = 2; // frames between redraws
 
 export class Charts {
@@ -60,7 +60,7 @@ export class Charts {
       const { unit } = this.about.quantities[i];
       byUnit.set(unit, [...(byUnit.get(unit) ?? []), i]);
     }
-    return [...byUnit.entries()].slice(0, STRIPS);
+    return [...byUnit.entries()].slice(-STRIPS); // the last ones asked for
   }
 
   build() {
@@ -136,10 +136,11 @@ export class Charts {
         boxes.push([box, i]);
         return el("label", { class: "check" }, box, q.name, el("span", { class: "soft", text: ` ${q.unit}` }));
       })));
-    dialog.replaceChildren(el("h2", { text: "Quantities to chart" }), el("p", { class: "soft", text: `One strip per unit, the first ${STRIPS} of them.` }),
+    dialog.replaceChildren(el("h2", { text: "Quantities to chart" }), el("p", { class: "soft", text: `One strip per unit, ${STRIPS} at most.` }),
       el("div", { class: "groups" }, ...lists), el("form", { method: "dialog" }, el("button", { text: "Close" })));
     dialog.onchange = () => {
-      this.chosen = boxes.filter(([box]) => box.checked).map(([, i]) => i);
+      const checked = boxes.filter(([box]) => box.checked).map(([, i]) => i);
+      this.chosen = [...this.chosen.filter((i) => checked.includes(i)), ...checked.filter((i) => !this.chosen.includes(i))];
       this.build();
     };
     dialog.showModal();
@@ -149,6 +150,8 @@ export class Charts {
 // The range of an axis: with some room, and not from nothing to nothing.
 function room(low, high) {
   if (low === null || high === null) return [-1, 1];
-  const more = Math.max(0.08 * (high - low), 0.02 * Math.max(Math.abs(low), Math.abs(high)), 1e-6);
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  if (high - low < 1e-6 * size || size < 1e-9) return [low - Math.max(0.5 * size, 1), high + Math.max(0.5 * size, 1)];
+  const more = 0.08 * (high - low);
   return [low - more, high + more];
 }

@@ -1,0 +1,137 @@
+"""A headless Chromium, and `fsm-dyn view` as its user starts it."""
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 120.0  # s: machine code of the stepper may have to be made first
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    own = next(filter(None, map(shutil.which, NAMES)), None)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=own, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Page:
+    """A page with what it asked for and what it complained of."""
+
+    def __init__(self, page, address):
+        self.page, self.address = page, address
+        self.requests, self.complaints = [], []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("websocket", lambda socket: self.requests.append(socket.url))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def __getattr__(self, name):
+        return getattr(self.page, name)
+
+    def open(self):
+        self.page.goto(self.address)
+        return self
+
+    def wait(self, expression, timeout=PATIENCE):
+        """Wait until an expression is true. The page's policy forbids what Playwright itself would do for that."""
+        until = time.monotonic() + timeout
+        while not (found := self.page.evaluate(expression)):
+            assert time.monotonic() < until, f"waited in vain for {expression}; {self.complaints}"
+            self.page.wait_for_timeout(30)
+        return found
+
+    def running(self):
+        self.wait("fsmDyn.last?.tick > 20 && document.querySelector('#banner').hidden")
+        return self
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    @property
+    def phase(self):
+        return self.page.evaluate("document.body.dataset.phase")
+
+    def entries(self):
+        """The log as it stands on the page, oldest first: time, source, target, cause."""
+        found = self.page.evaluate(
+            """[...document.querySelectorAll('#entries summary')].map((entry) => [
+                entry.querySelector('.when').textContent,
+                ...[...entry.querySelectorAll('.chip')].map((chip) => chip.textContent),
+                entry.querySelector('.cause').textContent,
+            ])"""
+        )
+        return found[::-1]
+
+
+@pytest.fixture
+def new_page(chromium):
+    """Return a function that gives a page for an address, not yet opened."""
+    with contextlib.ExitStack() as contexts:
+
+        def make(address):
+            context = chromium.new_context(viewport={"width": 1280, "height": 720})
+            contexts.callback(context.close)
+            return Page(context.new_page(), address)
+
+        yield make
+
+
+class Viewed:
+    """`fsm-dyn view` under way."""
+
+    def __init__(self, model, *options):
+        command = [
+            sys.executable,
+            "-m",
+            "fsm_dyn.cli",
+            "view",
+            str(model),
+            "--no-browser",
+            "--json",
+            *map(str, options),
+        ]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = []
+        while not lines or lines[-1] != "}\n":
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            lines.append(line)
+        self.address = json.loads("".join(lines))["address"]
+
+    def end(self):
+        """Press Ctrl-C; return the exit code and what was told of the runs."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        out, _ = self.process.communicate(timeout=30)
+        return self.process.returncode, json.loads(out)["runs"] if out.strip() else []
+
+
+@pytest.fixture
+def viewed(new_page):
+    """Return a function that starts `fsm-dyn view` and gives it with its page, opened."""
+    started = []
+
+    def start(model, *options):
+        viewed = Viewed(model, *options)
+        started.append(viewed)
+        return viewed, new_page(viewed.address).open()
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.send_signal(signal.SIGINT)
+            try:
+                one.process.wait(15)
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+                one.process.wait()

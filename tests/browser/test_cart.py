@@ -1,0 +1,120 @@
+"""The cart in the browser: loaded from this machine alone, dragged, and told of alike by page, graph and recording."""
+
+import math
+import time
+
+import pytest
+
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.replaying import replay
+
+pytestmark = pytest.mark.browser
+
+
+def drag(page, seconds, swing=170.0, turns=2.0):
+    """Drag the handle to and fro."""
+    knob = page.locator(".handle .knob").first.bounding_box()
+    x, y = knob["x"] + knob["width"] / 2, knob["y"] + knob["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    begin = time.monotonic()
+    while (s := (time.monotonic() - begin) / seconds) < 1.0:
+        page.mouse.move(x + swing * math.sin(2 * math.pi * turns * s), y - 60 * math.sin(2 * math.pi * s))
+        page.wait_for_timeout(20)
+    held = page.evaluate("document.querySelector('.handle').classList.contains('held')")
+    page.mouse.up()
+    return held
+
+
+def test_the_page_loads_from_its_server_alone_and_without_complaints(viewed):
+    _, page = viewed("shopping_cart")
+    page.running()
+    page.wait_for_timeout(500)
+    own = (page.address, page.address.replace("http", "ws", 1))
+    assert page.requests
+    assert [url for url in page.requests if not url.startswith(own)] == []
+    assert page.complaints == []
+    size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert size == [1280, 720]
+
+
+def test_dragged_by_its_handle_it_sticks_and_slips_and_all_agree(viewed, tmp_path):
+    path = tmp_path / "cart.mcap"
+    run, page = viewed("shopping_cart", "--record", path)
+    page.running()
+    for _ in range(6):
+        assert drag(page, 3.0), "the handle was not held"
+        entries = page.entries()
+        met = {tuple(entry[1:3]) for entry in entries}
+        if {("rolling", "sticking"), ("sticking", "rolling")} <= met and len(entries) >= 3:
+            break
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.wait_for_timeout(700)  # counts come twice a second
+    entries = page.entries()
+    causes = {entry[3] for entry in entries}
+    assert {"caster_axis sticks (slip came to rest)", "caster_axis slides (friction reached its limit)"} <= causes
+    totals = page.evaluate("fsmDyn.map.totals")
+    active = page.evaluate("document.querySelector('#map').dataset.active")
+    assert active == page.text("#mode") == entries[-1][2]
+
+    code, reports = run.end()
+    assert code == 0
+    recorded = read_recording(path)
+    assert recorded.complete
+    modes = recorded.settings["modes"]
+    there = [[f"{r[1]:.4f}", modes[int(r[2])], modes[int(r[3])]] for r in recorded.records]
+    assert [entry[:3] for entry in entries] == there
+    assert len(there) == totals["transitions"] == reports[0]["transitions"]
+    for (a, b), count in {(a, b): sum(t[1:] == [a, b] for t in there) for _, a, b in there}.items():
+        assert [a, b, count] in totals["crossings"]
+    times = recorded.rows[:, 1]
+    assert sum(totals["seconds"].values()) == pytest.approx(times[-1], abs=2e-3)  # to the tick
+    for name, spent in totals["seconds"].items():
+        own = recorded.rows[1:, 5] == modes.index(name)
+        assert spent == pytest.approx((times[1:] - times[:-1])[own].sum(), abs=2e-3 * (1 + len(there)))
+    records, _ = replay(recorded)
+    assert records.tobytes() == recorded.records.tobytes()
+
+
+def test_everything_goes_by_keys(viewed):
+    _, page = viewed("shopping_cart")
+    page.running()
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.wait_for_timeout(100)
+    t = page.evaluate("fsmDyn.last.t")
+    page.keyboard.press("s")
+    assert page.wait(f"fsmDyn.last.t > {t} && fsmDyn.last.t", 10) == pytest.approx(t + 1e-3, abs=1e-9)
+    page.keyboard.press("r")
+    page.wait("fsmDyn.last.t === 0", 10)
+    page.keyboard.press("n")
+    page.wait("document.body.dataset.phase === 'paused' && fsmDyn.last.t > 0", 10)
+    assert page.text("#mode") == "sticking"
+    assert len(page.entries()) >= 1
+    page.keyboard.press("-")
+    page.wait("document.querySelector('#speed-text').textContent === '1/2'", 10)
+    page.keyboard.press("0")
+    page.wait("document.querySelector('#speed-text').textContent === '1×'", 10)
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'running'", 10)
+    page.keyboard.down("ArrowLeft")
+    page.wait("document.querySelector('.handle').classList.contains('held')", 10)
+    page.wait_for_timeout(600)
+    page.keyboard.up("ArrowLeft")
+    place = "fsmDyn.last.handles"
+    x, target = page.evaluate(f"[{place}[0], {place}[2]]")
+    assert target < x, "the spring should pull to the left"
+    page.keyboard.press("g")
+    page.wait("!document.querySelector('.handle').classList.contains('held')", 10)
+    page.keyboard.press("]")
+    assert page.text("#detail").startswith("rolling caster_axis slip")
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("v")
+    assert page.locator("#quantities").is_visible()
+    page.locator("#quantities label", has_text="total energy").locator("input").check()
+    page.keyboard.press("Escape")
+    assert "total energy" in page.text("#strips")
+    assert page.complaints == []

@@ -1,0 +1,208 @@
+"""What the page says when something is the matter: no connection, an error in the file, a run that has ended."""
+
+import asyncio
+import http.server
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.viewer.serving import LOOPBACK, Server, address, configured, listen
+from fsm_dyn.viewer.show import Show
+from fsm_dyn.viewer.take import Wishes
+
+pytestmark = pytest.mark.browser
+
+BALL = """\
+fsm_dyn: 1
+name: {name}
+summary: "{summary}"
+parameters: {{m: 1 kg, e: 0.8}}
+coordinates: {{y: m}}
+points: {{P: {{from: O, at: y*N.y}}}}
+bodies: {{ball: {{center: P, mass: m}}}}
+contacts: {{ground: {{gap: y, restitution: e}}}}
+loads: [{{gravity: -9.81 m/s^2*N.y}}]
+modes: {{flight: {{ground: open}}, resting: {{ground: closed}}}}
+transitions:
+  - {{from: flight, to: flight, when: "y - 0.9 m", crossing: falling, because: "{because}"}}
+initial: {{mode: flight, y: 1 m}}
+view: {{ball: [{{circle: 0.05}}, {{text: "{label}"}}]}}
+"""
+
+
+def ball(path, name="ball", summary="A ball.", because="it has begun to fall", label="ball"):
+    path.write_text(BALL.format(name=name, summary=summary, because=because, label=label), encoding="utf-8")
+    return path
+
+
+class Theatre:
+    """A page's server in this process that can be taken away and put up again under the same address."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.show = Show(Wishes())
+        self.playing = asyncio.run_coroutine_threadsafe(self.show.play(), self.loop)
+        self.socket = listen(0)
+        self.port = self.socket.getsockname()[1]
+        self.server = None
+
+    def do(self, work, timeout=120):
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout)
+
+    def open(self):
+        self.socket = self.socket if self.socket.fileno() >= 0 else listen(self.port)
+        self.server = Server(configured(self.show, "token", self.port))
+        self.serving = asyncio.run_coroutine_threadsafe(self.server.serve([self.socket]), self.loop)
+
+    def shut(self):
+        self.server.should_exit = True
+        self.serving.result(20)
+        self.socket.close()
+
+    def close(self):
+        if self.socket.fileno() >= 0:
+            self.shut()
+        self.playing.cancel()
+        self.do(self.show.close())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+@pytest.fixture
+def theatre():
+    theatre = Theatre()
+    yield theatre
+    theatre.close()
+
+
+def test_a_lost_connection_is_told_and_comes_back_by_itself(theatre, new_page):
+    theatre.do(theatre.show.start(fsm_dyn.compile("bouncing_ball")))
+    theatre.open()
+    page = new_page(address(theatre.port, "token")).open().running()
+    tick = page.evaluate("fsmDyn.last.tick")
+    theatre.shut()
+    page.wait("document.querySelector('#link').dataset.state === 'lost'", 10)
+    assert "Connection lost" in page.text("#banner")
+    assert page.locator("#run").is_disabled()
+    page.wait_for_timeout(600)
+    theatre.open()
+    page.wait("document.querySelector('#link').dataset.state === 'open'", 20)
+    page.running()
+    page.wait(f"fsmDyn.last.tick > {tick} + 100", 10)
+    assert page.locator("#run").is_enabled()
+    # the log holds what happened meanwhile, and nothing twice
+    numbers = page.evaluate("[...document.querySelectorAll('#entries details')].map((d) => +d.dataset.number)")
+    assert numbers == sorted(set(numbers), reverse=True)
+
+
+def test_a_page_of_another_origin_gets_no_socket(viewed, new_page):
+    _, page = viewed("bouncing_ball")
+    page.running()
+    live = page.address.replace("http", "ws", 1) + "live"
+
+    class Blank(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>foreign</title>")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer((LOOPBACK, 0), Blank) as foreign:
+        threading.Thread(target=foreign.serve_forever, daemon=True).start()
+        stranger = new_page(f"http://{LOOPBACK}:{foreign.server_port}/").open()
+        attempt = """(address) => new Promise((done) => {
+            const socket = new WebSocket(address);
+            socket.onopen = () => done("open");
+            socket.onclose = () => done("refused");
+        })"""
+        assert stranger.evaluate(attempt, live) == "refused"
+        assert page.evaluate(attempt, live) == "open"  # the same address, from its own page
+        foreign.shutdown()
+
+
+def test_what_a_model_says_is_text(viewed, tmp_path):
+    bad = "<img src=x onerror='window.hacked=1'><script>window.hacked=2</script>"
+    _, page = viewed(ball(tmp_path / "text.yaml", summary=bad, because=bad, label=bad))
+    page.running()
+    page.wait("document.querySelector('#entries .cause')", 10)
+    assert page.text("#summary") == bad
+    assert bad in {entry[3] for entry in page.entries()}
+    assert page.evaluate("document.querySelector('#overlay .label').textContent") == bad
+    assert page.evaluate("window.hacked") is None
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+
+
+def test_errors_in_the_file_are_shown_with_their_line_and_what_runs_goes_on(viewed, tmp_path):
+    path = ball(tmp_path / "ball.yaml", name="<script>window.hacked=1</script>")
+    _, page = viewed(path, "--watch")
+    page.wait("!document.querySelector('#banner .where')?.hidden && document.querySelector('#banner .where')")
+    assert page.text("#banner .where") == f"{path}:2:7"
+    assert "<script>window.hacked=1</script>" in page.text("#banner")
+    assert page.evaluate("window.hacked") is None
+
+    ball(path)
+    page.running()
+    assert page.text("#name") == "ball"
+    path.write_text(path.read_text().replace("gap: y,", "gap: y + z,"), encoding="utf-8")
+    page.wait("document.querySelector('#banner .where')", 20)
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "y + z" in text)
+    assert page.text("#banner .where").startswith(f"{path}:{line}:")
+    assert "z" in page.text("#banner")
+    tick = page.evaluate("fsmDyn.last.tick")
+    page.wait(f"fsmDyn.last.tick > {tick} + 100", 10)
+
+    ball(path, summary="Corrected.")
+    page.wait("document.querySelector('#summary').textContent === 'Corrected.'", 60)
+    page.running()
+    assert page.locator("#banner").is_hidden()
+
+
+def test_a_run_whose_process_is_killed_is_told_and_started_again(viewed):
+    run, page = viewed("bouncing_ball")
+    page.running()
+    tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.process" in command(pid))
+    os.kill(tick, signal.SIGKILL)
+    page.wait("/ended/.test(document.querySelector('#banner').textContent)", 20)
+    page.locator("#banner button").click()
+    page.running()
+    assert page.evaluate("fsmDyn.model.number") == 2
+
+
+def descendants(pid):
+    """The processes that a process has started, and those that these have."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(entry.name), *descendants(int(entry.name))]
+    return found
+
+
+def command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def test_ctrl_c_ends_cleanly_with_a_page_open(viewed):
+    run, page = viewed("bouncing_ball")
+    page.running()
+    began = time.monotonic()
+    processes = descendants(run.process.pid)
+    code, reports = run.end()
+    assert code == 0
+    assert time.monotonic() - began < 10
+    assert reports[0]["phase"] in ("paused", "running")
+    assert not [pid for pid in processes if "fsm_dyn" in command(pid)]
