@@ -81,12 +81,13 @@ def view_command(
 def _watched(model: str, kind: Any) -> Any:
     """Return the file behind a model, and how it is compiled."""
     from fsm_dyn import models
+    from fsm_dyn.spec.variants import split_name
 
     if model.endswith(".json"):
         raise InputError("--watch watches a model file", found=model, remedy="give the YAML it was compiled from")
-    path = Path(models.resolve(model))
+    path = Path(models.resolve(split_name(model)[0]))
 
     def compiled() -> Any:
-        return ready_graph(str(path), None, True)
+        return ready_graph(model, None, True)
 
     return kind(path, compiled)

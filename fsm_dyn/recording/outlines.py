@@ -97,9 +97,14 @@ class Outlines:
         return np.asarray((turn.T @ apart)[:2], dtype=np.float64)
 
     def _vector(self, text: Text, frame: str) -> FloatArray:
-        algebra = _Vectors(self._values, {NEWTONIAN: np.eye(3), **self._turns})
-        vector = expressions.fold(expressions.parse(text), algebra)
+        vector = vector_of(text, self._values, self._turns)
         return np.asarray((self._turns.get(frame, np.eye(3)).T @ vector)[:2], dtype=np.float64)
+
+
+def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> FloatArray:
+    """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns."""
+    algebra = _Vectors(values, {NEWTONIAN: np.eye(3), **turns})
+    return np.asarray(expressions.fold(expressions.parse(text), algebra), dtype=np.float64)
 
 
 class _Vectors(FloatAlgebra):

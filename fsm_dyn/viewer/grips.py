@@ -41,6 +41,7 @@ def with_grips(mechanism: Mechanism, axes: int = 2) -> Mechanism:
     if not ports:
         return mechanism
     data.setdefault("name", mechanism.name)
+    data.pop("variants", None)  # the form that is held has been chosen
     return load_mechanism({**data, "ports": ports})
 
 

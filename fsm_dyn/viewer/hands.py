@@ -7,16 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn import expressions
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.expressions import FloatAlgebra
-from fsm_dyn.live.holding import HeldPort, held_ports
-from fsm_dyn.live.rows import Columns
+from fsm_dyn.expressions import Text
+from fsm_dyn.live.holding import Axis, HeldPort, held_ports
+from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.recording.outlines import vector_of
 from fsm_dyn.recording.scene import NEWTONIAN
 from fsm_dyn.spec.model import Port
 from fsm_dyn.viewer.instant import Floats, Instants
 from fsm_dyn.viewer.picture import ORIGIN, Picture
 
+_GRIP: Final = FIXED.index("grip")
 WIDTH: Final = 5  # of a handle in a frame: place (2), where the device is (2), grip
 
 
@@ -29,8 +30,8 @@ class Handle:
     port : HeldPort
     origin, frame, offset
         The handle is at ``offset`` (m, resolved in ``frame``) from the point ``origin``.
-    directions : ndarray, shape (k, 3)
-        Of the port's axes in N; empty for a coordinate.
+    directions : tuple of Text
+        Of the port's straight axes; empty for a coordinate.
     coordinate : int
         Which coordinate is held, -1 for none.
     twist : bool
@@ -41,7 +42,7 @@ class Handle:
     origin: str
     frame: str
     offset: Floats
-    directions: Floats
+    directions: tuple[Text, ...] = ()
     coordinate: int = -1
     twist: bool = False
 
@@ -54,22 +55,23 @@ class Hands:
     graph : ModeGraph
     instants : Instants
     picture : Picture
+    columns : Columns
     x, c
         The state that the model starts from.
     """
 
-    def __init__(self, graph: ModeGraph, instants: Instants, picture: Picture, x: Floats, c: Floats) -> None:
-        self._instants, self._picture = instants, picture
+    def __init__(
+        self, graph: ModeGraph, instants: Instants, picture: Picture, columns: Columns, x: Floats, c: Floats
+    ) -> None:
+        self._instants, self._picture, self._columns, self._values = instants, picture, columns, graph.values
         mechanism = graph.automaton.mechanism
-        algebra = _Directions(graph.values)
         self.handles = tuple(
             self._coordinate(port, mechanism.ports[port.name], x, c)
             if mechanism.ports[port.name].coordinate is not None
-            else _at_point(port, mechanism.ports[port.name], algebra)
+            else _at_point(port, mechanism.ports[port.name])
             for port in held_ports(mechanism)
         )
         self._by_name = {handle.port.name: handle for handle in self.handles}
-        self._axes = [axis.name for handle in self.handles for axis in handle.port.axes]
 
     def told(self) -> list[dict[str, Any]]:
         """Return the ports for the page."""
@@ -97,28 +99,42 @@ class Hands:
         turn = frames[self._picture.scene.frames.index(handle.frame)]
         return np.asarray(origin + turn @ handle.offset, dtype=np.float64)
 
-    def drawn(self, row: Floats, columns: Columns, x: Floats, c: Floats, points: Floats, frames: Floats) -> Floats:
+    def drawn(self, row: Floats, x: Floats, c: Floats, points: Floats, frames: Floats) -> Floats:
         """Return of every handle its place, the place of the device that holds it, and the grip."""
         out = np.zeros(WIDTH * len(self.handles))
-        ports = row[columns.places["ports"]]
-        inputs = dict(zip(columns.inputs, row[columns.places["inputs"]].tolist(), strict=True))
-        n = len(columns.ports)
+        inputs = dict(zip(self._columns.inputs, row[self._columns.places["inputs"]].tolist(), strict=True))
         for k, handle in enumerate(self.handles):
             place = self.place(handle, points, frames)
-            axes = [axis for axis in handle.port.axes if not axis.turns or handle.coordinate >= 0]
-            lead = np.array([inputs[axis.name] - ports[n + columns.ports.index(axis.name)] for axis in axes])
-            grip = max((inputs[axis.grip] for axis in axes), default=0.0)
+            axes = self._straight(handle)
+            lead = np.array([inputs[axis.name] for axis in axes]) - self._at(row, axes)
+            grip = max((inputs.get(axis.grip, float(row[_GRIP])) for axis in axes), default=0.0)
             there = place
             if grip > 0.0 and handle.coordinate >= 0:
                 there = place + self._slope(handle, x, c) * lead[0]
             elif grip > 0.0:
-                there = place + lead @ handle.directions
+                there = place + lead @ self._directions(handle, frames)
             out[WIDTH * k : WIDTH * k + 2] = self._picture.flat @ place
             out[WIDTH * k + 2 : WIDTH * k + 4] = self._picture.flat @ there
             out[WIDTH * k + 4] = grip
         return out
 
-    def sample(self, name: str, at: tuple[float, float], twist: float, x: Floats, c: Floats) -> list[float]:
+    def _straight(self, handle: Handle) -> list[Axis]:
+        """Return the axes of a handle that the picture shows: all but its twist."""
+        return list(handle.port.axes[: len(handle.port.axes) - handle.twist])
+
+    def _at(self, row: Floats, axes: list[Axis]) -> Floats:
+        """Return where a port is along some of its axes, in the numbers that a device there gives."""
+        ports, n = row[self._columns.places["ports"]], len(self._columns.ports)
+        return np.array([ports[n + self._columns.ports.index(axis.name)] for axis in axes])
+
+    def _directions(self, handle: Handle, frames: Floats) -> Floats:
+        """Return the directions of a handle's straight axes in N, shape (k, 3)."""
+        turns = dict(zip(self._picture.scene.frames, frames, strict=True))
+        return np.array([vector_of(text, self._values, turns) for text in handle.directions])
+
+    def sample(
+        self, row: Floats, name: str, at: tuple[float, float], twist: float, x: Floats, c: Floats
+    ) -> list[float]:
         """Return the device's position for a pointer at a place of the picture.
 
         A point follows the pointer; what the picture does not show stays.  A coordinate is moved so far as brings its
@@ -126,16 +142,13 @@ class Hands:
         """
         handle = self._by_name[name]
         points, frames = self._instants.points(x, c)
-        place = self.place(handle, points, frames)
-        apart = np.asarray(at) - self._picture.flat @ place
-        if handle.coordinate >= 0:
-            seen = self._picture.flat @ self._slope(handle, x, c)
-            length = float(seen @ seen)
-            return [float(x[handle.coordinate] + (seen @ apart / length if length > 0.0 else 0.0))]
-        shown = self._picture.flat @ handle.directions.T
+        apart = np.asarray(at) - self._picture.flat @ self.place(handle, points, frames)
+        axes = self._straight(handle)
+        along = [self._slope(handle, x, c)] if handle.coordinate >= 0 else self._directions(handle, frames)
+        shown = self._picture.flat @ np.array(along).T
         moved = np.linalg.lstsq(shown, apart, rcond=None)[0]
-        position = handle.directions @ place + moved
-        return [*position.tolist(), twist] if handle.twist else position.tolist()
+        position = [float(value) for value in self._at(row, axes) + moved]
+        return [*position, twist] if handle.twist else position
 
     def _slope(self, handle: Handle, x: Floats, c: Floats) -> Floats:
         """Return how a handle moves with its coordinate, shape (3,)."""
@@ -155,30 +168,14 @@ class Hands:
             if shape.frame != NEWTONIAN and len(shape.points) > 1 and not shape.endless:
                 far = shape.points[np.argmax(np.linalg.norm(shape.points, axis=1))]
                 options.append((shape.origin, shape.frame, np.array([*far, 0.0])))
-        best, most = Handle(held, ORIGIN, NEWTONIAN, np.zeros(3), np.zeros((0, 3)), number), 0.0
+        best, most = Handle(held, ORIGIN, NEWTONIAN, np.zeros(3), coordinate=number), 0.0
         for origin, frame, offset in options:
-            handle = Handle(held, origin, frame, offset, np.zeros((0, 3)), number)
+            handle = Handle(held, origin, frame, offset, coordinate=number)
             moves = float(np.linalg.norm(self._slope(handle, x, c)))
             if moves > 1.001 * most:
                 best, most = handle, moves
         return best
 
 
-def _at_point(held: HeldPort, port: Port, algebra: _Directions) -> Handle:
-    directions = np.array([expressions.fold(expressions.parse(text), algebra) for text in port.axes])
-    return Handle(held, port.point or ORIGIN, NEWTONIAN, np.zeros(3), directions, twist=port.twist is not None)
-
-
-class _Directions(FloatAlgebra):
-    """Axes of N and numbers."""
-
-    def axis(self, frame: str, axis: Any, /) -> Any:
-        return np.eye(3)["xyz".index(axis)]
-
-    def unary(self, op: str, operand: Any, /) -> Any:
-        return -operand if op == "-" else operand
-
-    def binary(self, op: str, left: Any, right: Any, /) -> Any:
-        if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-            return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right)
-        return super().binary(op, left, right)
+def _at_point(held: HeldPort, port: Port) -> Handle:
+    return Handle(held, port.point or ORIGIN, NEWTONIAN, np.zeros(3), port.axes, twist=port.twist is not None)

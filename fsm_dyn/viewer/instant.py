@@ -47,6 +47,7 @@ class Instants:
         self.layout = self.automaton.terms.layout
         self.parameters: Floats = graph.parameters
         self._places = columns.places
+        self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
         self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
         self.charts: list[Chart] = []
@@ -63,6 +64,10 @@ class Instants:
             # inputs run straight from tick to tick
             rate = (row[places["inputs"]] - before[places["inputs"]]) / (row[TIME] - before[TIME])
             c[layout.w_rate_slice] = rate
+        if len(self._smooth):  # save those that run as cubics
+            motion = row[places["motion"]]
+            c[layout.w_rate_slice.start + self._smooth] = motion[: len(self._smooth)]
+            c[layout.w_rate2_slice.start + self._smooth] = motion[len(self._smooth) :]
         return row[places["state"]], c
 
     def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[Chart, dict[str, Floats]]:

@@ -41,15 +41,21 @@ class Quantities:
         self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
         self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
         outputs = list(mechanism.outputs)
-        axes = [axis for port in ports for axis in port.axes]
+        axes = [axis for port in ports for axis in port.axes if axis.outputs[0] in outputs]
         self._pulls = [outputs.index(axis.outputs[0]) for axis in axes]
+        ways = {name for port in ports for axis in port.axes for name in (axis.way, f"{axis.way}_dot")}
+        self._state = [i for i, name in enumerate(layout.x) if name not in ways]
+        rows = _rows(automaton.rows)
+        self._rows = [i for i, (_, owner) in enumerate(rows) if owner.removesuffix("_row") not in ways]
         self.all: tuple[Quantity, ...] = (
-            *(Quantity(name, units.get(name, ""), "coordinates") for name in layout.q),
-            *(Quantity(name, units.get(name, ""), "speeds") for name in layout.u),
+            *(
+                Quantity(layout.x[i], units.get(layout.x[i], ""), "coordinates" if i < len(layout.q) else "speeds")
+                for i in self._state
+            ),
             *(Quantity(layout.w[i], units.get(layout.w[i], ""), "inputs") for i in self._inputs),
             *(
                 Quantity(label, "N·m" if owner in turning else "N", "contacts" if owner in contacts else "constraints")
-                for label, owner in _rows(automaton.rows)
+                for label, owner in (rows[i] for i in self._rows)
             ),
             *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
             *(Quantity(name, "", "memory") for name in layout.memory),
@@ -66,9 +72,9 @@ class Quantities:
         kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
         return np.concatenate(
             [
-                x,
+                x[self._state],
                 c[layout.w_slice][self._inputs],
-                multipliers,
+                multipliers[self._rows],
                 outputs[self._outputs],
                 c[layout.memory_slice],
                 [kinetic, potential, kinetic + potential],

@@ -13,7 +13,7 @@ from fsm_dyn import compiling
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters, initial_start
 from fsm_dyn.live.holding import held_ports, hold
-from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.live.rows import FIXED
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import held, merged
 from fsm_dyn.live.stepping import DeviceMap, Limits
@@ -32,7 +32,7 @@ from fsm_dyn.viewer.touching import touching
 
 HEAD: Final = 10  # numbers at the head of a frame
 SAMPLES: Final = 2  # rows charted per frame, at most
-POINTER_SPEED: Final = 100.0  # m/s; a pointer feels nothing that could hurt it
+POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer feels nothing that could hurt it
 PATIENCE: Final = 2.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
 _PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
@@ -90,25 +90,20 @@ class Take:
             period=wishes.period,
             substeps=wishes.substeps,
             mapping=DeviceMap(),
-            limits=Limits(velocity=POINTER_SPEED, dead_man=0),
+            limits=Limits(velocity=POINTER_SPEED, turning=POINTER_SPEED, dead_man=0),
             schedule=self.schedule,
             guard_timeout=PATIENCE,
         )
         self.recording = _free_name(wishes.record)
-        layout = self.graph.automaton.terms.layout
-        names = tuple(axis.name for port in ports for axis in port.axes)
-        self.columns = Columns(layout.w, layout.x, axes, names, layout.c[layout.sigma_slice.start :])
-        self.instants = Instants(self.graph, self.columns)
-        self.picture = Picture.of(self.graph, self.instants, start.x, start.context)
-        places = find_places(self.instants, start.x, start.context)
-        self.places = touching(self.instants, self.picture, places, start.x, start.context)
-        self.grounds = find_grounds(self.instants, self.picture, self.places, start.x, start.context)
-        self.hands = Hands(self.graph, self.instants, self.picture, start.x, start.context)
-        self.forces = Forces(self.instants, self.picture, self.places)
-        self.quantities = Quantities(self.graph, self.instants, self.places)
         self.session = LiveSession.start(
             self.graph, "pointer", {"axes": axes}, settings=settings, parameters=parameters, record=self.recording
         )
+        self.columns = self.session.columns
+        try:
+            self._read(start.x, start.context)
+        except BaseException:
+            self.session.close()
+            raise
         self.story = Story(self.session)
         self.speed = 1.0
         self.port = self.hands.handles[0].port.name
@@ -118,6 +113,16 @@ class Take:
         self._last: Floats | None = None
         self._before: Floats | None = None
         self._modes = len(self.instants.automaton.modes)
+
+    def _read(self, x: Floats, c: Floats) -> None:
+        """Work out all that reading the run takes; the state is the one that it starts from."""
+        self.instants = Instants(self.graph, self.columns)
+        self.picture = Picture.of(self.graph, self.instants, x, c)
+        self.places = touching(self.instants, self.picture, find_places(self.instants, x, c), x, c)
+        self.grounds = find_grounds(self.instants, self.picture, self.places, x, c)
+        self.hands = Hands(self.graph, self.instants, self.picture, self.columns, x, c)
+        self.forces = Forces(self.instants, self.picture, self.places)
+        self.quantities = Quantities(self.graph, self.instants, self.places)
 
     def told(self) -> dict[str, Any]:
         """Return everything about the run that does not change in every frame."""
@@ -195,7 +200,7 @@ class Take:
         parts = [
             np.array(head, dtype=np.float64),
             self.picture.placed(points, frames),
-            self.hands.drawn(rows[-1], self.columns, x, c, points, frames),
+            self.hands.drawn(rows[-1], x, c, points, frames),
             self.forces.drawn(x, c, states, full["multipliers"], points, frames),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             *samples,
@@ -234,7 +239,7 @@ class Take:
         if self._last is None:
             return
         x, c = self.instants.take(self._last, self._before)
-        position = self.hands.sample(port, at, turn, x, c)
+        position = self.hands.sample(self._last, port, at, turn, x, c)
         if all(math.isfinite(value) for value in position):
             self.session.point(tuple(position), (0.0,) * len(position), 1 if held else 0)
 
