@@ -187,15 +187,18 @@ def take():
         one.close()
 
 
-def follow(take, seconds, act=lambda s: None):
-    """Follow a run like a show does; yield the frames as numbers."""
-    begin = time.monotonic()
-    while (s := time.monotonic() - begin) < seconds:
-        act(s)
+def follow(take, until, act=lambda t: None):
+    """Follow a run like a show does up to a model time; yield the frames as numbers."""
+    patience, t = time.monotonic() + 60.0, 0.0
+    while t < until:
+        assert time.monotonic() < patience
+        act(t)
         data = take.frame()
         take.story.more(take.instants.automaton)
         if data is not None:
-            yield np.frombuffer(data, "<f8")
+            numbers = np.frombuffer(data, "<f8")
+            t = numbers[2]
+            yield numbers
         time.sleep(0.01)
 
 
@@ -206,8 +209,8 @@ def test_frames_of_a_dragged_cart(take):
     width = HEAD + 6 * len(told["picture"]["shapes"]) + 4 * told["picture"]["links"]
     width += 5 * len(told["ports"]) + 9 * len(told["forces"])
 
-    def drag(s):
-        cart.point("handle", (0.7 * math.sin(3.0 * s), 0.0), 0.0, held=True)
+    def drag(t):
+        cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, held=True)
 
     for frame in follow(cart, 3.0, drag):
         samples, guards = int(frame[7]), int(frame[9])
@@ -228,7 +231,7 @@ def test_frames_of_a_dragged_cart(take):
 def test_a_mode_is_read_in_a_chart_that_is_good_there(take):
     """Tumbled onto its side, the box asks for other independent speeds than it stood up with."""
     box = take("box_on_table")
-    at_rest = [frame for frame in follow(box, 4.5) if box.instants.automaton.modes[int(frame[3])].name == "lying"]
+    at_rest = [frame for frame in follow(box, 3.5) if box.instants.automaton.modes[int(frame[3])].name == "lying"]
     assert at_rest, box.story.visits
     guards = int(at_rest[-1][9])
     told = box.told()
