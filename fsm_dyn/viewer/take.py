@@ -33,7 +33,7 @@ from fsm_dyn.viewer.touching import touching
 HEAD: Final = 10  # numbers at the head of a frame
 SAMPLES: Final = 2  # rows charted per frame, at most
 POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer feels nothing that could hurt it
-PATIENCE: Final = 2.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
+PATIENCE: Final = 10.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
 _PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
 
