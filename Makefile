@@ -9,8 +9,9 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
+SECONDS ?= 3
 
-.PHONY: help demo test test-browser lint format docs pictures bench wheel clean
+.PHONY: help demo live test test-browser lint format docs pictures bench wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -41,6 +42,10 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 
+live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
+	for model in shopping_cart latch bouncing_ball virtual_wall; do \
+	  $(BIN)/fsm-dyn live $$model --for $(SECONDS) || exit 1; echo; done
+
 bench: $(VENV)/.installed-browser  ## run the benchmarks
 	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
@@ -53,6 +58,7 @@ clean:  ## remove everything that was built
 
 # The extras each target needs; `run` is the package alone.
 EXTRA_run :=
+EXTRA_live := [live]
 EXTRA_test := [test]
 EXTRA_browser := [browser]
 EXTRA_docs := [docs]

@@ -54,7 +54,9 @@ def live_command(
     options = {name: _value(text) for name, text in (assignments("--option", option) or {}).items()}
     if driver == "scripted":
         ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
-        axes = options.setdefault("axes", len(ports.get(port, next(iter(ports.values()))).axes))
+        held_axes = ports.get(port, next(iter(ports.values()))).axes
+        axes = options.setdefault("axes", len(held_axes))
+        options.setdefault("turns", [i for i, axis in enumerate(held_axes[: int(axes)]) if axis.turns])
         options.setdefault("motion", usual_motion(int(axes)))
         options.setdefault("period", period)
         options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt

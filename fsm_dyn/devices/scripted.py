@@ -7,6 +7,8 @@ Options
 -------
 axes : int
     Number of axes (1).
+turns : list of int
+    The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
 motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
     The place that the hand is drawn to, from zero and gently over the first half second.
 mass, stiffness, damping : float
@@ -34,7 +36,7 @@ from fsm_dyn.live.device import NOTHING, SAFE_FRAME, WATCHDOG, Sample, Spec
 
 FAULTS: Final = ("", "raise", "hang", "stall", "nan")
 _KNOWN: Final = frozenset(
-    {"axes", "motion", "mass", "stiffness", "damping", "period", "wire", "stop", "fault", "fault_at"}
+    {"axes", "turns", "motion", "mass", "stiffness", "damping", "period", "wire", "stop", "fault", "fault_at"}
 )
 _GENTLE: Final = 0.5  # s
 
@@ -72,9 +74,12 @@ class Driver:
             raise InputError("fault", found=str(options["fault"]), allowed=", ".join(FAULTS[1:]))
         axes = int(options.get("axes", 1))
         stop = str(options.get("stop", SAFE_FRAME if options.get("wire") else NOTHING))
+        turns = tuple(int(axis) for axis in options.get("turns", ()))
+        if any(not 0 <= axis < axes for axis in turns):
+            raise InputError("turns of the scripted device", found=str(turns), allowed=f"numbers from 0 to {axes - 1}")
         if not 1 <= axes <= 6 or stop not in (NOTHING, SAFE_FRAME, WATCHDOG):
             raise InputError("the scripted device", found=f"axes {axes}, stop {stop}", allowed="1 to 6 axes")
-        return Spec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n")
+        return Spec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n", turns=turns)
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:

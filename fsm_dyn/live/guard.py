@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import selectors
+import shutil
 import signal
 import struct
 import subprocess
@@ -121,6 +122,7 @@ def main() -> None:
         make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
     header[GUARD_ACTION] = action
     child.wait()
+    shutil.rmtree(settings["folder"], ignore_errors=True)  # a tick process that ended early has left it
     sys.exit(1 if action else 0)
 
 

@@ -66,7 +66,7 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
         "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
         "safe_frame": spec.safe_frame.hex() if spec.stop == SAFE_FRAME else "",
         "timeout": plain["guard_timeout"], "period": min(0.002, 0.2 * plain["guard_timeout"]),
-        "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
+        "folder": str(folder), "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
     process = subprocess.Popen(

@@ -155,6 +155,7 @@ def test_a_device_that_waits_is_read_beside_the_tick():
         ("scripted", {"axis": 2}, "axes"),
         ("scripted", {"fault": "smoke"}, "hang"),
         ("scripted", {"axes": 9}, "1 to 6"),
+        ("scripted", {"axes": 2, "turns": [2]}, "0 to 1"),
         ("pointer", {"axes": 0}, "1 to 6"),
         ("replay", {}, "recording"),
     ],
