@@ -49,6 +49,27 @@ class Marks(NamedTuple):
 MARKS: Final = Bundle(Marks, {"states": 2, "inputs": 2})
 
 
+def new_marks(block: Integers, inputs: int, old: Marks | None) -> Marks:
+    """Return room for marks of a run that keeps its state in ``block``; that of the run before serves again."""
+    if old is not None and old.states.shape[1] == len(block):
+        return old._replace(counts=np.zeros(COUNT_COUNT, np.int64), block=block)
+    marks = Marks(
+        np.zeros(COUNT_COUNT, np.int64), block, np.empty((MOST, len(block)), np.int64), np.empty((MOST, 1 + inputs))
+    )
+    marks.states.fill(0)  # touched here, so that no tick has to wait for memory
+    marks.inputs.fill(0.0)
+    return marks
+
+
+def last_before(marks: Marks, t: float) -> int:
+    """Return the row of the last mark not after ``t`` (s), or of the first there is; later ones are forgotten."""
+    made, room = int(marks.counts[MADE]), len(marks.states)
+    oldest = max(0, made - room)
+    number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
+    marks.counts[MADE] = number + 1
+    return number % room
+
+
 @lean
 def mark(marks: Marks, tick: Tick, t: float) -> None:
     """Leave a mark where the model stands at time ``t`` (s), if one is due."""

@@ -21,6 +21,7 @@ from fsm_dyn.compiling import open_graph
 from fsm_dyn.live import compiled_publishing as cp
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import control, memory
+from fsm_dyn.live.compiled_loop import finish_tick
 from fsm_dyn.live.control import Controller
 from fsm_dyn.live.device import Device, Waiting, driver_class
 from fsm_dyn.live.realtime import ask_for_privileges, wait_until
@@ -139,6 +140,7 @@ class TickProcess:
         for k in range(WARM_UP):
             self.controller.go(k, 0, k, 0, 0, 0)
             memory.plain(self._force).tolist()
+        finish_tick(self.stepper.address, False)
         data.counts[:], data.numbers[:] = kept
 
     def _let_go(self) -> None:

@@ -23,11 +23,12 @@ from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.live import compiled_marks as cm
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.compiled_loop import ADVANCE_ARGUMENTS, move
-from fsm_dyn.live.holding import Axis, HeldPort, held_ports
+from fsm_dyn.live.holding import HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stock import StockMachine
+from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
@@ -38,14 +39,11 @@ from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop import Loop, begin, supply
 from fsm_dyn.simulation.stepper import advance
-from fsm_dyn.spec.values import evaluate
 
 Floats = NDArray[np.float64]
 
 TURNS_PER_TICK: Final = 60  # steps and transitions in a tick; what is left waits for the next one
 MOST_INSTANT: Final = 40  # transitions in one instant
-BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
-MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 
 
 @cache
@@ -113,6 +111,7 @@ class Stepper:
         self._marks: cm.Marks | None = None
         self._kernels = self._port_kernel()
         self._make_tick()
+        self.use(self.mapping)
         self.reset()
 
     # -- building ------------------------------------------------------------------------------------------
@@ -128,55 +127,19 @@ class Stepper:
 
     def _make_tick(self) -> None:
         """Make room for what a tick works on, and write what does not change in a run."""
-        layout, limits = self.graph.automaton.terms.layout, self.limits
-        n_a, n_d, n_w, n_s = len(self.axes), self.n_device, len(layout.w), len(self.smooth)
-        limits.check(n_d)
-        lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
-        lengths += [2 * n_d, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *6 * [n_d], self._full_length(), layout.n_c]
+        self.limits.check(self.n_device)
         self.tick_data: ct.Tick
-        self.tick_data, self._tick_packed = ct.TICK.allocate(*lengths)
+        self.tick_data, self._tick_packed = new_tick(
+            self.graph.automaton, self.machine.tables, self.axes, self.smooth, self.n_device
+        )
+        set_limits(self.tick_data, self.limits, self.period)
         tick = self.tick_data
-        rows = [row.name for row in self.graph.automaton.rows]
-        tick.smooth[:] = [layout.w.index(name) for name in self.smooth]
-        tick.slot[:] = np.transpose([self._slots(axis) for axis in self.axes]).ravel()
-        tick.row[:] = [rows.index(axis.drive) if axis.prescribes else -1 for axis in self.axes]
-        tick.bandwidth[:] = [2.0 * np.pi * self.period * self._bandwidth(name) for name in self.smooth]
-        tick.counts[ct.SUBSTEPS] = self.substeps
+        tick.bandwidth[:] = bandwidths(self.smooth, self.axes, self.values, self.period)
+        tick.turns[:] = [i in self.turns for i in range(self.n_device)]
+        tick.counts[ct.SUBSTEPS], tick.counts[ct.SCHEDULED] = self.substeps, self.schedule
         tick.counts[ct.KERNEL] = self._kernels[0].address
-        tick.counts[ct.SCHEDULED] = self.schedule
         tick.counts[ct.GUARD_BEATS] = -1
-        numbers = tick.numbers
-        numbers[ct.SPEED] = 1.0
-        numbers[ct.GRIP_STEP] = min(self.period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
-        numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * self.period
-        numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * self.period
-        numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.turning
-        tick.low[:], tick.high[:] = limits.low or -np.inf, limits.high or np.inf
-        tick.fastest[:] = limits.velocities or np.inf
-        tick.turns[:] = [i in self.turns for i in range(n_d)]
-        self.use(self.mapping)
-
-    def _slots(self, axis: Axis) -> tuple[int, int, int]:
-        """Return where position, rate and grip of an axis stand, see :class:`~fsm_dyn.live.compiled_tick.Tick`."""
-        w = self.graph.automaton.terms.layout.w
-        if axis.prescribes:
-            return w.index(axis.name), self.smooth.index(axis.name), -1
-        return w.index(axis.name), w.index(axis.rate), w.index(axis.grip)
-
-    def _bandwidth(self, name: str) -> float:
-        """Return the bandwidth of a smooth input's filter, Hz."""
-        text = next((axis.bandwidth for axis in self.axes if axis.name == name), None)
-        found = BANDWIDTH if text is None else evaluate(text, self.values)
-        if not 0.0 < 2.0 * np.pi * self.period * found <= MOST_PER_TICK:
-            raise InputError(
-                f"the bandwidth of '{name}'",
-                found=f"{found:g} Hz",
-                allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * self.period):.4g} Hz at this period",
-            )
-        return found
-
-    def _full_length(self) -> int:
-        return max(int(st.full_length(self.machine.tables)), 1)
+        tick.numbers[ct.SPEED] = 1.0
 
     def use(self, mapping: DeviceMap) -> None:
         """Put the device at another port; only while the grip is open.
@@ -285,13 +248,8 @@ class Stepper:
         tick.places[: len(bundles)] = [packed.address for packed in bundles]
         tick.places[ct.ADVANCE] = advance_address()
         tick.places[ct.SCHEDULE] = self._scheduled.packed.address
-        block = loop.state_packed.table
-        if self._marks is None or self._marks.block is not block:
-            rows = len(tick.now) + len(tick.motion)
-            self._marks = cm.Marks(
-                np.zeros(cm.COUNT_COUNT, np.int64), block, np.zeros((cm.MOST, len(block)), np.int64),
-                np.zeros((cm.MOST, 1 + rows)),
-            )  # fmt: skip
+        if self._marks is None or self._marks.block is not loop.state_packed.table:
+            self._marks = cm.new_marks(loop.state_packed.table, len(tick.now) + len(tick.motion), self._marks)
             self._marks_packed = cm.MARKS.pack(self._marks)
         tick.places[ct.MARKS] = self._marks_packed.address
         self.counters = plain(loop.state.counters)
@@ -348,18 +306,15 @@ class Stepper:
         marks, tick, state = self._marks, self.tick_data, self.loop.state
         if marks is None or marks.counts[cm.MADE] == 0:
             raise InputError("there is nowhere to go back to", found=f"{t:g} s", remedy="reset begins anew")
-        made, room = int(marks.counts[cm.MADE]), len(marks.states)
-        oldest = max(0, made - room)
-        number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
-        marks.counts[cm.MADE] = number + 1
-        slot = number % room
+        slot = cm.last_before(marks, t)
         parameters = state.c[: len(self.parameters)].copy()
         marks.block[:] = marks.states[slot]
-        state.c[: len(parameters)] = parameters
         n_w = len(tick.now)
         tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         tick.counts[ct.UNFINISHED] = 0
+        for index, value in enumerate(parameters):  # what was set meanwhile stays
+            self._apply(index, float(value))
         self.ports_at(state.x, state.c)
         self.set_speed(float(tick.numbers[ct.SPEED]))
         return self.t

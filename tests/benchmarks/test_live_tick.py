@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn import models
 from fsm_dyn.devices.scripted import Driver, usual_motion
 from fsm_dyn.live import memory
 from fsm_dyn.live.control import RUNNING, Controller
@@ -19,6 +20,7 @@ from fsm_dyn.live.holding import hold
 from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.spec import load
 
 pytestmark = pytest.mark.benchmark
 LIVE_MODELS = {"shopping_cart": 3, "latch": 1, "bouncing_ball": 1, "virtual_wall": 2}
@@ -132,6 +134,33 @@ def test_processor_time_of_a_tick_with_a_transition(cart, undisturbed):
     times, made = repeated(cart, 30_000, lambda k: 60.0 if k % 4 < 2 else -60.0, SLOW)
     assert (made > 0).sum() >= 10_000
     assert judge(f"{(made > 0).sum()} ticks with a transition", times[:, made > 0])["p99.9"] <= 20e-6
+
+
+def test_a_mode_nobody_foresaw_is_there_within_its_tick(undisturbed):
+    """By the clock, from the question to the answer, in the model of twelve contacts: half a tick at a kilohertz."""
+    text = models.find("twelve_contacts").read_text().replace("  e: 0.5", "  e: 0.0")
+    board = fsm_dyn.compile(hold(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
+    spent = []
+    for _ in range(REPETITIONS):
+        stepper = Stepper(board, 1)
+        stepper.prepare()
+        controller = Controller(stepper, lambda event: None)
+        hand = Driver({"motion": [[0, 0.2, 0.7, 0.0]]})
+        supply = controller.supply
+
+        def timed(status, supply=supply):
+            begin = time.perf_counter()
+            given = supply(status)
+            spent.append(time.perf_counter() - begin)
+            return given
+
+        controller.supply = timed
+        for _ in range(1500):
+            controller.tick(hand.read())
+            hand.write(stepper.tick_data.force)
+    assert len(spent) >= 3 * REPETITIONS
+    told("a mode from the stock", {"median": float(np.median(spent)), "worst": max(spent)})
+    assert np.median(spent) <= 0.5e-3
 
 
 @pytest.mark.parametrize("name", LIVE_MODELS)

@@ -1,0 +1,85 @@
+"""Making what a tick works on, and writing into it what follows from ports and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.holding import Axis
+from fsm_dyn.live.mapping import Limits
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import Packed
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.spec.values import ParameterValue, evaluate
+
+BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
+MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+_GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
+
+
+def new_tick(
+    automaton: Automaton, tables: Tables, axes: Sequence[Axis], smooth: Sequence[str], n_device: int
+) -> tuple[ct.Tick, Packed]:
+    """Return what a tick works on, with the places of the ports' inputs and rows, and its bundle."""
+    layout = automaton.terms.layout
+    n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
+    lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
+    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *6 * [n_device], _full_length(tables), layout.n_c]
+    tick, packed = ct.TICK.allocate(*lengths)
+    rows = [row.name for row in automaton.rows]
+    tick.smooth[:] = [layout.w.index(name) for name in smooth]
+    tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
+    tick.row[:] = [rows.index(axis.drive) if axis.prescribes else -1 for axis in axes]
+    return tick, packed
+
+
+def _slots(axis: Axis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
+    """Return where position, rate and grip of an axis stand, see :class:`~fsm_dyn.live.compiled_tick.Tick`."""
+    if axis.prescribes:
+        return inputs.index(axis.name), smooth.index(axis.name), -1
+    return inputs.index(axis.name), inputs.index(axis.rate), inputs.index(axis.grip)
+
+
+def _full_length(tables: Tables) -> int:
+    """Return the longest output of a mode's kernel, of modes that are embedded on line later too."""
+    s = tables.sizes
+    guards = max(int(s[tb.MAX_GUARDS]), _GUARDS_EACH * int(s[tb.N_CONTACTS] + s[tb.N_TRANSITIONS]))
+    return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])
+
+
+def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
+    """Write the limits of a device into a tick of this length (s)."""
+    numbers = tick.numbers
+    numbers[ct.GRIP_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+    numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
+    numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
+    numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.turning
+    tick.low[:], tick.high[:] = limits.low or -np.inf, limits.high or np.inf
+    tick.fastest[:] = limits.velocities or np.inf
+
+
+def bandwidths(
+    smooth: Sequence[str], axes: Sequence[Axis], values: Mapping[str, ParameterValue], period: float
+) -> list[float]:
+    """Return the bandwidth of the filter of each smooth input, rad per tick.
+
+    Raises
+    ------
+    InputError
+        One is too large for the period, or not positive.
+    """
+    declared = {axis.name: axis.bandwidth for axis in axes if axis.bandwidth is not None}
+    found = {name: evaluate(declared[name], values) if name in declared else BANDWIDTH for name in smooth}
+    for name, value in found.items():
+        if not 0.0 < 2.0 * np.pi * period * value <= MOST_PER_TICK:
+            raise InputError(
+                f"the bandwidth of '{name}'",
+                found=f"{value:g} Hz",
+                allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * period):.4g} Hz at this period",
+            )
+    return [2.0 * np.pi * period * value for value in found.values()]
