@@ -135,8 +135,8 @@ def test_commands_in_their_order(start):
 
     session.send("pause")
     wait_for(lambda: heard("phase", phase="paused"), "the pause")
+    wait_for(lambda: session.snapshot()["phase"] == "paused", "the row of it")
     snapshot = session.snapshot()
-    assert snapshot["phase"] == "paused"
     assert snapshot["grip"] == 0.0
     t = snapshot["t"]
     session.send("step", ticks=7)
