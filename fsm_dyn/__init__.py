@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.equilibrium import settle
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
+    from fsm_dyn.analysis.verification import verify
     from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.compiling import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -38,6 +39,7 @@ _HOMES = {
     "open_run": "fsm_dyn.running",
     "settle": "fsm_dyn.analysis.equilibrium",
     "simulate": "fsm_dyn.running",
+    "verify": "fsm_dyn.analysis.verification",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "open_run",
     "settle",
     "simulate",
+    "verify",
 ]
 
 

@@ -13,6 +13,7 @@ from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.running import run_command
+from fsm_dyn.cli.verifying import verify_command
 from fsm_dyn.cli.view import view_command
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "models": models_command,
     "schema": schema_command,
     "check": check_command,
+    "verify": verify_command,
     "compile": compile_command,
     "graph": graph_command,
     "run": run_command,

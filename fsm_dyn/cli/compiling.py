@@ -59,6 +59,7 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
     typer.echo(table(("what", "how many"), [(kind, str(number)) for kind, number in counts.items() if number]))
     typer.echo("\n" + mode_table(graph))
     for title, items in (
+        ("forces that are not determined, rows repeating each other", _open_forces(graph)),
         ("combinations that cannot be", [f"{states}: {reason}" for states, reason in graph.pruned.items()]),
         ("modes that no event leads to", graph.unreachable),
         ("modes with no way out", graph.dead_ends),
@@ -119,6 +120,11 @@ def graph_command(
         typer.echo(f"wrote {target}")
         if not drawing.has_graphviz() and len(graph.modes) > 8:
             say('a graph of this size is drawn better by Graphviz: pip install "fsm-dyn[graphviz]"')
+
+
+def _open_forces(graph: ModeGraph) -> list[str]:
+    """Return the modes with rows that others imply, and these rows."""
+    return [f"{mode.name}: {', '.join(mode.redundant_rows)}" for mode in graph.modes.values() if mode.redundant_rows]
 
 
 def _modes(graph: ModeGraph) -> list[dict[str, Any]]:

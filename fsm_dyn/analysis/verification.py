@@ -1,0 +1,350 @@
+"""Second routes to the equations of a model, compared with the first at random states.
+
+What is compared, and with what:
+
+- the inertia terms of Kane's equations with Lagrange's, from the kinetic energy in coordinates and their rates alone,
+  carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
+- their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
+- the power of the loads with the change of potential energy and what they are said to give;
+- accelerations and forces of the mode, by embedding in machine code, with those of Lagrange's equations with
+  multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
+  orthogonal complement (Saha and Angeles, (10)-(11)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.graph import ModeView
+from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.compiling import initial_start
+from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.programs import Node, evaluate, support, tangent
+from fsm_dyn.spec.model import Initial, Mechanism
+
+if TYPE_CHECKING:
+    from fsm_dyn.symbolic.terms import Terms
+
+Array = npt.NDArray[np.float64]
+
+LIMIT = 1e-8  # relative: conditioning of random configurations, up to 1e6, times rounding
+SEED = 20030818
+RANK = 1e-9
+INERTIA = "inertia terms, Kane and Lagrange"
+ENERGY = "energy of the inertia terms (Ṁ - 2C is skew)"
+POWER = "power of the loads, and the potential and powers they are said to have"
+SPREAD = 1.0  # rad, m: how far from the start states are looked for
+MOST_TRIALS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison: the largest difference met, relative to the largest value; None where it has no meaning."""
+
+    name: str
+    difference: float | None
+    remark: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether both sides agree, or there was nothing to compare."""
+        return self.difference is None or self.difference <= LIMIT
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All comparisons of a model.
+
+    Attributes
+    ----------
+    model : str
+    mode : str
+        The mode whose rows held.
+    states : int
+        Number of random states.
+    comparisons : tuple of Comparison
+    """
+
+    model: str
+    mode: str
+    states: int
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether everything agrees."""
+        return all(comparison.good for comparison in self.comparisons)
+
+    def __str__(self) -> str:
+        """Return the report in words."""
+        lines = [f"{self.model}, mode '{self.mode}', {self.states} random states"]
+        for c in self.comparisons:
+            if c.difference is None:
+                lines.append(f"  not compared: {c.name} ({c.remark})")
+            else:
+                word = "agree" if c.good else "DIFFER"
+                lines.append(f"  {word} to {c.difference:.1e}: {c.name}" + (f" ({c.remark})" if c.remark else ""))
+        lines.append("all routes agree" if self.good else f"routes differ by more than {LIMIT:g}: report this model")
+        return "\n".join(lines)
+
+
+def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
+    """Compare second routes to the equations of a model with the first.
+
+    Parameters
+    ----------
+    model : str or Mechanism
+        A name, a path, or a loaded mechanism.
+    states : int
+        How many random states that satisfy the rows of the mode the motion starts in; what slides there is open.
+
+    Returns
+    -------
+    Verification
+        Its text is a report in words.
+
+    Raises
+    ------
+    InputError
+        ``states`` is not positive.
+    ModelError
+        The model cannot be compiled, or no random state near the start satisfies its rows.
+    """
+    if states < 1:
+        raise InputError("states must be positive", found=str(states))
+    graph = compile_model(model)
+    automaton = graph.automaton
+    begin = initial_start(automaton, graph.values, graph.parameters)
+    codes = tuple(0 if code >= 2 and 0 in contact.codes else code
+                  for code, contact in zip(begin.states, automaton.contacts, strict=True))  # fmt: skip
+    mode = automaton.derive(codes, 0.0, begin.x, begin.context)
+    view = ModeView(automaton, mode, graph.parameters)
+    points = _random_states(automaton, codes, begin.x, begin.context, states)
+    routes = _Routes(automaton, codes, view, begin.context)
+    derived = _Derived(automaton.mechanism)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for x in points:
+        both = {**routes.compare(x), **derived.compare(_named(automaton, x, begin.context))}
+        for name, (left, right) in both.items():
+            size = max(float(np.abs(left).max(initial=0.0)), float(np.abs(right).max(initial=0.0)))
+            found.setdefault(name, []).append((float(np.abs(left - right).max(initial=0.0)), size))
+    comparisons = [
+        Comparison(name, max(d for d, _ in pairs) / max(1e-300, *(size for _, size in pairs)))
+        for name, pairs in found.items()
+    ]
+    omitted = [Comparison(name, None, remark) for name, remark in (*routes.omitted, *derived.omitted)]
+    return Verification(graph.name, mode.name, len(points), (*comparisons, *omitted))
+
+
+def _named(automaton: Automaton, x: Array, context: Array) -> dict[str, float]:
+    layout = automaton.terms.layout
+    values = {**dict(zip(layout.q, x, strict=False)), **dict(zip(layout.u, x[len(layout.q) :], strict=True))}
+    values |= dict(zip(layout.p, context[layout.p_slice], strict=True))
+    return {name: float(value) for name, value in values.items()}
+
+
+def _random_states(automaton: Automaton, codes: Sequence[int], x: Array, context: Array, count: int) -> list[Array]:
+    """Return states near a start, brought onto the rows by Newton's method and projected speeds."""
+    layout, random = automaton.terms.layout, np.random.default_rng(SEED)
+    n_q, n_u, found = len(layout.q), len(layout.u), []
+    rows = list(ActiveSet.of(automaton.system, codes).rows)
+    spread = SPREAD
+    for _ in range(MOST_TRIALS * count):
+        guess = x[:n_q] + spread * random.uniform(-1.0, 1.0, n_q)
+        given = Given({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
+        try:
+            state = automaton.assemble(codes, given)
+        except ModelError:
+            spread *= 0.7  # out of reach: look nearer
+            continue
+        terms = automaton.terms.evaluate(0.0, state, context)
+        A, b = terms["A"][rows][:, :n_u], terms["b"][rows]
+        u = random.uniform(-1.0, 1.0, n_u)
+        state[n_q:] = u - np.linalg.pinv(A, rcond=RANK) @ (A @ u + b)
+        if all(np.isfinite(value).all() for value in terms.values()):
+            found.append(state)
+        if len(found) == count:
+            break
+    if not found:
+        raise ModelError("no state near the start satisfies the rows", remedy="check where the motion starts")
+    return found
+
+
+class _Routes:
+    """Three ways from M, f and rows to accelerations and forces."""
+
+    def __init__(self, automaton: Automaton, codes: Sequence[int], view: ModeView, context: Array) -> None:
+        self.automaton, self.view, self.context = automaton, view, context
+        self.layout = automaton.terms.layout
+        self.rows = [r for r in ActiveSet.of(automaton.system, codes).rows if automaton.rows[r].role != "kinematic"]
+        self.frictional = any(
+            code >= 2 or contact.kind == "dry_friction" for code, contact in zip(codes, automaton.contacts, strict=True)
+        )
+        self.omitted: list[tuple[str, str]] = []
+
+    def compare(self, x: Array) -> dict[str, tuple[Array, Array]]:
+        """Return both sides of every comparison at a state."""
+        n_q, n = len(self.layout.q), len(self.layout.u)
+        if self.frictional:
+            self.omitted = [("accelerations", "friction acts in the mode")]
+            return {}
+        terms = self.automaton.terms.evaluate(0.0, x, self.context)
+        M, f = terms["M"][:n, :n], terms["f"][:n]
+        A, gamma = terms["A"][self.rows][:, :n], terms["gamma"][self.rows]
+        w = list(self.context[self.layout.w_slice])
+        _, u_dot = self.view.derivatives(0.0, x[:n_q], x[n_q:], w)
+        size, m = np.sqrt(np.abs(np.diag(M))) + 1e-30, len(self.rows)
+        scaled = A / size
+        whole = np.block([[M / np.outer(size, size), -scaled.T], [scaled, np.zeros((m, m))]])
+        solution = np.linalg.lstsq(whole, np.concatenate([f / size, -gamma]), rcond=RANK)[0]
+        null = _null_space(A)
+        least = -np.linalg.lstsq(A, gamma, rcond=RANK)[0] if m else np.zeros(n)
+        complement = least + null @ np.linalg.solve(null.T @ M @ null, null.T @ (f - M @ least))
+        usual = float(np.abs(f / (size**2 + 1e-30)).max(initial=0.0))
+
+        def with_size(values: Array) -> Array:
+            """Put what accelerations are in this model beside them: they may all be zero."""
+            return np.append(values, usual)
+
+        found = {
+            "accelerations embedded, and with multipliers (Lagrange)": (
+                with_size(u_dot),
+                with_size(np.asarray(solution[:n] / size, dtype=np.float64)),
+            ),
+            "accelerations embedded, and in the orthogonal complement of the rows": (
+                with_size(u_dot),
+                with_size(complement),
+            ),
+        }
+        if m:
+            forces = self.view.contact_forces(0.0, x[:n_q], x[n_q:], w)
+            counts: dict[str, int] = {}
+            values = []
+            for row in range(len(self.automaton.rows)):
+                name = self.automaton.rows[row].name
+                counts[name] = counts.get(name, -1) + 1
+                values.append(float(forces[name][counts[name]]))
+            own = np.array([values[row] for row in self.rows])
+            found["forces of the rows, by their effect on the speeds"] = (A.T @ own, A.T @ solution[n:])
+        return found
+
+
+def _null_space(A: Array) -> Array:
+    if not len(A):
+        return np.eye(A.shape[1])
+    _, singular, right = np.linalg.svd(A)
+    rank = int((singular > RANK * max(singular.max(initial=0.0), 1e-300)).sum())
+    return np.array(right[rank:].T)
+
+
+class _Derived:
+    """What follows from the energies alone; everything is prepared as nodes once and evaluated at each state."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        # the derivation brings SymPy, which runs do without
+        from fsm_dyn.symbolic import derive
+
+        self.omitted: list[tuple[str, str]] = []
+        full, free = derive(mechanism), derive(replace(mechanism, loads=()))
+        self.u, self.n, self.n_q = free.layout.u, len(free.f), len(free.layout.q)
+        flow = _flow(free)
+        self.kane = Batch([*(node for row in free.M for node in row), *free.f])
+        self.rates = Batch([node for row in free.M for node in tangent(list(row), flow)])
+        self.kinematics = Batch(
+            [*(node for row in free.W for node in row), *free.q_dot, *tangent(list(free.q_dot), flow)]
+        )
+        potential = tangent([full.potential_energy], _flow(full))
+        self.loads = Batch([*full.f, *potential, *full.load_powers.values()])
+        self.still = all(node.is_zero for node in free.X)
+        if not self.still:
+            self.omitted += [(ENERGY, "something moves by itself"), (POWER, "something moves by itself")]
+        self.stores = any(contact.compliance is not None for contact in mechanism.contacts.values())
+        if self.still and self.stores:
+            self.omitted.append((POWER, "compliant contacts store energy too"))
+        self.lagrange: Batch | None = None
+        if any(frame.euler for frame in mechanism.frames.values()):
+            self.omitted.append((INERTIA, "Euler parameters are no free coordinates"))
+        elif any(contact.parameter for contact in mechanism.contacts.values()):
+            self.omitted.append((INERTIA, "a contact along a curve has a coordinate of its own"))
+        else:
+            bare = derive(_bare(mechanism))
+            self.bare_rates = bare.layout.u
+            self.lagrange = Batch(_lagrange(bare))
+
+    def compare(self, values: Mapping[str, float]) -> dict[str, tuple[Array, Array]]:
+        """Return both sides of every comparison at a state; sums of powers bring the size of their terms along."""
+        found: dict[str, tuple[Array, Array]] = {}
+        n, n_u = self.n, len(self.u)
+        u = np.array([values[name] for name in self.u])
+        kane = self.kane(values)
+        M, f = kane[: n * n].reshape(n, n), kane[n * n :]
+        if self.lagrange is not None:
+            found[INERTIA] = (kane, self._from_lagrange(self.lagrange, values))
+        if self.still:
+            M_dot = self.rates(values).reshape(n, n)[:n_u, :n_u]
+            size = float(np.abs(u * f[:n_u]).sum() + np.abs(u) @ np.abs(M[:n_u, :n_u]) @ np.abs(u))
+            found[ENERGY] = (np.array([-u @ f[:n_u], size]), np.array([0.5 * u @ M_dot @ u, size]))
+        if self.still and not self.stores:
+            loads = self.loads(values)
+            powers = u * (loads[:n_u] - f[:n_u])
+            size = float(np.abs(powers).sum())
+            found[POWER] = (np.array([powers.sum(), size]), np.array([loads[n + 1 :].sum() - loads[n], size]))
+        return found
+
+    def _from_lagrange(self, lagrange: Batch, values: Mapping[str, float]) -> Array:
+        """M and f without loads, from the kinetic energy in coordinates and rates."""
+        n_q = self.n_q
+        kinematics = self.kinematics(values)
+        W, q_dot, onward = kinematics[: -2 * n_q].reshape(n_q, -1), kinematics[-2 * n_q : -n_q], kinematics[-n_q:]
+        terms = lagrange({**values, **dict(zip(self.bare_rates, q_dot, strict=True))})
+        M_q, h = terms[: n_q * n_q].reshape(n_q, n_q), terms[n_q * n_q :]
+        return np.concatenate([(W.T @ M_q @ W).ravel(), -W.T @ (h + M_q @ onward)])
+
+
+class Batch:
+    """Nodes with the names of what they depend on."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes, self.names = list(nodes), [symbol.name for symbol in support(nodes)]
+
+    def __call__(self, values: Mapping[str, float]) -> Array:
+        """Return their values; what is not given is 0."""
+        known = {name: values.get(name, 0.0) for name in self.names}
+        return np.array([float(value) for value in evaluate(self.nodes, known)])
+
+
+def _flow(terms: Terms) -> dict[Node, Node]:
+    flow = {terms.graph.symbol(q): rate for q, rate in zip(terms.layout.q, terms.q_dot, strict=True)}
+    flow[terms.graph.symbol("t")] = terms.graph.one
+    return flow
+
+
+def _lagrange(bare: Terms) -> list[Node]:
+    """Return ``∂²T/∂q̇²`` and ``d/dt ∂T/∂q̇ - ∂T/∂q`` at q̈ = 0."""
+    graph, T = bare.graph, bare.kinetic_energy
+    q, rates = ([graph.symbol(name) for name in names] for names in (bare.layout.q, bare.layout.u))
+    momenta = [tangent([T], {rate: graph.one})[0] for rate in rates]
+    columns = [tangent(momenta, {rate: graph.one}) for rate in rates]
+    drift = tangent(momenta, {**dict(zip(q, rates, strict=True)), graph.symbol("t"): graph.one})
+    pulls = [tangent([T], {symbol: graph.one})[0] for symbol in q]
+    matrix = [columns[j][i] for i in range(len(q)) for j in range(len(q))]
+    return [*matrix, *(a - b for a, b in zip(drift, pulls, strict=True))]
+
+
+def _bare(mechanism: Mechanism) -> Mechanism:
+    """The bodies alone, with the rates of the coordinates as speeds."""
+    return replace(
+        mechanism,
+        speeds={f"{name}_dot": Text(f"rate({name})") for name in mechanism.coordinates},
+        joints={}, constraints={}, shapes={}, contacts={}, loads=(), modes={}, only_listed=False, memory={},
+        transitions=(), ports={}, initial=Initial(), outputs={}, view={},
+    )  # fmt: skip
