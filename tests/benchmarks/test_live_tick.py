@@ -110,6 +110,25 @@ def repeated(cart, count, turn, motion):
     return np.array(found), made
 
 
+def idle(like):
+    """Processor times (s) of a loop that does nothing and takes about as long: what this machine adds to anything."""
+    clock = time.thread_time_ns
+
+    def times(turns, count):
+        spent = np.empty(count)
+        for k in range(count):
+            begin = clock()
+            for _ in range(turns):
+                pass
+            spent[k] = (clock() - begin) * 1e-9
+        return spent
+
+    turns = 10
+    while np.median(times(turns, 500)) < like:
+        turns += 10
+    return times(turns, 20_000)
+
+
 def judge(name, times):
     """Print every repetition and the ticks' own times; return the latter's percentiles.
 
@@ -118,6 +137,8 @@ def judge(name, times):
     """
     for spent in times:
         told(name, dict(zip((f"p{p:g}" for p in WHAT), np.percentile(spent, WHAT), strict=True)))
+    nothing = np.percentile(idle(np.median(times)), WHAT)
+    told("a loop that does nothing", dict(zip((f"p{p:g}" for p in WHAT), nothing, strict=True)))
     own = dict(zip((f"p{p:g}" for p in WHAT), np.percentile(times.min(axis=0), WHAT), strict=True))
     told(f"{name}, the ticks' own", own)
     return own

@@ -9,6 +9,9 @@ from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import held_ports, hold
 from fsm_dyn.live.process import columns_of
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.replaying import input_tables, replay
+from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 
 SPRING = {
@@ -130,6 +133,31 @@ def test_the_block_slips_where_the_table_accelerates_too_fast():
     # from then on the device feels the table and 0.8 of the friction
     after = int(np.argmax(t > time + 2e-3)) - 1
     assert abs(run.forces[after]) == pytest.approx(abs(3.0 * second[after + 1]) + 1.6, abs=1e-9)
+
+
+def test_recorded_replayed_and_off_line_it_is_the_same_run(tmp_path):
+    """In its processes, with a hand that shakes the table: replayed bit for bit, and off line from the recording."""
+    path = tmp_path / "table.mcap"
+    graph = fsm_dyn.compile(hold(fsm_dyn.load(TABLE)))
+    settings = Settings(paced=False, privileges=False, guard_timeout=60.0, ticks=2000, limits=Limits(ramp=0.05))
+    hand = {"motion": [[0, 0.04, 2.0, 0.0]], "stop": "watchdog"}
+    with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
+        assert session.wait(60.0), session.log()
+    recorded = read_recording(path)
+    assert recorded.columns.smooth == ("crank_1",)
+    assert len(recorded.records) >= 4
+    again, stepper = replay(recorded)
+    assert np.array_equal(again, recorded.records, equal_nan=True)
+    state = recorded.rows[-1, recorded.columns.places["state"]]
+    assert np.array_equal(stepper.loop.state.x, state)
+    until, tables = float(recorded.rows[-1, 1]), input_tables(recorded)
+    trajectory = fsm_dyn.simulate(graph, until=until, method="rk4", step=1e-3, inputs=tables)
+    assert [x.time for x in trajectory.transitions] == recorded.records[:, 1].tolist()
+    assert np.array_equal(trajectory.rows.x[-1], state)
+    ports = recorded.rows[:, recorded.columns.places["ports"]]
+    shown = recorded.rows[:, recorded.columns.places["force"]][:, 0]
+    free = np.abs(ports[:, 0]) < 7.0  # within the limits of force and slew
+    assert np.allclose(shown[200:-100][free[200:-100]], -ports[200:-100, 0][free[200:-100]], atol=1e-12)
 
 
 def test_let_go_the_coordinate_comes_to_rest_and_nothing_is_felt():

@@ -235,6 +235,22 @@ def test_a_run_that_is_ended_opens_the_grip_first(start, tmp_path):
     assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 2.0 + 1e-6
 
 
+def test_a_run_of_so_many_ticks_opens_the_grip_in_the_last_of_them(start, tmp_path):
+    wire = tmp_path / "wire"
+    session = start(options={"wire": str(wire)}, limits=Limits(ramp=0.1), ticks=800)
+    assert session.wait(PATIENT), session.log()
+    rows, _ = session.rows()
+    grip = rows[:, 12]
+    assert len(rows) == 800
+    assert (grip[200:-120] == 1.0).all(), "not longer before the end than it takes"
+    assert grip[-1] == 0.0
+    assert np.abs(np.diff(grip)).max() <= 0.01 + 1e-12
+    forces = np.array([[float(f) for f in frame[1:]] for frame in frames(wire) if frame[0] == "tick"])
+    assert not forces[-1].any()
+    assert np.abs(forces[-130]).max() > 0.1
+    assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 2.0 + 1e-6
+
+
 def test_a_fault_stays_until_a_person_clears_it(start):
     session = start(limits=Limits(velocity=0.05))
     wait_for(lambda: (session.snapshot() or {}).get("phase") == "fault", "the fault")
