@@ -20,19 +20,15 @@ from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.saved import read_run
 from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
-from fsm_dyn.simulation.outcomes import INCONSISTENT, NON_UNIQUE, SEVERAL
-from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.run import STIFF_METHODS, run
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
 STRATEGIES = ("graph", "online", "mixed")
-UNDECIDED = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
 TIME_STEPPING = "moreau_jean"
 ALL_METHODS = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 SHORTEST_DEFAULT = 5.0  # s; a run without an end given lasts at least this long
@@ -160,7 +156,8 @@ def simulate(
     else:
         _idle_machines(graph, strategy).append(machine)
     if raw.outcome.failed and on_failure == "raise":
-        error = RunError(failure_text(trajectory, raw))
+        first, *rest = trajectory.describe_end()
+        error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))
         error.trajectory = trajectory
         raise error
     return trajectory
@@ -262,23 +259,3 @@ def _take_machine(graph: ModeGraph, strategy: str) -> Machine:
 
 def _idle_machines(graph: ModeGraph, strategy: str) -> list[Machine]:
     return graph.remember(("idle machines", strategy), list)
-
-
-def failure_text(trajectory: Trajectory, raw: RawRun) -> str:
-    """Tell why a run could not go on, with time, mode, state and the remedy."""
-    layout = trajectory.model.layout
-    state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, raw.x[-1], strict=True))
-    lines = [
-        f"{trajectory.model.name}: {raw.outcome.name} at t = {raw.t[-1]:.9g} s in mode '{trajectory.modes[-1]}'",
-        f"  {raw.outcome.sentence}",
-        f"  state: {state}",
-    ]
-    if raw.outcome.code in UNDECIDED:
-        contacts = trajectory.model.layout.contacts
-        candidates = read_candidates(raw.log, raw.tried)
-        lines += [f"  tried: {candidate.tell(contacts)}" for candidate in candidates]
-        if raw.tried > len(candidates):
-            lines.append(f"  and {raw.tried - len(candidates)} more")
-    if raw.outcome.remedy:
-        lines.append(f"  remedy: {raw.outcome.remedy}")
-    return "\n".join(lines)

@@ -191,8 +191,12 @@ class Automaton:
         return configuration_program(self.system)
 
     def with_mode(self, mode: Mode) -> Automaton:
-        """The same automaton with one more mode."""
-        grown = replace(self, modes=(*self.modes, mode))
+        """The same automaton with one more mode.
+
+        A combination that cannot be with the model's own parameters may be reached with others.
+        """
+        pruned = {name: reason for name, reason in self.pruned.items() if name != mode.name}
+        grown = replace(self, modes=(*self.modes, mode), pruned=pruned)
         grown.__dict__["system"] = self.system
         return grown
 

@@ -43,11 +43,12 @@ def explain_command(
     trajectory = _trajectory(run, at, {key: value for key, value in given.items() if value is not None}, as_json)
     found = trajectory.explain(_instant(trajectory, at))
     if as_json:
-        print_json({**found.as_data(), "outcome": trajectory.outcome.name})
+        ends = trajectory.describe_end() if found.time == trajectory.t[-1] else ()
+        print_json({**found.as_data(), "outcome": trajectory.outcome.name, "ending": list(ends)})
     else:
         typer.echo(describe(found))
         if found.time == trajectory.t[-1]:
-            typer.echo(f"\nthe run ends here: {trajectory.outcome.name}")
+            typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_end()))
 
 
 def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) -> Trajectory:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 30
 
 
-PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "graph")
+PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "ending", "graph")
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,8 @@ def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:
         if wanted.motion and trajectory.model.scene is not None:
             target = stem.with_name(f"{stem.name}_motion.png")
             files.append(plot.save(plot.motion(trajectory), target))
+        if trajectory.outcome.failed and trajectory.model.scene is not None:
+            files.append(plot.save(plot.ending(trajectory), stem.with_name(f"{stem.name}_ending.png")))
     return files
 
 

@@ -5,6 +5,7 @@ before a picture is asked for.
 """
 
 from fsm_dyn.plot.drawing import draw
+from fsm_dyn.plot.ending import ending
 from fsm_dyn.plot.energy import energy
 from fsm_dyn.plot.forces import forces
 from fsm_dyn.plot.guards import guards
@@ -14,4 +15,4 @@ from fsm_dyn.plot.phase import phase
 from fsm_dyn.plot.states import states
 from fsm_dyn.plot.style import save
 
-__all__ = ["draw", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states"]
+__all__ = ["draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states"]

@@ -67,7 +67,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     scene = scene or trajectory.model.scene
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
-    view = _project(trajectory, scene, instants)
+    view = _project(trajectory, scene, np.linspace(trajectory.t[0], trajectory.t[-1], instants))
     colours = palette.mode_colours(trajectory.model.modes)
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
@@ -92,15 +92,34 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     return picture
 
 
-def _project(trajectory: Trajectory, scene: Scene, instants: int) -> _View:
+def instant(trajectory: Trajectory, time: float) -> Figure:
+    """Draw the mechanism at one instant of a run (s), with the way it came."""
+    scene = trajectory.model.scene
+    if scene is None:
+        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    view = _project(trajectory, scene, np.array([time]))
+    colours = palette.mode_colours(trajectory.model.modes)
+    low, high = view.box(0)
+    with style.settings():
+        picture, axes = _canvas(low, high)
+        for path in view.paths.values():
+            axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
+        _draw_instant(axes, view, scene.shapes, 0, np.zeros(2), colours[view.modes[0]], 1.0)
+        axes.set_xlabel("m")
+        axes.set_ylabel("m")
+        _finish(picture, axes, trajectory, colours, set(view.modes))
+    return picture
+
+
+def _project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> _View:
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
-    samples = trajectory.sample(np.linspace(start, end, instants))
+    samples = trajectory.sample(times)
     placed = place(scene, samples)
     along = place(scene, trajectory.sample(np.linspace(start, end, _PATH_POINTS)))
     flat = _PLANAR if along.is_planar() else _AXONOMETRIC
     outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
     return _View(
-        shapes=[[outline[i] for outline in outlines] for i in range(instants)],
+        shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
         bounded=[not shape.endless for shape in scene.shapes],
         links=_links(placed) @ flat.T,
         modes=samples.modes,

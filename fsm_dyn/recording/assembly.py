@@ -15,6 +15,8 @@ from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.simulation.candidates import read_candidates
+from fsm_dyn.simulation.outcomes import NO_MODE, UNDECIDED
 from fsm_dyn.simulation.raw_run import RawRun, Transitions
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
@@ -100,7 +102,19 @@ def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: I
         ),
         inputs=inputs,
         outcome=raw.outcome,
+        tried=_tried(automaton, raw),
     )
+
+
+def _tried(automaton: Automaton, raw: RawRun) -> tuple[str, ...]:
+    if raw.outcome.code == NO_MODE:
+        return (automaton.name_of(raw.wanted.tolist()).name,)
+    if raw.outcome.code not in UNDECIDED:
+        return ()
+    names = automaton.terms.layout.contacts
+    candidates = read_candidates(raw.log, raw.tried)
+    more = raw.tried - len(candidates)
+    return (*(item.tell(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
 
 
 def transition_of(

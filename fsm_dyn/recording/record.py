@@ -108,6 +108,8 @@ class Record:
         For times between the rows.
     outcome : Outcome
         Why the run ended.
+    tried : tuple of str
+        Where it ended undecided: the combinations of contact states that were tried, in words.
     """
 
     t: FloatArray
@@ -119,6 +121,7 @@ class Record:
     tell: Callable[[], tuple[Transition, ...]]
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]
+    tried: tuple[str, ...] = ()
 
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:

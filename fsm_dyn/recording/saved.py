@@ -66,6 +66,7 @@ def write_run(model: RunModel, record: Record, path: Path) -> Path:
         "format": FORMAT,
         "text": model.text,
         "outcome": record.outcome.code,
+        "tried": list(record.tried),
         "parameters": _listed(model.parameters),
         "n_inputs": len(model.layout.w),
         "modes": [list(chart.states) for chart in model.charts],
@@ -103,7 +104,8 @@ def read_run(path: str) -> SavedRun:
         inputs = _between_rows(numbers["t"], numbers["held"], int(data["n_inputs"]))
         mode = np.array(data["mode"], dtype=np.int64)
         outcome = OUTCOMES[int(data["outcome"])]
-        record = Record(**numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome)
+        tried = tuple(str(words) for words in data.get("tried", ()))
+        record = Record(**numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=tried)
         modes = tuple(tuple(int(code) for code in states) for states in data["modes"])
         return SavedRun(str(data["text"]), np.array(data["parameters"], dtype=np.float64), modes, record)
     except (KeyError, TypeError, ValueError, IndexError) as error:

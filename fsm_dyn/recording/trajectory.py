@@ -14,6 +14,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.recording import export
 from fsm_dyn.recording.arrays import FloatArray, IntArray
 from fsm_dyn.recording.dense import locate, quartic
+from fsm_dyn.recording.ending import describe_end
 from fsm_dyn.recording.energy import EnergyAccount, account
 from fsm_dyn.recording.explanation import Explanation, explain
 from fsm_dyn.recording.record import Record, RunModel
@@ -185,6 +186,10 @@ class Trajectory:
             If the time lies outside the run.
         """
         return explain(self.model, self.sample([time]), self.transitions)
+
+    def describe_end(self) -> tuple[str, ...]:
+        """Tell why the run ended; where it failed with its state, what was tried, the numbers and the remedy."""
+        return describe_end(self.rows, self.transitions, self.record)
 
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.

@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.errors import RunError
 from fsm_dyn.simulation import arena, outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -111,7 +112,10 @@ def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | Non
             return outcomes.NO_MODE
         t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
         before = int(loop.tables.sizes[tb.N_MODES])
-        _take_tables(loop, mode_source.mode_needed(loop.work.wanted.copy(), t, x, c))
+        try:
+            _take_tables(loop, mode_source.mode_needed(loop.work.wanted.copy(), t, x, c))
+        except RunError:  # the model lists its modes
+            return outcomes.NO_MODE
         if int(loop.tables.sizes[tb.N_MODES]) == before:
             return outcomes.NO_MODE
     elif status == outcomes.NEED_CHART and loop.state.counters[st.PHASE] == st.RESOLVING:

@@ -146,4 +146,6 @@ _ALL: Final = (
     ),
 )
 
+UNDECIDED: Final = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
+
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}

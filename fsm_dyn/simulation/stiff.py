@@ -40,6 +40,7 @@ _CONCLUDE: Final = 5  # accept the trial step up to t
 _CHART: Final = 6  # choose a better chart if there is one
 
 _SHORTEST: Final = 1e-12  # part of a step below which guards are not bisected further
+_SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
 
 _open_tables = st.TABLES.opener()
 _open_drive = DRIVE.opener()
@@ -239,9 +240,28 @@ class _Stiff:
         moved, _ = self.serve(_PROJECT, t_end)
         if moved > 1:
             return moved
-        if moved or lead >= 0:
+        if lead >= 0:
             self.solver = None
+        elif moved:
+            self.shift(t_end)
         return self.serve(_CONCLUDE, t_end, target, lead)[0]
+
+    def shift(self, t: float) -> None:
+        """Go on from the end of the step as it was projected, without giving up what the solver knows.
+
+        A projection moves less than the error of a step.  Were the solver begun anew, ``bdf`` would never leave its
+        first order; its backward differences stay what they are when all values behind it move alike.
+        """
+        solver, moved_to = self.solver, self.loop.work.x_end.copy()
+        scale = self.options.atol + float(self.options.numbers[st.RTOL]) * np.abs(moved_to)
+        if not np.all(np.abs(moved_to - solver.y) <= _SMALL_SHIFT * scale):
+            self.solver = None
+            return
+        solver.y = moved_to
+        if hasattr(solver, "D"):
+            solver.D[0] = moved_to
+        else:
+            solver.f = self.derivative(t, moved_to)
 
     def guard_count(self) -> int:
         """Return the number of guards of the present mode."""
