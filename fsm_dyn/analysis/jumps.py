@@ -85,9 +85,24 @@ def jump_map(setting: Setting, raw: RawRun, number: int, before: int, after: int
             return found
     raise RunError(
         f"the transition at t = {t:.9g} s cannot be differentiated: its impact is no linear map of the speeds before"
-        "\n  remedy: an impact whose rebound was limited to keep the energy has no fixed active set;"
-        " lower restitution or friction"
+        + _why_not(automaton, raw, number)
     )
+
+
+def _why_not(automaton: Automaton, raw: RawRun, number: int) -> str:
+    """Say by which law an impact has no fixed linear system, and what to do."""
+    kept = float(raw.transitions.beta[number])
+    if kept < 1.0:
+        return (
+            f"; its rebound was limited to {kept:.6g} of what the law asks, to keep the energy"
+            "\n  remedy: lower restitution or friction"
+        )
+    struck = raw.transitions.impulse[number] != 0.0
+    if automaton.mechanism.impacts == "sequential" and struck.sum() > 1:
+        return "; its blows came one after the other (impacts: sequential)\n  remedy: impacts: simultaneous"
+    if any(contact.poisson and struck[contact.normal_row] for contact in automaton.contacts):
+        return "; restitution is Poisson's, of impulses\n  remedy: law: newton"
+    return "\n  remedy: let the motion pass this instant with other speeds, so that fewer contacts strike at once"
 
 
 def _ways(resets: bool, strikes: bool) -> tuple[tuple[str, ...], ...]:

@@ -2,15 +2,46 @@
 
 import numpy as np
 import pytest
+import yaml
 
 import fsm_dyn
 from fsm_dyn.analysis.sensitivities import sensitivities
+from tests.physics.variants import STACK, shipped
 
 CASES = {
     "two rebounds": ("bouncing_ball", 1.5, {"y": 1.0, "v": 0.2}, ["e", "g"], 2),
     "four strokes": ("pendulum_with_stop", 1.9, {"theta": 1.2, "omega_b": 0.1}, ["e", "l", "stop"], 4),
     "slides, then rolls": ("rolling_disk", 0.9, {"u2": -4.0, "u1": 0.1}, ["mu", "phi", "r"], 1),
     "lifted off and landed": ("rolling_disk", 3.0, {"u2": -4.0, "u1": 0.1}, ["mu", "r"], 4),
+    "strokes on wall and ground": (
+        "ball_in_corner",
+        0.6,
+        {"x": 0.3, "y": 0.3, "vx": -1.0, "vy": 0.2, "w": 5.0},
+        ["mu", "e_ground", "slope"],
+        3,
+    ),
+    "a ball by Poisson": (
+        shipped("ball_in_corner", law="poisson"),
+        0.6,
+        {"x": 0.3, "y": 0.3, "vx": -1.0, "vy": 0.2, "w": 5.0},
+        ["mu", "e_ground", "slope"],
+        3,
+    ),
+    "a ball in sequence": (
+        shipped("ball_in_corner", impacts="sequential"),
+        0.6,
+        {"x": 0.3, "y": 0.3, "vx": -1.0, "vy": 0.2, "w": 5.0},
+        ["mu", "e_ground"],
+        3,
+    ),
+    "a box on one corner, until it rests there": (
+        "box_on_table",
+        0.35,
+        {"mode": "in_air", "q": 0.4, "y": 0.4, "vx": 0.5, "w": 1.0},
+        ["mu", "e"],
+        7,
+    ),
+    "a stack of bodies": (yaml.safe_load(STACK), 0.36, {"y1": 0.1, "y2": 0.35, "y3": 0.5}, ["e", "m2"], 10),
     "caster breaks away": ("shopping_cart", 4.0, {"u1": 0.5, "q4": 0.4}, ["tau_slip", "tau_stick", "L3"], 4),
 }
 
@@ -24,7 +55,9 @@ def end(graph, until, parameters, initial):
 def test_against_differences_of_runs(case):
     model, until, initial, parameters, transitions = CASES[case]
     graph = fsm_dyn.compile(model)
-    found = sensitivities(graph, until, by_initial=list(initial), by_parameters=parameters, initial=initial)
+    found = sensitivities(
+        graph, until, by_initial=[name for name in initial if name != "mode"], by_parameters=parameters, initial=initial
+    )
     assert len(found.saltations) >= transitions
     for name, column in (found.by_initial | found.by_parameters).items():
         here = initial.get(name, graph.values.get(name))
@@ -36,6 +69,25 @@ def test_against_differences_of_runs(case):
         ]  # fmt: skip
         expected = (ends[0] - ends[1]) / (2 * step)
         np.testing.assert_allclose(column, expected, atol=1e-6 * max(1.0, np.abs(expected).max()), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("model", "until", "initial", "why"),
+    [
+        (
+            shipped("box_on_table", law="poisson"),
+            0.35,
+            {"mode": "in_air", "q": 0.4, "y": 0.4, "vx": 0.5, "w": 1.0},
+            "Poisson",
+        ),
+        ("newtons_cradle", 1.2, None, "impacts: sequential"),
+        (yaml.safe_load(STACK) | {"impacts": "sequential"}, 0.5, {"y1": 0.1, "y2": 0.35, "y3": 0.5}, "sequential"),
+    ],
+    ids=["poisson", "cradle", "stack"],
+)
+def test_an_impact_without_a_fixed_linear_system_is_refused_by_its_law(model, until, initial, why):
+    with pytest.raises(fsm_dyn.RunError, match=why):
+        sensitivities(fsm_dyn.compile(model), until, initial=initial)
 
 
 def test_a_fall_without_transitions_is_the_closed_form():
