@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -208,10 +208,10 @@ class _Routes:
         solution = np.linalg.lstsq(whole, np.concatenate([f / size, -gamma]), rcond=RANK)[0]
         null = _null_space(A)
         least = -np.linalg.lstsq(A, gamma, rcond=RANK)[0] if m else np.zeros(n)
-        complement = least + null @ np.linalg.solve(null.T @ M @ null, null.T @ (f - M @ least))
+        complement: npt.NDArray[Any] = least + null @ np.linalg.solve(null.T @ M @ null, null.T @ (f - M @ least))
         usual = float(np.abs(f / (size**2 + 1e-30)).max(initial=0.0))
 
-        def with_size(values: Array) -> Array:
+        def with_size(values: npt.NDArray[Any]) -> Array:
             """Put what accelerations are in this model beside them: they may all be zero."""
             return np.append(values, usual)
 

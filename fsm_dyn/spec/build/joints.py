@@ -7,12 +7,13 @@ or of the parent; rows on directions ask that unit vectors of both frames stay a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fsm_dyn.errors import Location, ModelError, nearest
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.build.absolute import free, in_plane, relative
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.joints import (
     Axis,
@@ -51,9 +52,10 @@ class Made:
     points: dict[str, Point] = field(default_factory=dict)
     speeds: dict[str, Text] = field(default_factory=dict)
     rows: dict[str, Constraint] = field(default_factory=dict)
+    relative: dict[str, tuple[str, str]] = field(default_factory=dict)  # value and rate, in absolute coordinates
 
 
-def joints_of(forms: dict[str, JointForm], frames: dict[str, Frame], units: bool) -> Made:
+def joints_of(forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units: bool, absolute: bool = False) -> Made:
     """Return what the joints stand for.
 
     Parameters
@@ -62,6 +64,8 @@ def joints_of(forms: dict[str, JointForm], frames: dict[str, Frame], units: bool
         Those written by hand.
     units : bool
         Whether the model writes units: coordinates of joints then have theirs.
+    absolute : bool
+        Whether children move freely and every joint gives rows (:mod:`fsm_dyn.spec.build.absolute`).
 
     Raises
     ------
@@ -73,12 +77,31 @@ def joints_of(forms: dict[str, JointForm], frames: dict[str, Frame], units: bool
     for name, (kind, form) in parts:  # all frames first: a loop may be closed by a joint written before them
         if _in_tree(form):
             _Tree(made, name, kind, form).make()
+    if absolute:
+        _let_go(made, {name: form for name, (_, form) in parts if _in_tree(form)}, frames)
     for name, (kind, form) in parts:
         if not _in_tree(form):
             _Loop(made, name, kind, form).make()
     made.joints = {name: made.joints[name] for name in forms}
     made.frames = {name: frame for name, frame in made.frames.items() if name not in frames}
     return made
+
+
+def _let_go(made: Made, forms: Mapping[str, EndsForm], frames: Mapping[str, Frame]) -> None:
+    """Put absolute coordinates in the place of those that the joints of a tree have made, and add the joints' rows."""
+    plane = in_plane(forms, frames)
+    made.coordinates, made.speeds = {}, {}
+    for name, form in forms.items():
+        joint, child = made.joints[name], free(form.child, plane, made.units)
+        made.frames[form.child] = child.frame
+        made.points[joint.origin] = child.origin
+        made.coordinates |= child.coordinates
+        made.speeds |= child.speeds
+        made.relative |= relative(name, form, joint.at[0])
+        loop = _Loop(made, name, joint.kind, form, (joint.at[0], joint.origin))
+        loop.make()
+        names = (*child.coordinates, *child.frame.euler_names)
+        made.joints[name] = replace(joint, coordinates=names, rows=made.joints[name].rows)
 
 
 def _form(form: JointForm) -> tuple[JointKind, EndsForm]:
@@ -196,8 +219,11 @@ class _Tree:
 class _Loop:
     """Writes the rows of one joint between frames that exist."""
 
-    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm) -> None:
+    def __init__(
+        self, made: Made, name: str, kind: JointKind, form: EndsForm, points: tuple[str, ...] | None = None
+    ) -> None:
         self.made, self.name, self.kind, self.form = made, name, kind, form
+        self.points = _points(form) if points is None else points
         self.where = where_of(name)
 
     def make(self) -> None:
@@ -213,7 +239,7 @@ class _Loop:
         for row, text in rows.items():
             made.rows[row] = Constraint(row, level, text, joint=self.name, where=self.where)
         made.joints[self.name] = Joint(
-            self.name, self.kind, form.parent, form.child, _points(form), rows=tuple(rows), where=self.where
+            self.name, self.kind, form.parent, form.child, self.points, rows=tuple(rows), where=self.where
         )
 
     def _rows(self) -> Iterator[tuple[str, str]]:
@@ -266,7 +292,7 @@ class _Loop:
 
     def _together(self, *directions: str) -> Iterator[tuple[str, str]]:
         """The child's point stays at the parent's, along each direction."""
-        first, second = _points(self.form)
+        first, second = self.points
         for direction in directions:
             suffix = "across" if direction.startswith("cross") else direction[-1]
             yield f"_{suffix}", f"dot(pos({second}, {first}), {direction})"

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.build.absolute import substituted
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
@@ -82,7 +83,9 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
     ModelError
         A joint cannot be what it is to be, or makes a name that exists.
     """
-    made = joints_of(form.joints, dict(mechanism.frames), uses_units(mechanism))
+    absolute = form.joint_coordinates == "absolute"
+    made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)
+    mechanism = substituted(mechanism, made.relative)
     return replace(
         mechanism,
         joints=made.joints,

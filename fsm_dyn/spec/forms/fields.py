@@ -213,6 +213,11 @@ OnSeveral: TypeAlias = Annotated[
     PlainValidator(one_of("stop", "prefer_previous")),
     _schema({"enum": ["stop", "prefer_previous"]}),
 ]
+JointCoordinates: TypeAlias = Annotated[
+    Literal["relative", "absolute"],
+    PlainValidator(one_of("relative", "absolute")),
+    _schema({"enum": ["relative", "absolute"]}),
+]
 Crossing: TypeAlias = Annotated[
     Literal["rising", "falling", "both"],
     PlainValidator(one_of("rising", "falling", "both")),

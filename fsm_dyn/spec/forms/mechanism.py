@@ -21,7 +21,16 @@ from fsm_dyn.spec.forms.control import (
     ScheduleField,
     TransitionForm,
 )
-from fsm_dyn.spec.forms.fields import Expression, FreeText, Impacts, Key, OnInconsistent, OnSeveral, Reference
+from fsm_dyn.spec.forms.fields import (
+    Expression,
+    FreeText,
+    Impacts,
+    JointCoordinates,
+    Key,
+    OnInconsistent,
+    OnSeveral,
+    Reference,
+)
 from fsm_dyn.spec.forms.geometry import (
     BodyForm,
     ConstraintForm,
@@ -91,6 +100,7 @@ class MechanismForm(Form):
     points: Annotated[dict[Key, PointForm], section_of("points")] = Field(default_factory=dict)
     bodies: Annotated[dict[Key, BodyForm], section_of("bodies")]
     joints: Annotated[dict[Key, JointForm], section_of("joints")] = Field(default_factory=dict)
+    joint_coordinates: JointCoordinates = "relative"
     speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
     constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
     shapes: Annotated[dict[Key, GeometryForm], section_of("shapes")] = Field(default_factory=dict)

@@ -1,0 +1,57 @@
+"""Absolute against relative coordinates: another derivation, by the rows of every joint, of the same motion."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import models, spec
+
+CASES = {
+    # model: its own coordinates, a start in absolute coordinates, the time
+    "planar_three_body": (
+        ["q1", "q2", "q3"],
+        "{B1_turn: 0.8, B2_turn: 0.3, guess: {B3_turn: 0.3, B2_x: 0.3, B2_y: 0.5, B3_x: 0.75, B3_y: 0.7}}",
+        1.5,
+    ),
+    "spatial_robot": (
+        ["column_slide", "column_turn", "reach_slide", "reach_turn", "wrist"],
+        "{B1_z: 2.25, guess: {B1_e3: -0.25, B2_e3: -0.25, B3_e3: -0.25, B2_x: 0.4, B2_y: 0.6, B2_z: 2.25, B3_y: 1.1,"
+        " B3_x: 0.6, B3_z: 2.25}}",
+        0.4,
+    ),
+}
+
+
+def absolute(name, initial, names):
+    """The shipped model with the word changed, its own coordinates as outputs."""
+    text = Path(models.find(name)).read_text(encoding="utf-8")
+    text = text[: text.index("initial:")]
+    outputs = ", ".join(f"own_{n}: {n}, own_{n}_rate: rate({n})" for n in names)
+    return f"{text}joint_coordinates: absolute\noutputs: {{{outputs}}}\ninitial: {initial}\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_motion_is_the_same(name):
+    """Both runs at 1e-10: what differs is their error, which stays below 1e-7 over these times."""
+    names, initial, until = CASES[name]
+    mechanism = spec.load(text=absolute(name, initial, names))
+    assert all(joint.rows and joint.coordinates for joint in mechanism.joints.values())
+    free = fsm_dyn.simulate(fsm_dyn.compile(mechanism), until, rtol=1e-10, atol=1e-12)
+    start = {n: float(free.outputs[f"own_{n}"][0]) for n in names}
+    own = fsm_dyn.simulate(fsm_dyn.compile(name), until, initial=start, rtol=1e-10, atol=1e-12)
+    assert free.outcome.name == own.outcome.name == "done"
+    there = [own.rows[n][-1] for n in names]
+    np.testing.assert_allclose([free.outputs[f"own_{n}"][-1] for n in names], there, rtol=0, atol=1e-7)
+    rates = [own.rows[f"{n}_dot"][-1] for n in names]
+    np.testing.assert_allclose([free.outputs[f"own_{n}_rate"][-1] for n in names], rates, rtol=0, atol=1e-6)
+
+
+def test_a_plane_mechanism_has_three_coordinates_a_body():
+    text = Path(models.find("four_bar")).read_text(encoding="utf-8")
+    text = text[: text.index("initial:")] + "joint_coordinates: absolute\n"
+    mechanism = spec.load(text=text)
+    assert list(mechanism.coordinates) == [
+        f"{b}_{c}" for b in ("crank", "coupler", "rocker") for c in ("x", "y", "turn")
+    ]
