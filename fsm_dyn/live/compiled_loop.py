@@ -195,10 +195,11 @@ def live_tick(tick_at: int, sequence: int, buttons: int, wall: int, lateness: in
     counts[ct.LOOK] = counts[ct.MADE] = 0
     counts[ct.SEQUENCE] = sequence
     counts[ct.BUTTONS] = buttons
+    since = wall - counts[ct.WALL]
     counts[ct.WALL], counts[ct.LATENESS] = wall, lateness
     counts[ct.DURATION], counts[ct.PROCESSOR] = duration, spent
     ring_at = tick.places[ct.RING]
-    if ring_at != 0 and not beat(_open_ring(ring_at), counts):
+    if ring_at != 0 and not beat(_open_ring(ring_at), counts, since):
         _fail(tick, ct.GUARD_LOST)
     _decide(tick)
     status = _move(tick, counts[ct.PHASE] == ct.RUNNING)

@@ -55,14 +55,15 @@ def bin_of(value: int) -> int:
 
 
 @lean
-def beat(ring: Ring, counts: Integers) -> bool:
-    """Give a sign of life; return whether the guard still gives its own."""
+def beat(ring: Ring, counts: Integers, since: int) -> bool:
+    """Give a sign of life, ``since`` ns after the one before; return whether the guard still gives its own."""
     ring.header[_BEATS] += 1
-    beats = ring.header[_GUARD_BEATS]
-    if beats != counts[ct.GUARD_BEATS]:
+    beats, patience = ring.header[_GUARD_BEATS], counts[ct.GUARD_PATIENCE]
+    # whoever was held up himself has seen nothing meanwhile
+    if beats != counts[ct.GUARD_BEATS] or 2 * since > patience:
         counts[ct.GUARD_BEATS] = beats
         counts[ct.GUARD_SEEN] = counts[ct.WALL]
-    return bool(counts[ct.GUARD_PATIENCE] == 0 or counts[ct.WALL] - counts[ct.GUARD_SEEN] <= counts[ct.GUARD_PATIENCE])
+    return bool(patience == 0 or counts[ct.WALL] - counts[ct.GUARD_SEEN] <= patience)
 
 
 @lean

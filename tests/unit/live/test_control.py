@@ -7,9 +7,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live import memory
 from fsm_dyn.live.control import FAULT, PAUSED, RUNNING
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
+from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.stepping import DeviceMap, Limits
 
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
@@ -244,3 +246,34 @@ def test_a_parameter_that_makes_a_force_jump_lets_contacts_be_decided_anew(bench
     assert len(run.transitions) == 1
     # 3 N of pull less 1 N of friction on 1 kg, over 0.1 s
     assert run.stepper.loop.state.x.tolist() == pytest.approx([0.5 * 2.0 * 0.1**2, 0.2], rel=1e-9)
+
+
+def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
+    """Silence of the guard while the tick process itself was held up says nothing; silence while it ticks does."""
+    run = bench("latch")
+    stepper, controller = run.stepper, run.controller
+    block = memory.Block.create(memory.Shape(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1]))
+    stepper.publish_to(ring_of(block))
+    millisecond = 1_000_000
+    stepper.tick_data.counts[ct.GUARD_PATIENCE] = 100 * millisecond
+    try:
+        for wall in (0, 1, 900, 901):  # ms: held up for most of a second
+            controller.take(at_one(wall))
+            controller.go(wall, 0, wall * millisecond)
+        assert controller.phase == RUNNING
+        for wall in range(902, 1000):
+            controller.take(at_one(wall))
+            controller.go(wall, 0, wall * millisecond)
+        assert controller.phase == RUNNING
+        for wall in range(1000, 1003):
+            controller.take(at_one(wall))
+            controller.go(wall, 0, wall * millisecond)
+        assert controller.phase == FAULT
+        assert run.events[-2]["why"] == "the guard process is gone"
+        assert block.header[memory.BEATS] == block.header[memory.ROWS] == 105
+    finally:
+        block.close(remove=True)
+
+
+def at_one(sequence):
+    return Sample(0.0, sequence, [0.0], [0.0])
