@@ -5,7 +5,6 @@ import { $, el } from "./dom.js";
 const KEPT = 1400; // samples
 const STRIPS = 4;
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
-const EVERY = 2; // frames between redraws
 
 export class Charts {
   constructor() {
@@ -114,9 +113,10 @@ export class Charts {
   }
 
   frame() {
-    this.turn = (this.turn + 1) % EVERY;
-    if (this.turn !== 0) return;
-    for (const { plot, members } of this.plots) plot.setData([this.times, ...members.map((i) => this.values[i])]);
+    // one strip a frame: each is drawn some twenty times a second
+    this.turn = (this.turn + 1) % Math.max(this.plots.length, 2);
+    const strip = this.plots[this.turn];
+    strip?.plot.setData([this.times, ...strip.members.map((i) => this.values[i])]);
   }
 
   resize() {

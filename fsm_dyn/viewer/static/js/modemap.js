@@ -280,5 +280,7 @@ export class ModeMap {
 
 // A long name of a mode in lines of its parts.
 function lines(name) {
-  return name.length > 14 ? name.replaceAll("+", "\n+") : name;
+  if (name.length <= 14) return name;
+  const cut = (part) => (part.length > 20 ? `${part.slice(0, 10)}…${part.slice(-9)}` : part);
+  return name.replaceAll("+", "\n+").split("\n").map(cut).join("\n");
 }
