@@ -130,8 +130,10 @@ def viewed(new_page):
     for one in started:
         if one.process.poll() is None:
             one.process.send_signal(signal.SIGINT)
-            try:
-                one.process.wait(15)
-            except subprocess.TimeoutExpired:
-                one.process.kill()
-                one.process.wait()
+        try:
+            one.process.communicate(timeout=15)
+        except subprocess.TimeoutExpired:
+            one.process.kill()
+            one.process.communicate()
+        except ValueError:
+            pass  # it was ended, and its output read

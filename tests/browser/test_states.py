@@ -165,7 +165,7 @@ def test_errors_in_the_file_are_shown_with_their_line_and_what_runs_goes_on(view
     assert page.locator("#banner").is_hidden()
 
 
-def test_a_run_whose_process_is_killed_is_told_and_started_again(viewed):
+def test_a_run_whose_process_is_killed_is_started_again_and_ctrl_c_ends_all(viewed):
     run, page = viewed("bouncing_ball")
     page.running()
     tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.process" in command(pid))
@@ -174,6 +174,14 @@ def test_a_run_whose_process_is_killed_is_told_and_started_again(viewed):
     page.locator("#banner button").click()
     page.running()
     assert page.evaluate("fsmDyn.model.number") == 2
+
+    # and Ctrl-C ends it all, with the page still open
+    began, processes = time.monotonic(), descendants(run.process.pid)
+    code, reports = run.end()
+    assert code == 0
+    assert time.monotonic() - began < 10
+    assert [report["ticks"] > 20 for report in reports] == [True, True]
+    assert not [pid for pid in processes if "fsm_dyn" in command(pid)]
 
 
 def descendants(pid):
@@ -194,15 +202,3 @@ def command(pid):
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
-
-
-def test_ctrl_c_ends_cleanly_with_a_page_open(viewed):
-    run, page = viewed("bouncing_ball")
-    page.running()
-    began = time.monotonic()
-    processes = descendants(run.process.pid)
-    code, reports = run.end()
-    assert code == 0
-    assert time.monotonic() - began < 10
-    assert reports[0]["phase"] in ("paused", "running")
-    assert not [pid for pid in processes if "fsm_dyn" in command(pid)]
