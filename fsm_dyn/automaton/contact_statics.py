@@ -17,6 +17,8 @@ Array = npt.NDArray[np.float64]
 
 SWEEPS = 400
 SETTLED = 1e-13
+PIVOTS = 60
+FREE, HELD, SLIPPING = 0, 1, 2
 INFINITE = 1e9  # times the normal force: what a contact of infinite friction may bear
 
 
@@ -63,8 +65,10 @@ def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Arra
             forces[i] = new
         if change <= SETTLED * (1.0 + np.abs(forces).max(initial=0.0)):
             break
-    polished = _polished(K, d, unknowns, forces)
-    return forces if polished is None else polished
+    found = _polished(K, d, unknowns, forces)
+    if found is None:
+        found = _pivoted(K, d, unknowns, forces, diagonal)
+    return forces if found is None else found
 
 
 def _admitted(unknowns: Unknowns, i: int, value: float, forces: Array) -> float:
@@ -78,50 +82,94 @@ def _admitted(unknowns: Unknowns, i: int, value: float, forces: Array) -> float:
 
 def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | None:
     """Solve the equations of the choice that the sweeps found; None if the choice does not bear it."""
-    n = len(unknowns)
-    size = 1.0 + np.abs(forces).max(initial=0.0)
-    small = 1e-9 * size
-    carry: list[Array] = []
-    held: list[int] = []
-    offset = np.zeros(n)
-    for i in range(n):
-        unit = np.zeros(n)
+    small = 1e-9 * (1.0 + np.abs(forces).max(initial=0.0))
+    choice = np.zeros(len(unknowns), dtype=np.int64)
+    for i in range(len(unknowns)):
         if unknowns.kind[i] == 0:
-            if forces[i] <= 0.0:
-                continue
-            unit[i] = 1.0
-            for t in range(n):  # friction at its limit follows its normal
-                if unknowns.normal[t] == i and unknowns.kind[t] == 1 and _slips(unknowns, t, forces, small):
-                    unit[t] = unknowns.bound[t] * _direction(unknowns, t, forces)
-        elif _slips(unknowns, i, forces, small):
-            if unknowns.normal[i] < 0:
-                offset[i] = unknowns.bound[i] * _direction(unknowns, i, forces)
-            continue
+            choice[i] = HELD if forces[i] > 0.0 else FREE
+        elif unknowns.drive[i] != 0.0 or abs(forces[i]) >= unknowns.limit(i, forces) - small:
+            choice[i] = SLIPPING * _direction(unknowns, i, forces[i])
         else:
-            unit[i] = 1.0
+            choice[i] = HELD
+    found = _solution(K, d, unknowns, choice, forces)
+    return found if _bears(K, d, unknowns, choice, found) else None
+
+
+def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Array) -> Array | None:
+    """Change the choice by its own solution until it bears it; None where that does not come to an end.
+
+    A normal carries where ``λ - w/K_ii`` is positive, a tangent sticks where that is within its bound: Newton's method
+    on the complementarity (Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2003), for forces too stiffly coupled for
+    the sweeps.
+    """
+    seen: set[bytes] = set()
+    for _ in range(PIVOTS):
+        aim = forces - (K @ forces + d) / diagonal
+        choice = np.zeros(len(unknowns), dtype=np.int64)
+        for i in range(len(unknowns)):
+            if unknowns.kind[i] == 0:
+                choice[i] = HELD if aim[i] > 0.0 else FREE
+            elif unknowns.drive[i] != 0.0 or abs(aim[i]) > unknowns.limit(i, aim):
+                choice[i] = SLIPPING * _direction(unknowns, i, aim[i])
+            else:
+                choice[i] = HELD
+        if choice.tobytes() in seen:
+            return None
+        seen.add(choice.tobytes())
+        forces = _solution(K, d, unknowns, choice, forces)
+        if _bears(K, d, unknowns, choice, forces):
+            return forces
+    return None
+
+
+def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], near: Array) -> Array:
+    """Forces under which what is held stands still, those that are free are zero, friction that slips follows."""
+    n = len(unknowns)
+    carry: list[Array] = []
+    offset = np.zeros(n)
+    held = [i for i in range(n) if choice[i] == HELD and not _idle(unknowns, choice, i)]
+    for i in held:
+        unit = np.zeros(n)
+        unit[i] = 1.0
+        if unknowns.kind[i] == 0:
+            for t in np.nonzero((unknowns.normal == i) & (unknowns.kind == 1) & (np.abs(choice) == SLIPPING))[0]:
+                unit[t] = unknowns.bound[t] * np.sign(choice[t])
         carry.append(unit)
-        held.append(i)
+    for i in range(n):
+        if unknowns.kind[i] == 1 and unknowns.normal[i] < 0 and abs(choice[i]) == SLIPPING:
+            offset[i] = unknowns.bound[i] * np.sign(choice[i])
     if not held:
         return offset
     basis = np.array(carry).T
-    start = np.linalg.lstsq(basis, forces - offset, rcond=None)[0]
+    start = np.linalg.lstsq(basis, near - offset, rcond=None)[0]
     remaining = (K @ (basis @ start + offset) + d)[held]
     step = np.linalg.lstsq((K @ basis)[held], -remaining, rcond=1e-12)[0]
     found: Array = basis @ (start + step) + offset
-    for i in range(n):
-        if unknowns.kind[i] == 0 and found[i] < -small:
-            return None
-        if unknowns.kind[i] == 1 and abs(found[i]) > unknowns.limit(i, found) + small:
-            return None
+    return found
+
+
+def _idle(unknowns: Unknowns, choice: npt.NDArray[np.int64], i: int) -> bool:
+    """Whether `i` is a tangent of a contact that does not carry."""
+    return bool(unknowns.kind[i] == 1 and unknowns.normal[i] >= 0 and choice[unknowns.normal[i]] == FREE)
+
+
+def _bears(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], found: Array) -> bool:
+    """Whether forces obey every bound, and the answers to them every gap."""
+    small = 1e-9 * (1.0 + np.abs(found).max(initial=0.0))
     left = K @ found + d
     reach = 1e-9 * (1.0 + np.abs(d).max(initial=0.0))
-    normals = unknowns.kind == 0
-    return found if np.all(left[normals] >= -reach) and np.abs(left[held]).max() <= reach else None
+    for i in range(len(unknowns)):
+        if unknowns.kind[i] == 0 and (found[i] < -small or left[i] < -reach):
+            return False
+        if unknowns.kind[i] == 1 and abs(found[i]) > unknowns.limit(i, found) + small:
+            return False
+        if choice[i] == HELD and not _idle(unknowns, choice, i) and abs(left[i]) > reach:
+            return False
+        if abs(choice[i]) == SLIPPING and unknowns.drive[i] == 0.0 and choice[i] * left[i] > reach:
+            return False  # friction would push it on
+    return True
 
 
-def _slips(unknowns: Unknowns, i: int, forces: Array, small: float) -> bool:
-    return bool(unknowns.drive[i] != 0.0 or abs(forces[i]) >= unknowns.limit(i, forces) - small)
-
-
-def _direction(unknowns: Unknowns, i: int, forces: Array) -> float:
-    return float(-unknowns.drive[i]) if unknowns.drive[i] != 0.0 else float(np.sign(forces[i]))
+def _direction(unknowns: Unknowns, i: int, force: float) -> int:
+    """The sense of the force of a tangent that slips."""
+    return int(-np.sign(unknowns.drive[i])) if unknowns.drive[i] != 0.0 else int(np.sign(force)) or 1

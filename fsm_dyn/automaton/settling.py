@@ -28,6 +28,7 @@ LONGEST = 0.2  # m, rad: of one step
 FIRST = 1e-3  # the first τ, s²
 GROWTH = 4.0
 NEWTON_STEPS = 20
+YIELDS = 1e-3  # weight of a row that sticks against one that keeps a gap
 STILL = 1e-12  # m, rad: a step of Newton's method shorter than this has arrived
 TOUCHING = 1e-9  # m
 CONE = 1e-9  # of the largest force: forces this little outside their cones are on it
@@ -140,11 +141,11 @@ class _Settling:
         active = [*self.held, *self._loaded(terms, forces)]
         for _ in range(NEWTON_STEPS):
             stiffness = -terms["force_q"] @ terms["W"][:, :n_u]
-            A = terms["A"][active, :n_u]
-            matrix = np.block([[stiffness, -A.T], [A, np.zeros((len(active), len(active)))]])
-            right = np.concatenate(
-                [self._balance(terms, forces), -terms["residual"][active] * self._positional(active)]
-            )
+            A, positional = terms["A"][active, :n_u], self._positional(active)
+            # where rows hold more than can move, gaps are to close and what sticks may give a little
+            weight = np.where(positional > 0.0, 1.0, YIELDS)
+            matrix = np.block([[stiffness, -A.T], [A * weight[:, None], np.zeros((len(active), len(active)))]])
+            right = np.concatenate([self._balance(terms, forces), -terms["residual"][active] * positional])
             solution = np.linalg.lstsq(matrix, right, rcond=1e-11)[0]
             q = self._moved(q, solution[:n_u])
             forces = forces.copy()

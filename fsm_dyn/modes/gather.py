@@ -46,6 +46,10 @@ def gather(terms: Terms) -> Shared:
                     [terms.graph.zero if c.restoring is None else c.restoring for c in terms.contacts],
                     (len(terms.contacts),),
                 ),
+                "stored": _array(
+                    [terms.graph.zero if c.stored is None else c.stored for c in terms.contacts],
+                    (len(terms.contacts),),
+                ),
             }
         ),
         geometry=terms.program(

@@ -52,7 +52,7 @@ class RunModel:
         shape (n_rows,): what remains at rest.
     report : Evaluates
         Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
-        ``restoring`` (n_contacts,): the forces of compliant contacts that have a potential.
+        ``restoring`` and ``stored`` (n_contacts,): the forces of compliant contacts that have a potential, and that.
     full : sequence of Evaluates
         One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
     units : mapping of str to str
