@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.spec.build import build
 from fsm_dyn.spec.checks import check
 from fsm_dyn.spec.components import joined
@@ -83,7 +83,16 @@ def from_tree(
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
     for name in form.variants:
-        from_tree(tree, default_name, "", name, origin)
+        try:
+            from_tree(tree, default_name, "", name, origin)
+        except ModelError as error:
+            raise ModelError(
+                f"in variant {name!s}: {error.message}",
+                error.where,
+                found=error.found,
+                allowed=error.allowed,
+                remedy=error.remedy,
+            ) from None
     mechanism = check(build(form, default_name))
     return with_digest(plain(replace(mechanism, text=text)))
 

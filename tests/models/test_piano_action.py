@@ -1,0 +1,169 @@
+"""The piano action does, by its contacts alone, what players and technicians know of it.
+
+Times and sizes are of the model's own estimates; what is tested are laws, orders and closed accounts, with margins that
+say how far an order may bend.
+"""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+
+PRESS = 0.05
+STROKES = {"piano": 2.0, "mezzo": 5.0, "forte": 10.0}  # N, held
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return fsm_dyn.compile("piano_action")
+
+
+@pytest.fixture(scope="module")
+def led():
+    return fsm_dyn.compile("piano_action:motion")
+
+
+@pytest.fixture(scope="module")
+def strokes(graph):
+    return {
+        name: fsm_dyn.simulate(graph, until=0.6, inputs={"finger": {"steps": [(0, 0), (PRESS, force), (0.4, 0)]}})
+        for name, force in STROKES.items()
+    }
+
+
+def slowly(led, duration, **more):
+    """A stroke of the whole dip by motion, as one half of a cosine."""
+    travel = f"0.0098*(1 - cos(pi*min(t/{duration}, 1)))/2"
+    return fsm_dyn.simulate(led, until=duration + 0.2, inputs={"travel": travel}, **more)
+
+
+def first(run, words, after=0.0):
+    return next(x for x in run.transitions if words in x.cause and x.time >= after)
+
+
+def speed_at_string(run):
+    time = first(run, "string closes").time
+    return float(run.sample([time - 1e-6])["hammer_speed"][0])
+
+
+def test_it_rests_on_jack_and_lever_together(graph):
+    run = fsm_dyn.simulate(graph, until=0.04)
+    assert run.modes[0].startswith("rest")
+    assert np.abs(run.q - run.q[0]).max() <= 1e-9  # a rest: nothing moves, for 40 ms
+    for contact in ("back_rail", "capstan_heel", "jack_knuckle_face", "jack_stop", "lever_knuckle", "lever_stop"):
+        assert run.multipliers[contact][0, 0] > 0.0, contact
+    assert run["hammer_below"][0] == pytest.approx(45e-3, abs=0.5e-3)
+
+
+def test_hammer_moves_five_times_the_key(led):
+    """From the rest to shortly before let-off; the literature's round figure is 5."""
+    run = slowly(led, 1.0)
+    before = run["key_travel"] < 5e-3
+    ratio = np.polyfit(run["key_travel"][before], -run["hammer_below"][before], 1)[0]
+    assert 4.5 < ratio < 5.5
+
+
+def test_the_weight_a_player_feels(led):
+    """About 50 g at the key's front, with friction; sources give 47 g to 55 g for a grand."""
+    run = slowly(led, 2.0)
+    middle = (run["key_travel"] > 3e-3) & (run["key_travel"] < 5e-3)
+    felt = -run.multipliers["led"][middle, 0] / 9.81
+    assert 0.035 < felt.mean() < 0.07
+
+
+@pytest.mark.parametrize("let_off", [0.5e-3, 1.5e-3, 3e-3])
+def test_let_off_is_where_the_technician_sets_it(led, let_off):
+    """A slow stroke takes the hammer just so near, and sounds nothing."""
+    run = slowly(led, 1.2, parameters={"let_off": let_off})
+    assert run["hammer_below"].min() == pytest.approx(let_off, abs=0.2e-3)
+    assert not any("string closes" in x.cause for x in run.transitions)
+
+
+def test_let_off_is_felt_in_a_slow_stroke_and_not_in_a_fast_one(led):
+    """The force in the band of let-off over that before it."""
+
+    def bump(duration):
+        run = slowly(led, duration)
+        force, travel = -run.multipliers["led"][:, 0], run["key_travel"]
+        before = force[(travel > 3.5e-3) & (travel < 5.0e-3)].mean()
+        return force[(travel > 7.0e-3) & (travel < 8.0e-3)].max() / before
+
+    assert bump(1.2) > 2.0
+    assert bump(0.1) < 1.2
+
+
+def test_strokes_run_through_their_stages_each_with_its_cause(strokes):
+    for name, run in strokes.items():
+        assert run.outcome.name == "done"
+        button = first(run, "regulating_button closes").time
+        free = first(run, "jack_knuckle", button)
+        string = first(run, "string closes").time
+        caught = first(run, "backcheck_face closes", string).time
+        assert PRESS < button <= free.time < string < caught, name
+        assert "leaves" in free.cause or "opens" in free.cause
+        assert all(x.cause for x in run.transitions)
+        assert run.at(0.395).q[4] < 0.0  # below the string
+        assert any("jack_stop closes" in x.cause for x in run.transitions if x.time > 0.4)  # it resets
+
+
+def test_forte_is_checked(strokes):
+    assert any(mode.startswith("checked") for mode in strokes["forte"].modes)
+    held = strokes["forte"].sample(np.linspace(0.3, 0.39, 5))
+    np.testing.assert_allclose(held["hammer_below"], held["hammer_below"][0], atol=1e-4)
+    assert 10e-3 < held["hammer_below"][0] < 25e-3
+
+
+def test_a_stronger_stroke_strikes_faster(strokes):
+    speeds = [speed_at_string(strokes[name]) for name in STROKES]
+    assert speeds[0] > 0.5
+    assert speeds == sorted(speeds)
+
+
+def test_energy_closes(strokes):
+    """To 1e-6 of what the finger put in."""
+    for run in strokes.values():
+        account = run.energy
+        assert np.abs(account.residual).max() <= 1e-6 * np.abs(account.work["finger_force"]).max()
+        for heat in account.friction.values():
+            assert np.diff(heat).min() >= -1e-12
+
+
+def test_a_second_blow_from_a_key_half_up(graph):
+    """After the check a partial release lets the jack back under the knuckle (the action's name: repetition)."""
+    press = {"steps": [(0, 0), (PRESS, 10), (0.3, 0), (0.3145, 5), (0.5, 0)]}
+    run = fsm_dyn.simulate(graph, until=0.45, inputs={"finger": press})
+    released = (run.t > 0.3) & (run.t < 0.34)
+    assert run["key_travel"][released].min() > 2.5e-3
+    back = first(run, "jack_stop closes", 0.3).time
+    second = first(run, "string closes", 0.3)
+    assert back < second.time
+    assert run.sample([second.time - 1e-6])["hammer_speed"][0] > 0.5
+
+
+def test_let_off_set_too_late_blocks(graph):
+    """The hammer is held against the string, and the mode says so."""
+    push = {"linear": [(0, 0), (0.3, 0), (0.8, 6), (1.2, 6)]}
+    run = fsm_dyn.simulate(graph, until=1.2, inputs={"finger": push}, parameters={"let_off": -6e-3})
+    assert run.modes[-1].startswith("blocked")
+    assert run["hammer_below"][-1] < 0.0
+    assert run.multipliers["string"][-1, 0] > 1.0
+
+
+def test_the_force_of_a_motion_makes_that_motion(graph, led):
+    """What a led key takes, given as a force, moves the key as it was led, up to a blow inside the action.
+
+    Free, the key is helped off its rail, whose 0.5 N last for a millisecond or two: about 0.7 mN s on 0.4 kg, 0.1 mm
+    of 6 mm by the end, hence 3 %. Past a blow the led key's force is an impulse.
+    """
+    by_motion = slowly(led, 0.1)
+    end = next(x.time for x in by_motion.transitions if x.time > 0.0 and x.energy_after < x.energy_before - 1e-9)
+    assert end > 0.04
+    times = np.linspace(1e-6, end, 400)
+    late = 1e-3  # the action rests without the force first
+    force = -by_motion.sample(times).multipliers["led"][:, 0]
+    table = [(0.0, 0.0), (late, 0.0), *zip(late + times, force, strict=True)]
+    by_force = fsm_dyn.simulate(graph, until=late + end, inputs={"finger": {"linear": table}})
+    times = np.linspace(0.02, end - late, 9)
+    led_travel = by_motion.sample(times)["key_travel"]
+    free_travel = by_force.sample(late + times)["key_travel"]
+    np.testing.assert_allclose(free_travel, led_travel, atol=0.03 * led_travel[-1])
