@@ -82,6 +82,7 @@ def from_tree(
     form, whole = joined(tree, origin)
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
+    mechanism = check(build(form, default_name))
     for name in form.variants:
         try:
             from_tree(tree, default_name, "", name, origin)
@@ -93,7 +94,6 @@ def from_tree(
                 allowed=error.allowed,
                 remedy=error.remedy,
             ) from None
-    mechanism = check(build(form, default_name))
     return with_digest(plain(replace(mechanism, text=text)))
 
 

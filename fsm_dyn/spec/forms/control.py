@@ -162,6 +162,14 @@ def _initial(tree: Tree) -> Initial:
             mode = name(value)
         elif word == "settle":
             settles = flag(value)
+        elif isinstance(value, Scalar) and isinstance(value.value, bool):
+            raise ModelError(
+                f"{str(word)!r} under initial is neither true nor false",
+                word.where,
+                found=word,
+                allowed="settle: true, or a number",
+                remedy=nearest(word, ["settle"]),
+            )
         elif word == "guess":
             guess = {name(other): expression(item) for other, item in as_section(value, "guess").items()}
         elif isinstance(value, Section):
