@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.verification import verify
+    from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.automaton.graph import ModeGraph
     from fsm_dyn.compiling import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -40,6 +41,7 @@ _HOMES = {
     "settle": "fsm_dyn.analysis.equilibrium",
     "simulate": "fsm_dyn.running",
     "verify": "fsm_dyn.analysis.verification",
+    "wrench": "fsm_dyn.analysis.wrenches",
 }
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "settle",
     "simulate",
     "verify",
+    "wrench",
 ]
 
 

@@ -17,7 +17,7 @@ from fsm_dyn.spec.digest import plain, with_digest
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.plain import as_text, plain_data, tree_of
 from fsm_dyn.spec.reader import compose, read_file
-from fsm_dyn.spec.tree import Tree
+from fsm_dyn.spec.tree import Scalar, Section, Tree, Word
 from fsm_dyn.spec.variants import overlaid
 
 NO_FILE = Origin()
@@ -95,6 +95,27 @@ def from_tree(
                 remedy=error.remedy,
             ) from None
     return with_digest(plain(replace(mechanism, text=text)))
+
+
+def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
+    """Return a model with ``joint_coordinates: absolute``, without what names the coordinates it had.
+
+    Raises
+    ------
+    ModelError
+        Something else in it depends on speeds of its own joints.
+    """
+    tree = compose(mechanism.text, mechanism.name)
+    if isinstance(tree, Section):
+        left_out = {"initial", "transitions", "ports", "outputs", "view", "modes", "variants"}
+        if not mechanism.coordinates.keys() - {
+            name for joint in mechanism.joints.values() for name in joint.coordinates
+        }:
+            left_out.add("speeds")  # all coordinates are those of joints: the new ones have speeds of their own
+        entries = {word: value for word, value in tree.items() if word not in left_out}
+        entries[Word("joint_coordinates")] = Scalar("absolute", "absolute")
+        tree = Section(entries, tree.where)
+    return from_tree(tree, mechanism.name, mechanism.text)
 
 
 def _stem(path: str) -> str:

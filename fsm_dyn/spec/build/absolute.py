@@ -23,11 +23,14 @@ from fsm_dyn.spec.forms.joints import (
     RevoluteForm,
     WeldForm,
 )
-from fsm_dyn.spec.model import Coordinate, Frame, Point
+from fsm_dyn.spec.joint import Joint
+from fsm_dyn.spec.model import Coordinate, Frame, Mechanism, Point
 from fsm_dyn.spec.tree import Word, where_of
 
 NEWTONIAN = "N"
 T = TypeVar("T")
+HINGED = ("revolute", "universal", "ball", "weld")  # the child's origin stays at the parent's point
+_AXES = re.compile(r"(\w+)\.[xyz]\b")
 
 
 def in_plane(forms: Mapping[str, EndsForm], frames: Mapping[str, Frame]) -> bool:
@@ -114,6 +117,35 @@ def _slide(form: EndsForm, axis: Axis, at: str) -> tuple[str, str]:
     origin = f"{form.child}_origin"
     speed = f"vel({origin})" + ("" if form.parent == NEWTONIAN else f" - vel({at}, {form.parent})")
     return f"dot(pos({origin}, {at}), {axis})", f"dot({speed}, {axis})"
+
+
+def own_point(joints: Mapping[str, Joint], frame: str, point: str) -> str:
+    """Return the point of a child where it is hinged, if `point` is the parent's there; else the point itself."""
+    for joint in joints.values():
+        if joint.child == frame and joint.kind in HINGED and joint.origin and joint.at[0] == point:
+            return joint.origin
+    return point
+
+
+def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
+    """Return a model in which what is given from a hinge along the child's axes hangs on the child, not on the parent.
+
+    In relative coordinates that makes no difference; with every child free it says whose point it is.
+    """
+    points, bodies = dict(mechanism.points), dict(mechanism.bodies)
+    for joint in joints.values():
+        family = {joint.child}
+        for name, frame in mechanism.frames.items():
+            family |= {name} if frame.parent in family else set()
+        for name, point in points.items():
+            axes = set(_AXES.findall(point.at.text))
+            if axes and axes <= family:
+                points[name] = replace(point, origin=own_point(joints, joint.child, point.origin))
+        for name, body in bodies.items():
+            if body.frame in family:
+                about = None if body.about is None else own_point(joints, joint.child, body.about)
+                bodies[name] = replace(body, center=own_point(joints, joint.child, body.center), about=about)
+    return replace(mechanism, points=points, bodies=bodies)
 
 
 def substituted(value: T, known: Mapping[str, tuple[str, str]]) -> T:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from fsm_dyn.errors import Location, ModelError, nearest
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.build.absolute import free, in_plane, relative
+from fsm_dyn.spec.build.absolute import free, in_plane, own_point, relative
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.joints import (
     Axis,
@@ -77,11 +77,15 @@ def joints_of(forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units
     for name, (kind, form) in parts:  # all frames first: a loop may be closed by a joint written before them
         if _in_tree(form):
             _Tree(made, name, kind, form).make()
+    tree = dict(made.joints)
     if absolute:
         _let_go(made, {name: form for name, (_, form) in parts if _in_tree(form)}, frames)
     for name, (kind, form) in parts:
         if not _in_tree(form):
-            _Loop(made, name, kind, form).make()
+            points = _points(form)
+            if absolute and len(points) == 2:
+                points = (own_point(tree, form.parent, points[0]), own_point(tree, form.child, points[1]))
+            _Loop(made, name, kind, form, points).make()
     made.joints = {name: made.joints[name] for name in forms}
     made.frames = {name: frame for name, frame in made.frames.items() if name not in frames}
     return made
@@ -91,6 +95,7 @@ def _let_go(made: Made, forms: Mapping[str, EndsForm], frames: Mapping[str, Fram
     """Put absolute coordinates in the place of those that the joints of a tree have made, and add the joints' rows."""
     plane = in_plane(forms, frames)
     made.coordinates, made.speeds = {}, {}
+    tree = dict(made.joints)
     for name, form in forms.items():
         joint, child = made.joints[name], free(form.child, plane, made.units)
         made.frames[form.child] = child.frame
@@ -98,7 +103,7 @@ def _let_go(made: Made, forms: Mapping[str, EndsForm], frames: Mapping[str, Fram
         made.coordinates |= child.coordinates
         made.speeds |= child.speeds
         made.relative |= relative(name, form, joint.at[0])
-        loop = _Loop(made, name, joint.kind, form, (joint.at[0], joint.origin))
+        loop = _Loop(made, name, joint.kind, form, (own_point(tree, form.parent, joint.at[0]), joint.origin))
         loop.make()
         names = (*child.coordinates, *child.frame.euler_names)
         made.joints[name] = replace(joint, coordinates=names, rows=made.joints[name].rows)
@@ -219,11 +224,9 @@ class _Tree:
 class _Loop:
     """Writes the rows of one joint between frames that exist."""
 
-    def __init__(
-        self, made: Made, name: str, kind: JointKind, form: EndsForm, points: tuple[str, ...] | None = None
-    ) -> None:
+    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm, points: tuple[str, ...]) -> None:
         self.made, self.name, self.kind, self.form = made, name, kind, form
-        self.points = _points(form) if points is None else points
+        self.points = points
         self.where = where_of(name)
 
     def make(self) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.build.absolute import substituted
+from fsm_dyn.spec.build.absolute import reattached, substituted
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
@@ -85,7 +85,8 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
     """
     absolute = form.joint_coordinates == "absolute"
     made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)
-    mechanism = substituted(mechanism, made.relative)
+    if absolute:
+        mechanism = reattached(substituted(mechanism, made.relative), made.joints)
     return replace(
         mechanism,
         joints=made.joints,
