@@ -100,6 +100,26 @@ def test_a_lost_connection_is_told_and_comes_back_by_itself(theatre, new_page):
     assert numbers == sorted(set(numbers), reverse=True)
 
 
+def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
+    theatre.do(theatre.show.start(fsm_dyn.compile("bouncing_ball")))
+    theatre.open()
+    page = new_page(address(theatre.port, "token")).open().running()
+    # no hand moves a kilometre in no time
+    for y in (1.0, 1000.0):
+        page.evaluate(f"fsmDyn.connection.send({{do: 'point', port: 'hand', x: 0, y: {y}, turn: 0, held: true}})")
+        page.wait_for_timeout(60)
+    page.wait("document.body.dataset.phase === 'fault'", 10)
+    assert "faster than its limit" in page.text("#banner")
+    page.keyboard.press("Space")
+    page.wait_for_timeout(300)
+    assert page.phase == "fault"
+    page.locator("#banner button").click()
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'running'", 10)
+    assert page.locator("#banner").is_hidden()
+
+
 def test_a_page_of_another_origin_gets_no_socket(viewed, new_page):
     _, page = viewed("bouncing_ball")
     page.running()
