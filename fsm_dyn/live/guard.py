@@ -29,7 +29,7 @@ from typing import Any
 BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION = 0, 1, 2, 3, 4
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
-PATIENCE = {STARTING: 120.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
+PATIENCE = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
 
 
 class Header:

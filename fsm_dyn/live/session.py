@@ -33,6 +33,7 @@ from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.simulation import state as st
 
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
@@ -163,6 +164,7 @@ class LiveSession:
             "options": options, "parameters": parameters,
         }  # fmt: skip
         stepper = new_stepper(plain, graph)
+        load_compiled(stepper.tick_data, stepper.address)
         columns = columns_of(stepper)
         record_width = 1 + stepper.loop.buffers.transitions.shape[1]
         block = memory.Block.create(memory.Shape(columns.width, record_width))

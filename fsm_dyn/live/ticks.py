@@ -10,8 +10,10 @@ import numpy as np
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.compiled_loop import finish_tick, live_tick, move
 from fsm_dyn.live.holding import Axis
 from fsm_dyn.live.mapping import Limits
+from fsm_dyn.online.mode import routine_address
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
@@ -83,3 +85,18 @@ def bandwidths(
                 allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * period):.4g} Hz at this period",
             )
     return [2.0 * np.pi * period * value for value in found.values()]
+
+
+def load_compiled(tick: ct.Tick, address: int) -> None:
+    """Have compiled, or read from disk, all that ticks call; ``tick``, with its model at rest, is at ``address``.
+
+    A session does this before it starts a tick process, which then finds it on disk: where nothing is there yet, it
+    takes minutes rather than seconds.
+    """
+    kept = tick.counts.copy()
+    tick.counts[ct.PHASE], tick.counts[ct.ADVANCING] = ct.PAUSED, 0
+    move(address, False)
+    live_tick(address, 0, 0, 0, 0, -1, -1)
+    finish_tick(address, False)
+    routine_address()
+    tick.counts[:] = kept
