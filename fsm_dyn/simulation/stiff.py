@@ -40,6 +40,7 @@ _CONCLUDE: Final = 5  # accept the trial step up to t
 _CHART: Final = 6  # choose a better chart if there is one
 
 _SHORTEST: Final = 1e-12  # part of a step below which guards are not bisected further
+_STARTED: Final = 5  # steps after an event that bdf leaves to radau
 _SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
 
 _open_tables = st.TABLES.opener()
@@ -118,6 +119,9 @@ class _Stiff:
         self.drive = drive
         self.method_packed = method_packed
         self.solver_class: Any = {"radau": Radau, "bdf": BDF}[method]
+        # bdf begins with its first order, which a train of ever lower bounces would never leave
+        self.starter: Any = Radau
+        self.since = 0  # steps taken since the last event
         self.max_step = float(options.numbers[st.MAX_STEP])
         self.jacobians = tuple(jacobians)
         self.solver: Any = None
@@ -181,7 +185,10 @@ class _Stiff:
         """Make a solver that begins at the state at hand."""
         state = self.loop.state
         t = float(state.clock[st.TIME])
-        self.solver = self.solver_class(
+        kind = self.starter if self.since < _STARTED else self.solver_class
+        if kind is not self.starter and self.starter is not self.solver_class:
+            self.first_step = None  # the order falls: let the length be found anew
+        self.solver = kind(
             self.derivative,
             t,
             state.x.copy(),
@@ -207,8 +214,11 @@ class _Stiff:
             loop.work.x_end[:] = loop.work.x_mid[:] = state.x
             self.serve(_END, target)
             return self.serve(_CONCLUDE, target, target)[0]
+        if self.since == _STARTED and self.starter is not self.solver_class:
+            self.solver = None
         if self.solver is None or self.solver.t_bound != target:
             self.restart(target)
+        self.since += 1
         if int(state.counters[st.STEPS]) > int(self.options.counts[st.MAX_STEPS]):
             return outcomes.TOO_MANY_STEPS
         with np.errstate(all="ignore"):
@@ -355,7 +365,7 @@ def run_stiff(
     while True:
         try:
             if loop.state.counters[st.PHASE] == st.RESOLVING:
-                stiff.solver = None
+                stiff.solver, stiff.since = None, 0
                 status = int(advance(*stiff.addresses()))
             elif loop.state.counters[st.ROWS] + st.ROWS_PER_TURN > len(loop.buffers.modes):
                 status = outcomes.BUFFER_FULL

@@ -90,6 +90,12 @@ def test_an_impact_without_a_fixed_linear_system_is_refused_by_its_law(model, un
         sensitivities(fsm_dyn.compile(model), until, initial=initial)
 
 
+def test_a_limited_rebound_is_refused_with_its_share():
+    thrown = {"mode": "in_air", "q": 1.54, "y": 0.5, "vx": 1.64, "w": 1.98}
+    with pytest.raises(fsm_dyn.RunError, match=r"limited to 0\.943"):
+        sensitivities(fsm_dyn.compile("box_on_table"), 0.5, initial=thrown, parameters={"e": 0.9, "mu": 0.6})
+
+
 def test_a_fall_without_transitions_is_the_closed_form():
     found = sensitivities(
         fsm_dyn.compile("bouncing_ball"), 0.4, by_initial=["y", "v"], by_parameters=["g"], initial={"y": 1.0}
