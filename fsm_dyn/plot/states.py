@@ -139,7 +139,7 @@ def _finish(
 ) -> None:
     panels[-1].tick_params(labelbottom=True)
     panels[-1].set_xlabel("time, s")
-    strip.set_xlim(trajectory.t[0], trajectory.t[-1])
+    strip.set_xlim(trajectory.t[0], max(trajectory.t[-1], trajectory.t[0] + 1e-9))  # one row: it ended at once
     height = picture.get_figheight()
     picture.text(_LEFT, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
     handles = mode_handles(spans, colours)

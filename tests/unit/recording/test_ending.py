@@ -124,3 +124,10 @@ def test_a_combination_that_was_pruned_is_derived_where_other_parameters_lead_in
     assert run.outcome.name == "done"
     assert graph.pruned == {}
     assert "left_closed+right_closed" in graph.modes
+
+
+@pytest.mark.filterwarnings("error")
+def test_states_are_drawn_of_a_run_that_ended_at_once(tmp_path):
+    run = ended(SLIDER, initial={"x": 0.07})
+    assert len(run) == 1
+    assert plot.save(plot.states(run), tmp_path / "states.png").stat().st_size > 5_000
