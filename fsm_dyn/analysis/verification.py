@@ -39,6 +39,9 @@ Array = npt.NDArray[np.float64]
 LIMIT = 1e-8  # relative: conditioning of random configurations, up to 1e6, times rounding
 SEED = 20030818
 RANK = 1e-9
+VANISHING = 1e-5  # a singular value between this and RANK tells neither a row nor its absence
+WORST = 1e8  # condition of a reduced mass matrix beyond which a state is passed over
+RIGHT_ANGLE = 0.5 * np.pi
 INERTIA = "inertia terms, Kane and Lagrange"
 ENERGY = "energy of the inertia terms (Ṁ - 2C is skew)"
 POWER = "power of the loads, and the potential and powers they are said to have"
@@ -124,7 +127,8 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
     graph = compile_model(model)
     automaton = graph.automaton
     begin = initial_start(automaton, graph.values, graph.parameters)
-    codes = tuple(0 if code >= 2 and 0 in contact.codes else code
+    # what slides, and what yields, is open: its force is no multiplier of a row alone
+    codes = tuple(0 if 0 in contact.codes and (code >= 2 or contact.kind == "compliant") else code
                   for code, contact in zip(begin.states, automaton.contacts, strict=True))  # fmt: skip
     mode = automaton.derive(codes, 0.0, begin.x, begin.context)
     view = ModeView(automaton, mode, graph.parameters)
@@ -153,13 +157,16 @@ def _named(automaton: Automaton, x: Array, context: Array) -> dict[str, float]:
 
 
 def _random_states(automaton: Automaton, codes: Sequence[int], x: Array, context: Array, count: int) -> list[Array]:
-    """Return states near a start, brought onto the rows by Newton's method and projected speeds."""
+    """Return states near a start, every third of right angles, brought onto the rows, speeds projected on them."""
     layout, random = automaton.terms.layout, np.random.default_rng(SEED)
     n_q, n_u, found = len(layout.q), len(layout.u), []
     rows = list(ActiveSet.of(automaton.system, codes).rows)
+    usual = float(np.abs(automaton.terms.evaluate(0.0, x, context)["A"][rows]).max(initial=0.0))
     spread = SPREAD
-    for _ in range(MOST_TRIALS * count):
+    for trial in range(MOST_TRIALS * count):
         guess = x[:n_q] + spread * random.uniform(-1.0, 1.0, n_q)
+        if trial % 3 == 2:  # where models begin, and where a pivot is most likely to vanish
+            guess = np.round(guess / RIGHT_ANGLE) * RIGHT_ANGLE
         given = Given({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
         try:
             state = automaton.assemble(codes, given)
@@ -170,13 +177,26 @@ def _random_states(automaton: Automaton, codes: Sequence[int], x: Array, context
         A, b = terms["A"][rows][:, :n_u], terms["b"][rows]
         u = random.uniform(-1.0, 1.0, n_u)
         state[n_q:] = u - np.linalg.pinv(A, rcond=RANK) @ (A @ u + b)
-        if all(np.isfinite(value).all() for value in terms.values()):
+        if all(np.isfinite(value).all() for value in terms.values()) and _regular(terms["M"][:n_u, :n_u], A, usual):
             found.append(state)
         if len(found) == count:
             break
     if not found:
         raise ModelError("no state near the start satisfies the rows", remedy="check where the motion starts")
     return found
+
+
+def _regular(M: Array, A: Array, usual: float) -> bool:
+    """Whether the reduced mass matrix can be solved and no row is about to vanish, as both may at right angles."""
+    null = _null_space(A)
+    size = np.sqrt(np.abs(np.diag(M))) + 1e-30
+    if len(A):
+        shares = np.linalg.svd(A / size, compute_uv=False)
+        largest = max(usual / float(size.min()), float(shares.max()))
+        if np.any((shares > RANK * shares.max()) & (shares < VANISHING * largest)):
+            return False
+    reduced = null.T @ (M / np.outer(size, size)) @ null if len(A) else M / np.outer(size, size)
+    return not reduced.size or bool(np.linalg.cond(reduced) < WORST)
 
 
 class _Routes:

@@ -5,10 +5,14 @@ joint rates, (31)-(34), (42)-(45), (54)-(55), gives everything; derivatives by �
 forms, with a step of 1e-5 good to 1e-9 of their size, which sets the tolerance.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn import models, spec
 
 STEP = 1e-5
 LIMIT = 2e-8  # relative: the differences of closed forms
@@ -266,3 +270,31 @@ def test_three_bodies_satisfy_the_printed_equation(bench):
             -m3 * A3 * c[1], m3 * (A1 + A2) * length2(r3), m3 * 2 * (w1 + w2) * v3 * (q[2] + c[0]),
         ]  # fmt: skip
         assert abs(sum(terms) + p["k1"] * q[0]) <= 1e-11 * max(abs(term) for term in terms)
+
+
+# -- cam with a flat face, section 4.3 ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("psi", ANGLES)
+def test_flat_follower_moves_as_the_corrected_closed_form_does(psi):
+    """I as printed, ``I1 + m1 |r1|² + m2 (i·a1)²``.  The C printed after (53) has ``m1 |r1|²`` in it and the wrong
+    sign: it must be ``-½ dI/dψ ψ' = m2 (i·a1)(j·a1) ψ'``, m1 being on a circle and ``s' = (i·a1) ψ'``."""
+    text = Path(models.find("cam_flat_follower")).read_text(encoding="utf-8")
+    for section in ("constraints", "inputs", "schedule", "modes", "initial", "view"):
+        text = re.sub(rf"^{section}:.*\n(?:^[ ].*\n)*", "", text, flags=re.MULTILINE)
+    mechanism = spec.load(text=text + "modes: {following: {face: closed}}\n")
+    graph = fsm_dyn.compile(mechanism)
+    p = dict(zip(graph.automaton.terms.layout.p, graph.parameters, strict=True))
+    rate, a1 = 9.0, p["d"] * along(psi)
+    rise = a1[1] + p["r"]
+    q, u = [psi, rise], [rate, a1[0] * rate]
+    mode = graph.modes["following"]
+    inertia = p["J"] + 0.5 * p["d"] ** 2 + p["m"] * a1[0] ** 2
+    push = p["k"] * (rise - p["r"]) + p["preload"] + p["c"] * u[1]
+    weight = 0.5 * p["g"] * a1[0] + a1[0] * (p["m"] * p["g"] + push)
+    onward = (p["m"] * a1[0] * a1[1] * rate**2 - weight) / inertia
+    found = mode.derivatives(0.0, q, u)[1]
+    assert abs(found[0] - onward) <= 1e-11 * abs(onward)
+    # (50)-(52): the force on the face lifts the follower against weight and spring
+    lift = p["m"] * (a1[0] * onward - a1[1] * rate**2 + p["g"]) + push
+    assert abs(float(np.ravel(mode.contact_forces(0.0, q, u)["face"])[0]) - lift) <= 1e-11 * abs(lift)

@@ -9,15 +9,15 @@ from fsm_dyn.symbolic import accelerations
 
 MODELS = [
     "four_bar", "seven_body_mechanism", "chaplygin_sleigh", "rattleback", "spatial_two_body", "shopping_cart",
-    "spherical_wrist", "rolling_disk",
+    "spherical_wrist", "rolling_disk", "newtons_cradle", "cam_flat_follower",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_all_routes_agree(name):
-    found = fsm_dyn.verify(name, states=5)
+    found = fsm_dyn.verify(name, states=9)
     assert found.good, str(found)
-    assert len([c for c in found.comparisons if c.difference is not None]) >= 3
+    assert len([c for c in found.comparisons if c.difference is not None]) >= 2
     assert str(found).endswith("all routes agree")
 
 

@@ -94,6 +94,35 @@ def test_robot_in_space():
     close(reach.force[:, 2] - p_wrist.force[:, 2], 150.0 * (9.81 + np.array(lift)))
 
 
+def test_a_contact_acts_on_the_body_that_it_touches():
+    """A box slides on its corner: the floor's force is m (a - g), and its moment about the corner is none."""
+    box = {
+        "fsm_dyn": 1,
+        "parameters": {"m": 4.0, "g": 9.81},
+        "joints": {"free": {"planar": {"child": "B", "at": "O", "axis": "N.z"}}},
+        "points": {"K": {"from": "B_origin", "at": "0.1*B.x - 0.2*B.y"}},
+        "bodies": {"box": {"frame": "B", "center": "B_origin", "mass": "m", "inertia": {"zz": 0.2}}},
+        "contacts": {
+            "corner": {
+                "gap": "dot(pos(K), N.y)", "slip": "dot(vel(K), N.x)", "friction": {"static": 0.3, "kinetic": 0.2},
+            }
+        },
+        "loads": [{"gravity": "-g*N.y"}],
+        "modes": {"skid": {"corner": "slide"}},
+        "initial": {"mode": "skid", "free_turn": 0.2, "free_x_dot": 2.0, "free_turn_dot": 0.0,
+                    "guess": {"free_y": 0.2}},
+    }  # fmt: skip
+    graph = fsm_dyn.compile(box)
+    run = fsm_dyn.simulate(graph, 0.1, rtol=1e-10, atol=1e-12)
+    found = wrench(graph, run, "corner", on="box", about="K")
+    mode = graph.modes["skid"]
+    a = np.array([mode.derivatives(t, q, u)[1] for t, q, u in zip(run.t, run.q, run.u, strict=True)])
+    close(found.force[:, 0], 4.0 * a[:, 0])
+    close(found.force[:, 1], 4.0 * (a[:, 1] + 9.81))
+    close(found.force[:, 0], -0.2 * found.force[:, 1])
+    close(found.torque, np.zeros_like(found.torque))
+
+
 def test_what_is_not_there_is_refused(slider_crank):
     graph, run = slider_crank
     with pytest.raises(fsm_dyn.InputError, match="no joint or contact 'big'"):
