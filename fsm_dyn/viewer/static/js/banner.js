@@ -41,6 +41,7 @@ export class Banner {
   event(event) {
     if (event.event === "fault") this.why = [event.why, event.detail].filter(Boolean).join(": ");
     if (event.event === "failed") this.why = event.why;
+    if (["fault", "failed"].includes(event.event)) this.phase(this.now);
     if (event.event === "refused") this.notice(`Refused: ${event.why}`);
     if (event.event === "phase") this.phase(event.phase);
   }

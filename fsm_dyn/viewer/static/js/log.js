@@ -44,7 +44,7 @@ export class Log {
   }
 
   chip(name) {
-    const chip = el("span", { class: "chip", text: name });
+    const chip = el("span", { class: "chip", text: name, title: name });
     chip.style.setProperty("--mode", this.about.graph.modes.find((mode) => mode.name === name)?.colour ?? "#bbbbbb");
     return chip;
   }

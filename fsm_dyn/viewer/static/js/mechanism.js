@@ -43,7 +43,7 @@ export class Mechanism {
       return svg("path", { class: "dot", d: `M${shape.points[0].join(" ")}h0`, "data-body": shape.body });
     }
     const d = `M${shape.points.map((p) => p.join(" ")).join("L")}${shape.closed ? "Z" : ""}`;
-    return svg("path", { class: shape.closed ? "body" : "line", d, "data-body": shape.body });
+    return svg("path", { class: shape.closed ? "body" : shape.endless ? "far" : "line", d, "data-body": shape.body });
   }
 
   // What rests: a face that bodies of this model can touch, hatched on its inner side.

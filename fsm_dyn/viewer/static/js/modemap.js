@@ -53,17 +53,22 @@ export class ModeMap {
 
   // Whether something was visited that is not drawn yet.
   missing() {
-    const has = (id) => this.cy.getElementById(id).nonempty(), known = new Set(this.data.modes.map((mode) => mode.name));
-    return this.totals.crossings.some(([a, b]) => known.has(a) && known.has(b) && !has(`e:${a}\n${b}`));
+    const has = (id) => this.cy.getElementById(id).nonempty(), room = this.cy.nodes("[mode]").length < MOST;
+    return this.totals.crossings.some(([a, b]) => {
+      const drawn = [a, b].every((name) => has(`m:${name}`));
+      return drawn ? !has(`e:${a}\n${b}`) : room && this.data.modes.length > MOST;
+    });
   }
 
   shown() {
     const { modes, edges } = this.data;
     if (modes.length <= MOST) return new Set(modes.map((mode) => mode.name));
-    const visited = new Set([...Object.keys(this.totals.visits), ...modes.filter((m) => m.initial).map((m) => m.name)]);
-    if (modes[this.active]) visited.add(modes[this.active].name);
-    const found = new Set(visited);
-    for (const { source, target } of edges) if (visited.has(source) && found.size < 2 * MOST) found.add(target);
+    // those visited most, the active one, and what room is left for their neighbours
+    const { visits } = this.totals;
+    const visited = modes.filter((m) => visits[m.name] || m.initial).sort((m, n) => (visits[n.name] ?? 0) - (visits[m.name] ?? 0));
+    const found = new Set(visited.slice(0, MOST).map((mode) => mode.name));
+    if (modes[this.active]) found.add(modes[this.active].name);
+    for (const { source, target } of edges) if (found.size < MOST && found.has(source)) found.add(target);
     return found;
   }
 
