@@ -276,6 +276,6 @@ class _Writer:
 def _named(data: dict[str, Any], key: str) -> dict[str, Any]:
     """Return a section that may be a list of names as a mapping."""
     section = data.get(key, {})
-    named = dict(section) if isinstance(section, Mapping) else {str(name): None for name in section}
+    named = dict(section) if isinstance(section, Mapping) else {str(name): "1" for name in section}
     data[key] = named
     return named

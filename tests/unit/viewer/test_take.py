@@ -57,7 +57,7 @@ class Still:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_every_shipped_model_can_be_dragged_and_drawn(name):
+def test_every_shipped_model_can_be_dragged_and_drawn(name, tmp_path):
     still = Still(name)
     assert still.graph.automaton.mechanism.ports
     told = still.picture.told()
@@ -68,6 +68,8 @@ def test_every_shipped_model_can_be_dragged_and_drawn(name):
     assert told["planar"] == (level and not any(".z" in point.at.text for point in mechanism.points.values()))
     points, frames = still.instants.points(still.x, still.c)
     assert np.isfinite(still.picture.placed(points, frames)).all()
+    still.graph.save(tmp_path / "held.json")  # as the tick process gets it
+    assert list(fsm_dyn.open_graph(tmp_path / "held.json")) == list(still.graph)
 
 
 @pytest.mark.parametrize("name", WHOLE)
