@@ -98,7 +98,9 @@ def test_a_pointer_that_is_gone_counts_as_released(block):
 def test_a_page_drags_the_wall(held):
     """Through the session: pressed, moved, released; the port follows and is let go."""
     settings = Settings(privileges=False, guard_timeout=20.0, limits=Limits(dead_man=0, ramp=0.02))
-    with LiveSession.start(held("virtual_wall"), "pointer", {"axes": 2}, settings=settings) as session:
+    # patient: a page held up for a moment would be taken for gone, and what takes hold anew begins where it is then
+    page = {"axes": 2, "patience": 60.0}
+    with LiveSession.start(held("virtual_wall"), "pointer", page, settings=settings) as session:
         session.wait_for_ticks(20)
         x = session.snapshot()["state"]["x"]
         until = time.monotonic() + 60.0

@@ -223,6 +223,9 @@ def test_a_driver_that_fails_is_let_go(start, tmp_path, fault, words):
     if fault != "raise":
         assert session.snapshot()["phase"] == "fault"
         assert session.snapshot()["force"] == [0.0, 0.0]
+    report = session.close()
+    assert words in report["fault"]
+    assert report["phase"] == "fault"
 
 
 def test_a_run_that_is_ended_opens_the_grip_first(start, tmp_path):
