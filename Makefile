@@ -41,6 +41,8 @@ docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
+	$(BIN)/fsm-dyn run gripper --until 2.5 --motion --out docs/pictures
+	$(BIN)/python mechanisms/piano_action.py docs/pictures
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \
