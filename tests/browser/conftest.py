@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 120.0  # s: machine code of the stepper may have to be made first
@@ -17,6 +16,9 @@ PATIENCE = 120.0  # s: machine code of the stepper may have to be made first
 
 @pytest.fixture(scope="session")
 def chromium():
+    # imported here, so that the tests can be listed where no browser is wanted
+    from playwright.sync_api import sync_playwright
+
     own = next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=own, args=["--no-sandbox"])

@@ -113,28 +113,38 @@ def test_written_transitions(mode_graph):
 
 
 @pytest.mark.parametrize("name", models.names())
-def test_slopes_along_the_motion(mode_graph, context, name):
-    """The slope of every guard against a central difference along q', u' and the inputs' rates."""
+def test_slopes_along_the_motion(mode_graph, context, random_states, name):
+    """The slope of every guard against a central difference along q', u' and the inputs' rates.
+
+    Where twice the step gives another difference (a felt that lets go within it, forces far beyond the model's)
+    the difference is no measure of a slope; nearer to the start there are states where it is.
+    """
     graph = mode_graph(name)
     layout = graph.automaton.terms.layout
     rng = np.random.default_rng(12)
+    spread = np.array([[1.0], [0.3], [0.1], [0.03], [0.01]])
     step = 3e-6
     for mode in graph.automaton.modes:
         full = mode.programs.full
-        for _ in range(5):
-            x = rng.uniform(-1, 1, layout.n_x)
+        compared = np.zeros(len(mode.guards), bool)
+        good = False
+        for x in random_states(graph, len(spread), 11, spread):
             c = context(graph, rng.uniform(-5, 5, len(layout.w)))
             c[layout.sigma_slice] = rng.choice([-1.0, 1.0], len(layout.contacts))
             c[layout.w_rate_slice] = rng.uniform(-5, 5, len(layout.w))
             here = full.evaluate(0.4, x, c)
             if here["pivot"][0] < 0.05:
                 continue
+            good = True
             x[layout.u_slice] = here["u"]
             values = []
-            for sign in (1, -1):
+            for h in (step, -step, 2 * step, -2 * step):
                 later = c.copy()
-                later[layout.w_slice] += sign * step * c[layout.w_rate_slice]
-                values.append(full.evaluate(0.4 + sign * step, x + sign * step * here["x_dot"], later)["guards"])
-            slopes = (values[0] - values[1]) / (2 * step)
+                later[layout.w_slice] += h * c[layout.w_rate_slice]
+                values.append(full.evaluate(0.4 + h, x + h * here["x_dot"], later)["guards"])
+            slopes, check = (values[0] - values[1]) / (2 * step), (values[2] - values[3]) / (4 * step)
             size = np.abs(here["slopes"]).max(initial=1.0) + np.abs(here["guards"]).max(initial=0.0)
-            np.testing.assert_allclose(here["slopes"], slopes, rtol=1e-5, atol=1e-6 * size)
+            smooth = np.abs(slopes - check) <= 1e-5 * np.abs(slopes) + 1e-6 * size
+            compared |= smooth
+            np.testing.assert_allclose(here["slopes"][smooth], slopes[smooth], rtol=1e-5, atol=1e-6 * size)
+        assert compared.all() or not good, [g.text for g, seen in zip(mode.guards, compared, strict=True) if not seen]

@@ -22,7 +22,7 @@ from fsm_dyn.spec import load
 
 STATES = 20
 MODES = 12  # of each model
-NEAR = 0.4  # how far from the start, per coordinate (rad, m) and speed
+NEAR = 0.05  # how far from the start (rad, lengths of the model): farther off, felts are pressed beyond any use
 
 BRAKED_BLOCK = """
 fsm_dyn: 1
@@ -87,17 +87,20 @@ def call(address, t, x, c, length):
     return out
 
 
-def random_states(graph, mode, rng):
-    """States around the model's start, quaternions of length 1, with slip directions and inputs at random."""
-    layout = graph.automaton.terms.layout
-    start = initial_start(graph.automaton, graph.values, graph.parameters)
-    x = start.x + NEAR * rng.uniform(-1.0, 1.0, (STATES, layout.n_x))
-    for first in graph.automaton.quaternions:
-        x[:, first : first + 4] /= np.linalg.norm(x[:, first : first + 4], axis=1, keepdims=True)
-    c = np.tile(start.context, (STATES, 1))
-    c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
-    c[:, layout.sigma_slice] = np.where(np.array(mode.states) >= 2, rng.choice([-1.0, 1.0], (STATES, 1)), 0.0)
-    return x, c
+@pytest.fixture
+def states(random_states):
+    """Return a function from a graph, a mode and a seed to states x and c: slip directions and inputs at random."""
+
+    def draw(graph, mode, seed):
+        rng = np.random.default_rng(seed)
+        layout = graph.automaton.terms.layout
+        start = initial_start(graph.automaton, graph.values, graph.parameters)
+        c = np.tile(start.context, (STATES, 1))
+        c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
+        c[:, layout.sigma_slice] = np.where(np.array(mode.states) >= 2, rng.choice([-1.0, 1.0], (STATES, 1)), 0.0)
+        return random_states(graph, STATES, seed, NEAR), c
+
+    return draw
 
 
 def compare(found, expected, good, limit, what):
@@ -107,13 +110,13 @@ def compare(found, expected, good, limit, what):
     assert error.size == 0 or error.max() <= limit, f"{what}: {error.max():.1e}"
 
 
-def test_all_modes_agree_with_their_programs(graph):
+def test_all_modes_agree_with_their_programs(graph, states):
     """Tolerances: 1e-10 is rounding times the worst pivot compared (1e-3); slopes of forces are differenced."""
     rng = np.random.default_rng(7)
     machine, met = machine_of(graph), 0
-    for mode in graph.automaton.modes[:MODES]:
+    for number, mode in enumerate(graph.automaton.modes[:MODES]):
         full = machine.charts[machine.number_of(mode.states)].programs.full
-        x, c = random_states(graph, mode, rng)
+        x, c = states(graph, mode, number)
         t = rng.uniform(0.0, 1.0, STATES)
         with np.errstate(all="ignore"):
             expected = mode.programs.full.evaluate(t, x, c)
@@ -139,13 +142,12 @@ def test_guards_are_listed_as_derived(graph):
             assert list_guards(automaton.system, mode.states, leaving) == mode.guards
 
 
-def test_kernels_give_what_the_mode_gives(graph):
+def test_kernels_give_what_the_mode_gives(graph, states):
     """Bit for bit from the same chart: the kernels by address, the evaluation of many states; ``rhs`` and ``full``."""
     machine = machine_of(graph)
-    rng = np.random.default_rng(3)
-    for mode in graph.automaton.modes[:3]:
+    for number, mode in enumerate(graph.automaton.modes[:3]):
         chart = machine.charts[machine.number_of(mode.states)]
-        x, c = random_states(graph, mode, rng)
+        x, c = states(graph, mode, number)
         expected = chart.programs.full.evaluate(0.3, x[0], c[0])
         machine.forget_charts()
         full = call(chart.full, 0.3, x[0], c[0], sum(value.size for value in expected.values()))

@@ -84,4 +84,4 @@ def test_the_room_counted_out_is_enough(model: str, monkeypatch: pytest.MonkeyPa
         most = work.top[arena.MOST_FLOATS], work.top[arena.MOST_INTEGERS]
         assert most[0] <= len(work.floats)
         assert most[1] <= len(work.integers)
-    assert most[0] > 0
+    assert most[0] > 0 or len(graph.modes) == 1  # what has no contact never resolves any
