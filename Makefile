@@ -43,6 +43,7 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 	$(BIN)/fsm-dyn run gripper --until 2.5 --motion --out docs/pictures
 	$(BIN)/python mechanisms/piano_action.py docs/pictures
+	$(BIN)/python mechanisms/escapements.py docs/pictures
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \

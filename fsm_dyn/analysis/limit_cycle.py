@@ -17,8 +17,10 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.driving import InputValue
 from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.expressions import Text
 from fsm_dyn.programs import support
 from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.spec.evaluate import evaluate
 
 PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
 ITERATIONS = 40
@@ -78,7 +80,7 @@ def limit_cycle(
     graph: ModeGraph,
     section: str,
     *,
-    modulo: Sequence[str] = (),
+    modulo: Sequence[str] | Mapping[str, float | str] = (),
     relabel: Mapping[str, str] | None = None,
     parameters: Parameters | None = None,
     inputs: Mapping[str, InputValue] | None = None,
@@ -97,9 +99,11 @@ def limit_cycle(
     section : str
         Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a written
         transition, or an expression that crosses zero, ``"theta falling"``.
-    modulo : sequence of str
+    modulo : sequence of str, or mapping of str to float or str
         Coordinates that grow from return to return, on which the motion does not depend: a distance walked, an angle
-        turned.
+        turned.  As a mapping, by how much each grows (SI, or an expression of parameters): ``{"wheel": "pitch"}``,
+        where the mechanism repeats itself after so much, and the contacts of the next tooth take the place of those
+        of the last.
     relabel : mapping of str to str, optional
         New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
         ``<q>_dot`` and the contacts follow.
@@ -134,12 +138,13 @@ def limit_cycle(
     for name in modulo:
         if name not in layout.q:
             raise InputError(f"modulo: no coordinate '{name}'", remedy=nearest(name, layout.q))
+    growth = _growth(modulo, setting) if isinstance(modulo, Mapping) else {}
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
     point = Point(start.x, start.context, start.states)
-    renaming = Relabelling.of(automaton, relabel or {}, start.x, start.context)
+    renaming = Relabelling.of(automaton, relabel or {}, growth, start.x, start.context)
     returns = ReturnMap(setting, begin, renaming.section(begin), renaming, longest)
-    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in modulo])
+    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in modulo or name in growth])
     if guess is None:
         point = returns.reach(point).point
         for _ in range(PLAIN_RETURNS):
@@ -239,6 +244,14 @@ class _Search:
                 return trial, there
             part *= 0.5
         return None
+
+
+def _growth(modulo: Mapping[str, float | str], setting: Setting) -> dict[str, float]:
+    """Return by how much coordinates grow from return to return (SI)."""
+    return {
+        name: evaluate(Text(value), setting.numbers) if isinstance(value, str) else float(value)
+        for name, value in modulo.items()
+    }
 
 
 def _require_autonomous(setting: Setting) -> None:

@@ -84,7 +84,7 @@ class ReturnMap:
         there, new = self._point(raw, row), self.relabelling
         sigma = self.setting.machine.automaton.terms.layout.sigma_slice
         self.horizon = min(1.3 * time, self.longest)
-        renamed = Point(new.matrix @ there.x, new.context(there.context, sigma), new.states(there.states))
+        renamed = Point(new.state(there.x), new.context(there.context, sigma), new.states(there.states))
         return Return(raw, row, time, renamed)
 
     def period(self, found: Return, point: Point) -> float:

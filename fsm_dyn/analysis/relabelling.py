@@ -20,19 +20,24 @@ SAME = 1e-9
 class Relabelling:
     """What is called what after a return.
 
-    ``x_new = matrix @ x``; contact k is now what ``contacts[k]`` was, its slip counted with the sign ``slips[k]``.
+    ``x_new = matrix @ x + shift``; contact k is now what ``contacts[k]`` was, its slip counted with the sign
+    ``slips[k]``.
     """
 
     matrix: Array
+    shift: Array
     contacts: tuple[int, ...]
     slips: tuple[float, ...]
 
     @classmethod
-    def of(cls, automaton: Automaton, names: Mapping[str, str], x: Array, context: Array) -> Relabelling:
+    def of(
+        cls, automaton: Automaton, names: Mapping[str, str], growth: Mapping[str, float], x: Array, context: Array
+    ) -> Relabelling:
         """Read ``{"qL": "qR", "qR": "qL"}``: the new value of a name is the old one of another (``-q``: its negative).
 
-        Speeds called ``<q>_dot`` follow their coordinates.  Contacts follow from the geometry: their gaps are compared
-        at states near ``x``; where that leaves a choice, contacts may be named as well.
+        Coordinates under ``growth`` have grown by so much, and are set back by it.  Speeds called ``<q>_dot`` follow
+        their coordinates.  Contacts follow from the geometry: their gaps are compared at states near ``x``; where that
+        leaves a choice, contacts may be named as well.
 
         Raises
         ------
@@ -62,9 +67,17 @@ class Relabelling:
                 matrix[row, layout.x.index(bare)] = -1.0 if old != bare else 1.0
         if np.linalg.matrix_rank(matrix) < layout.n_x:
             raise InputError("relabel: two names take the same value", remedy="name both: {'a': 'b', 'b': 'a'}")
-        if not names:
-            return cls(matrix, tuple(range(len(contacts))), (1.0,) * len(contacts))
-        return cls(matrix, *_counterparts(automaton, matrix, chosen, x, context))
+        shift = np.zeros(layout.n_x)
+        for name, value in growth.items():
+            shift[layout.x.index(name)] = -value
+        if not names and not growth:
+            return cls(matrix, shift, tuple(range(len(contacts))), (1.0,) * len(contacts))
+        return cls(matrix, shift, *_counterparts(automaton, matrix, shift, chosen, x, context))
+
+    def state(self, x: Array) -> Array:
+        """Return a state, shape (n_x,), under its new names."""
+        renamed: Array = self.matrix @ x + self.shift
+        return renamed
 
     def states(self, states: tuple[int, ...]) -> tuple[int, ...]:
         """Return contact states under their new names."""
@@ -80,11 +93,14 @@ class Relabelling:
         """Return the section, under the old names, that ends a cycle begun at ``section``."""
         if isinstance(section, EventSection):
             return replace(section, subject=self.contacts[section.subject]) if section.event else section
-        if np.array_equal(self.matrix, np.eye(len(self.matrix))):
+        if np.array_equal(self.matrix, np.eye(len(self.matrix))) and not self.shift.any():
             return section
         graph, symbols, nodes = section.program.graph()
         x = [symbols[name] for name in section.program.layout.x]
-        mixed = [sum((float(a) * s for a, s in zip(row, x, strict=True) if a), graph.zero) for row in self.matrix]
+        mixed = [
+            sum((float(a) * s for a, s in zip(row, x, strict=True) if a), graph.constant(float(by)))
+            for row, by in zip(self.matrix, self.shift, strict=True)
+        ]
         outputs = [nodes["value"].item(), *(nodes["by_state"] @ self.matrix)]
         outputs = [n if isinstance(n, Node) else graph.constant(n) for n in outputs]
         moved = substitute(outputs, dict(zip(x, mixed, strict=True)))
@@ -93,7 +109,7 @@ class Relabelling:
 
 
 def _counterparts(
-    automaton: Automaton, matrix: Array, chosen: Mapping[int, int], x: Array, context: Array
+    automaton: Automaton, matrix: Array, shift: Array, chosen: Mapping[int, int], x: Array, context: Array
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """For every contact the one that has its gap and slip when left and right change places, and the slip's sign."""
     random = np.random.default_rng(20030818)
@@ -111,7 +127,7 @@ def _counterparts(
                 columns[1, k] = speeds[:, contact.tangent_row]
         return columns
 
-    renamed = states @ matrix.T
+    renamed = states @ matrix.T + shift
     _require_same_motion(automaton, matrix, states, renamed, context)
     old, new = seen(states), seen(renamed)
     found, signs = [], []

@@ -144,6 +144,11 @@ class Shape:
         """Whether it is a shape in space."""
         return self.kind in ("sphere", "plane", "disk")
 
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a circle whose radius is written as 0: a corner without faces."""
+        return self.kind == "circle" and self.radius is not None and self.radius.text.split()[:1] == ["0"]
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:

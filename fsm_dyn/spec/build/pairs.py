@@ -6,7 +6,7 @@ shape              features                                        name
 point              itself
 line               its face
 segment            its face, its two ends                          ``face start end``
-circle             itself
+circle             itself; with a radius written as 0 a corner
 arc                its round face, its two ends                    ``face start end``
 polygon            its faces, its corners that stick out           ``face1 face2 ...``, ``1 2 ...``
 curve              itself
@@ -50,6 +50,8 @@ def _features_of_one(shape: Shape) -> list[Feature]:
             return [Feature(name, "face")]
         case "disk":
             return [Feature(name, "rim")]
+        case "circle" if shape.is_point:
+            return [Feature(name, "corner")]
         case "circle" | "sphere":
             return [Feature(name, "round")]
         case "curve":

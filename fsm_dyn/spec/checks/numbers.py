@@ -70,7 +70,7 @@ def _shape(shape: Shape, values: Values) -> None:
         for text in point:
             _value(text, values, f"a coordinate of {what}")
     radius = _value(shape.radius, values, f"the radius of {what}")
-    if shape.radius is not None and radius is not None and radius <= 0:
+    if shape.radius is not None and radius is not None and radius <= 0 and not shape.is_point:
         raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
     if shape.angles is not None:
         first, last = (_value(text, values, f"an angle of {what}") for text in shape.angles)

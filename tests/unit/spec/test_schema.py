@@ -30,6 +30,7 @@ def accepts(schema: Any, value: Any) -> bool:
     """Judge by the few words of JSON Schema that ours uses; an unknown word fails the test."""
     known = {"type", "properties", "additionalProperties", "required", "items", "minItems", "maxItems", "uniqueItems"}
     known |= {"anyOf", "$ref", "enum", "const", "pattern", "maxLength", "default", "description", "patternProperties"}
+    known |= {"minimum", "maximum"}
     assert set(schema) <= known | {"$schema", "title", "$defs"}, schema
     if "$ref" in schema:
         return accepts(SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)
@@ -39,6 +40,8 @@ def accepts(schema: Any, value: Any) -> bool:
         return False
     types = schema.get("type", [])
     if types and not any(isinstance(value, TYPES[t]) for t in ([types] if isinstance(types, str) else types)):
+        return False
+    if types == "integer" and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
         return False
     if isinstance(value, str):
         return re.search(schema.get("pattern", ""), value) is not None and len(value) <= schema.get("maxLength", 1e9)
