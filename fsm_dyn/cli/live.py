@@ -69,7 +69,11 @@ def live_command(
         paced=not unpaced,
         ticks=-1 if seconds is None else round(seconds / period),
     )
-    session = LiveSession.start(graph, driver, options, settings=settings, parameters=parameters, record=record)
+    with working("starting", as_json) as told:
+        session = LiveSession.start(
+            graph, driver, options, settings=settings, parameters=parameters, record=record,
+            progress=lambda stage: setattr(told, "text", stage),
+        )  # fmt: skip
     transitions: list[dict[str, Any]] = []
     try:
         _follow(session, transitions)

@@ -90,4 +90,4 @@ def _watched(model: str, kind: Any) -> Any:
     def compiled() -> Any:
         return ready_graph(model, None, True)
 
-    return kind(path, compiled)
+    return kind(path, model, compiled)

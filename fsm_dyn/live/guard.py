@@ -85,15 +85,23 @@ def wait_for_end(child: subprocess.Popen[bytes]) -> None:
     freed in between.
     """
     while child.poll() is None:
-        try:
-            with open(f"/proc/{child.pid}/stat", encoding="ascii", errors="replace") as file:
-                flags = int(file.read().rsplit(")", 1)[1].split()[6])
-        except (OSError, ValueError, IndexError):  # not Linux
+        ends = is_ending(child.pid)
+        if ends is None:
             child.wait()
+        elif not ends:
+            time.sleep(0.0002)
+        else:
             return
-        if flags & 4:
-            return
-        time.sleep(0.0002)
+
+
+def is_ending(pid: int) -> bool | None:
+    """Tell whether a process runs nothing of its own any more; None where the system does not say, or has none such."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            flags = int(file.read().rsplit(")", 1)[1].split()[6])
+    except (OSError, ValueError, IndexError):  # not Linux
+        return None
+    return bool(flags & 4)
 
 
 def make_safe(transport: int, frame: bytes) -> None:

@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import RunError
 from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAULTS, PHASES
 from fsm_dyn.live.device import Spec, driver_class
@@ -31,70 +31,14 @@ from fsm_dyn.live.process import columns_of, new_stepper
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
+from fsm_dyn.live.settings import Settings as Settings
 from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
-from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.simulation import state as st
 
+CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a live run is to go.
-
-    Attributes
-    ----------
-    period : float
-        Of the tick, s of the wall clock.
-    substeps : int
-        Steps of the integrator in a tick.
-    method : str
-        ``rk4``, ``heun`` or ``euler``.
-    mapping : DeviceMap
-    limits : Limits
-    schedule : bool
-        Whether the model's scheduled inputs run; otherwise they are zero until commanded.
-    paused : bool
-        Whether to begin paused.
-    overrun : str
-        What a late tick does: ``slow`` (time slows down) or ``stop`` (a fault).
-    ticks : int
-        After how many ticks the run ends by itself, -1 for never; in the last of them the grip opens.
-    paced : bool
-        Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
-    privileges : bool
-        Whether to ask for real-time scheduling and locked memory.
-    stall_ticks : int
-        Ticks without a new sample after which the device counts as stalled.
-    guard_timeout : float
-        How long the tick process may miss its heartbeat, s.
-    """
-
-    period: float = 1e-3
-    substeps: int = 1
-    method: str = "rk4"
-    mapping: DeviceMap = field(default_factory=DeviceMap)
-    limits: Limits = field(default_factory=Limits)
-    schedule: bool = False
-    paused: bool = False
-    overrun: str = "slow"
-    ticks: int = -1
-    paced: bool = True
-    privileges: bool = True
-    stall_ticks: int = 100
-    guard_timeout: float = 0.1
-
-    def check(self) -> None:
-        """Raise InputError for what cannot be."""
-        for name, value, good in (
-            ("period", self.period, 1e-5 <= self.period <= 0.1),
-            ("substeps", self.substeps, 1 <= self.substeps <= 1000),
-            ("overrun", self.overrun, self.overrun in ("slow", "stop")),
-            ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
-        ):
-            if not good:
-                raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
 
 
 class LiveSession:
@@ -131,6 +75,7 @@ class LiveSession:
         settings: Settings | None = None,
         parameters: Parameters | None = None,
         record: str | os.PathLike[str] | None = None,
+        progress: Callable[[str], None] = lambda stage: None,
     ) -> LiveSession:
         """Start a live run.
 
@@ -145,6 +90,8 @@ class LiveSession:
             Values that replace the file's, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
         record : path, optional
             A new file for the recording.
+        progress : callable, optional
+            Called with a few words before everything that may take long.
 
         Raises
         ------
@@ -154,6 +101,7 @@ class LiveSession:
         settings = settings or Settings()
         settings.check()
         parameters = merged(graph, parameters)
+        progress("deriving the model with its ports held")
         graph = held(graph, parameters)
         device = driver_class(driver)
         options = dict(options or {})
@@ -163,6 +111,7 @@ class LiveSession:
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
             "options": options, "parameters": parameters,
         }  # fmt: skip
+        progress(CODE)
         stepper = new_stepper(plain, graph)
         load_compiled(stepper.tick_data, stepper.address)
         columns = columns_of(stepper)
@@ -171,6 +120,7 @@ class LiveSession:
         transport = device.open_transport(options)
         plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
         plain["recorded"] = record is not None
+        progress("starting the tick process and its guard, laying in modes for what nobody foresaw")
         log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
         session = None
         try:
@@ -319,11 +269,31 @@ class LiveSession:
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
             "privileges": ready.get("privileges", []),
-            "guard": {0: "", guard.KILLED: "ended the tick process", guard.FOUND_DEAD: "found the tick process dead"}[
-                int(header[memory.GUARD_ACTION])
-            ],
+            "guard": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
         }
+
+    def _word_of_guard(self) -> str:
+        """Return what the guard had to do, if anything.
+
+        The end of a tick process is told to its guard only when its memory is freed, a tenth of a second later: whoever
+        asks in between waits for it.
+        """
+        header = self._block.header
+        if (
+            self.tick_pid
+            and header[memory.TICK_STATE] != memory.ENDED
+            and self.alive
+            and guard.is_ending(self.tick_pid)
+        ):
+            self.wait(_PATIENCE)
+        if header[memory.GUARD_ACTION]:
+            return {guard.KILLED: "ended the tick process", guard.FOUND_DEAD: "found the tick process dead"}[
+                int(header[memory.GUARD_ACTION])
+            ]
+        if not self.alive and self._process.returncode < 0:
+            return f"was ended itself, by signal {-self._process.returncode}"
+        return ""
 
     # -- telling -------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import uvicorn
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.viewer.ahead import compile_ahead
 from fsm_dyn.viewer.commands import LONGEST
 from fsm_dyn.viewer.server import make_app, new_token
 from fsm_dyn.viewer.show import Show
@@ -28,9 +29,10 @@ LOOK: Final = 0.15  # s between looks at a watched file
 
 @dataclass(frozen=True)
 class Watched:
-    """A file that is compiled anew whenever it is saved."""
+    """A file that is compiled anew whenever it is saved, and the model in it as on the command line."""
 
     path: Path
+    model: str
     compile: Callable[[], ModeGraph]
 
 
@@ -153,20 +155,38 @@ async def _begin(show: Show, graph: ModeGraph | FsmDynError) -> None:
 
 
 async def _watch(watched: Watched, show: Show) -> None:
-    """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on."""
+    """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on.
+
+    A file saved again while it is compiled is compiled from the beginning.
+    """
     seen = last = _stamp(watched.path)
-    while True:
-        await asyncio.sleep(LOOK)
-        now = _stamp(watched.path)
-        if now is not None and now != seen and now == last:
-            seen = now
-            try:
-                graph = await asyncio.to_thread(watched.compile)
-            except FsmDynError as error:
-                show.failed(error)
-            else:
-                await show.start(graph)
-        last = now
+    compiling: asyncio.Task[None] | None = None
+    try:
+        while True:
+            await asyncio.sleep(LOOK)
+            now = _stamp(watched.path)
+            if now is not None and now != seen and now == last:
+                seen = now
+                if compiling is not None:
+                    compiling.cancel()
+                compiling = asyncio.create_task(_anew(watched, show))
+            last = now
+    finally:
+        if compiling is not None:
+            compiling.cancel()
+            await asyncio.gather(compiling, return_exceptions=True)
+
+
+async def _anew(watched: Watched, show: Show) -> None:
+    """Compile a file in a process of its own; then its run is started from what that left on disk."""
+    try:
+        with show.changing(watched.path.name) as tell:
+            await compile_ahead(watched.model, show.wishes.parameters or {}, tell)
+            graph = await asyncio.to_thread(watched.compile)
+    except FsmDynError as error:
+        show.failed(error)
+    else:
+        await show.start(graph)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from fsm_dyn.automaton.graph import ModeGraph
@@ -37,16 +39,16 @@ class Show:
         self._listeners: list[Listener] = []
         self._number = 0
         self._starting = asyncio.Lock()
+        self._stage: dict[str, Any] | None = None  # of a start under way
         self._graph: ModeGraph | None = None
         self._next = False
         self._ended = False
+        self._since = 0.0  # s, when that start began
 
     # -- pages ---------------------------------------------------------------------------------------------
 
     def join(self, listener: Listener) -> None:
         """Tell a page everything that it has missed, and whatever happens from now on."""
-        if self._starting.locked() and self._graph is not None:
-            listener({"kind": "starting", "name": self._graph.name})
         if self.take is not None:
             listener(self.take.told())
             listener(self._timing(self.take))
@@ -54,6 +56,8 @@ class Show:
             listener(self.error)
         if self._ended and self.take is not None:
             listener(self._end(self.take))
+        if self._stage is not None:
+            listener({**self._stage, "seconds": time.monotonic() - self._since})
         self._listeners.append(listener)
 
     def leave(self, listener: Listener) -> None:
@@ -73,16 +77,36 @@ class Show:
             self._graph = graph
             self._number += 1
             before, self.take = self.take, None
-            self._tell({"kind": "starting", "name": graph.name})
+            self._since = time.monotonic()
+            self._at_stage(graph.name, "making ready")
             if before is not None:
                 self.summary.append(await asyncio.to_thread(before.close))
             try:
-                self.take = await asyncio.to_thread(Take, graph, self._number, self.wishes)
+                tell = partial(self._in_thread, asyncio.get_running_loop(), graph.name)
+                self.take = await asyncio.to_thread(Take, graph, self._number, self.wishes, tell)
             except FsmDynError as error:
+                self._stage = None
                 self.failed(error)
                 return
+            self._stage = None
             self.error, self._ended, self._next = None, False, False
             self._tell(self.take.told())
+
+    @contextlib.contextmanager
+    def changing(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Tell, while the run goes on, that the file is compiled anew; gives what tells the stages."""
+        self._tell({"kind": "changing", "name": name, "stage": "reading"})
+        try:
+            yield lambda stage: self._tell({"kind": "changing", "name": name, "stage": stage})
+        finally:
+            self._tell({"kind": "changing", "name": name, "stage": ""})
+
+    def _in_thread(self, loop: asyncio.AbstractEventLoop, name: str, stage: str) -> None:
+        loop.call_soon_threadsafe(self._at_stage, name, stage)
+
+    def _at_stage(self, name: str, stage: str) -> None:
+        self._stage = {"kind": "starting", "name": name, "stage": stage, "seconds": time.monotonic() - self._since}
+        self._tell(self._stage)
 
     def failed(self, error: FsmDynError) -> None:
         """Tell that the model as it stands cannot be run; what runs goes on."""

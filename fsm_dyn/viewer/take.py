@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -72,16 +73,17 @@ class Take:
     number : int
         Of the run, for the page to tell frames apart.
     wishes : Wishes
+    progress : callable, optional
+        Called with a few words before everything that may take long.
     """
 
-    def __init__(self, graph: ModeGraph, number: int, wishes: Wishes) -> None:
+    def __init__(
+        self, graph: ModeGraph, number: int, wishes: Wishes, progress: Callable[[str], None] = lambda stage: None
+    ) -> None:
         self.number, self.wishes = number, wishes
+        progress("deriving the model with its handles")
         given = graph.automaton.mechanism
-        grips = with_grips(given)
-        parameters = merged(graph, wishes.parameters)
-        self.graph = held(graph) if grips is given else held_with_grips(graph, grips)
-        parameters = {**suitable(self.graph), **parameters}
-        self.graph = held(self.graph, parameters)
+        self.graph, parameters = held_for_page(graph, wishes.parameters)
         self.schedule = wishes.schedule if wishes.schedule is not None else not given.ports
         start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters)
         ports = held_ports(self.graph.automaton.mechanism)
@@ -96,9 +98,16 @@ class Take:
         )
         self.recording = _free_name(wishes.record)
         self.session = LiveSession.start(
-            self.graph, "pointer", {"axes": axes}, settings=settings, parameters=parameters, record=self.recording
+            self.graph,
+            "pointer",
+            {"axes": axes},
+            settings=settings,
+            parameters=parameters,
+            record=self.recording,
+            progress=progress,
         )
         self.columns = self.session.columns
+        progress("reading off where contacts act, and warming up")
         try:
             self._read(start.x, start.context)
         except BaseException:
@@ -251,6 +260,15 @@ class Take:
     def close(self) -> dict[str, Any]:
         """End the run and return its report."""
         return self.session.close()
+
+
+def held_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
+    """Return a graph held by its ports, or by ports made up for it, and the parameters that differ from its file."""
+    given = graph.automaton.mechanism
+    grips = with_grips(given)
+    found = held(graph) if grips is given else held_with_grips(graph, grips)
+    changed = {**suitable(found), **merged(graph, parameters)}
+    return held(found, changed), changed
 
 
 def held_with_grips(graph: ModeGraph, mechanism: Mechanism) -> ModeGraph:

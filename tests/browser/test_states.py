@@ -101,9 +101,17 @@ def test_a_lost_connection_is_told_and_comes_back_by_itself(theatre, new_page):
 
 
 def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
-    theatre.do(theatre.show.start(fsm_dyn.compile("bouncing_ball")))
     theatre.open()
-    page = new_page(address(theatre.port, "token")).open().running()
+    page = new_page(address(theatre.port, "token")).open()
+    page.wait("document.querySelector('#link').dataset.state === 'open'", 10)
+    starting = asyncio.run_coroutine_threadsafe(
+        theatre.show.start(fsm_dyn.compile("bouncing_ball")), theatre.loop
+    )
+    # what is being done meanwhile is told
+    page.wait("/Starting bouncing_ball/.test(document.querySelector('#banner').textContent)", 10)
+    page.wait("/machine code/.test(document.querySelector('#banner').textContent)", 60)
+    starting.result(120)
+    page.running()
     # no hand moves a kilometre in no time
     for y in (1.0, 1000.0):
         page.evaluate(f"fsmDyn.connection.send({{do: 'point', port: 'hand', x: 0, y: {y}, turn: 0, held: true}})")

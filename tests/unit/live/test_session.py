@@ -289,6 +289,21 @@ def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
     assert report["guard"] == ("found the tick process dead" if how == signal.SIGKILL else "ended the tick process")
 
 
+def test_a_report_asked_for_at_once_tells_who_was_killed(start):
+    """The end of a process is told a tenth of a second after it, when its memory is freed."""
+    session = start(paced=True)
+    session.wait_for_ticks(100)
+    os.kill(session.tick_pid, signal.SIGKILL)
+    time.sleep(0.01)  # the kernel has begun to end it
+    assert session.report()["guard"] == "found the tick process dead"
+    session = start(paced=True, guard_timeout=1.0)
+    session.wait_for_ticks(100)
+    os.kill(session.guard_pid, signal.SIGKILL)
+    assert session.wait(PATIENT)
+    assert session.report()["guard"] == "was ended itself, by signal 9"
+    wait_for(lambda: not exists(session.tick_pid), "the end of the tick process")
+
+
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_lost_guard_ends_the_run_in_order(start, tmp_path, how):
     """The tick process notices, writes a force of zero, closes the device and ends."""

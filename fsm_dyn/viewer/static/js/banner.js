@@ -6,6 +6,7 @@ export class Banner {
   constructor(send, retry) {
     Object.assign(this, { send, retry, box: $("banner"), said: {} });
     this.connection("connecting", 0);
+    setInterval(() => this.tick(), 500);
   }
 
   connection(state, wait) {
@@ -20,13 +21,25 @@ export class Banner {
     }
   }
 
-  starting({ name }) {
-    this.say("starting", { kind: "calm", title: `Starting ${name}…`, text: "The first time, machine code is made for it." });
+  // What is done before a model can run, and for how long already.
+  starting({ name, stage, seconds }) {
+    this.since = performance.now() - 1000 * seconds;
+    this.say("starting", { kind: "calm busy", title: `Starting ${name}…`, text: sentence(stage), clock: true });
   }
 
-  model() {
+  // The file was saved: it is compiled while what runs goes on.
+  changing({ name, stage }) {
+    setText($("watching"), stage ? `${name} was saved: ${stage}…` : "");
+  }
+
+  tick() {
+    const clock = this.box.querySelector(".clock");
+    if (clock) setText(clock, `${Math.round((performance.now() - this.since) / 1000)} s`);
+  }
+
+  model(model) {
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
-    if (!this.said.starting) this.say("starting", { kind: "calm", title: "Starting…" });
+    if (!this.said.starting) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
@@ -84,8 +97,14 @@ export class Banner {
     const parts = [el("h2", { text: first.title })];
     if (first.where) parts.push(el("p", { class: "where", text: first.where }));
     if (first.text) parts.push(el("p", { text: first.text }));
+    if (first.clock) parts.push(el("p", { class: "clock soft" }));
     for (const [name, text] of first.notes ?? []) parts.push(el("p", { class: "note" }, el("b", { text: `${name}: ` }), text));
     if (first.action) parts.push(el("button", { text: first.action[0], onclick: first.action[1] }));
     this.box.replaceChildren(...parts);
+    this.tick();
   }
+}
+
+function sentence(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }

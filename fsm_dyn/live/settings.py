@@ -1,0 +1,66 @@
+"""How a live run is to go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.mapping import DeviceMap, Limits
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a live run is to go.
+
+    Attributes
+    ----------
+    period : float
+        Of the tick, s of the wall clock.
+    substeps : int
+        Steps of the integrator in a tick.
+    method : str
+        ``rk4``, ``heun`` or ``euler``.
+    mapping : DeviceMap
+    limits : Limits
+    schedule : bool
+        Whether the model's scheduled inputs run; otherwise they are zero until commanded.
+    paused : bool
+        Whether to begin paused.
+    overrun : str
+        What a late tick does: ``slow`` (time slows down) or ``stop`` (a fault).
+    ticks : int
+        After how many ticks the run ends by itself, -1 for never; in the last of them the grip opens.
+    paced : bool
+        Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
+    privileges : bool
+        Whether to ask for real-time scheduling and locked memory.
+    stall_ticks : int
+        Ticks without a new sample after which the device counts as stalled.
+    guard_timeout : float
+        How long the tick process may miss its heartbeat, s.
+    """
+
+    period: float = 1e-3
+    substeps: int = 1
+    method: str = "rk4"
+    mapping: DeviceMap = field(default_factory=DeviceMap)
+    limits: Limits = field(default_factory=Limits)
+    schedule: bool = False
+    paused: bool = False
+    overrun: str = "slow"
+    ticks: int = -1
+    paced: bool = True
+    privileges: bool = True
+    stall_ticks: int = 100
+    guard_timeout: float = 0.1
+
+    def check(self) -> None:
+        """Raise InputError for what cannot be."""
+        for name, value, good in (
+            ("period", self.period, 1e-5 <= self.period <= 0.1),
+            ("substeps", self.substeps, 1 <= self.substeps <= 1000),
+            ("overrun", self.overrun, self.overrun in ("slow", "stop")),
+            ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
+        ):
+            if not good:
+                raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
