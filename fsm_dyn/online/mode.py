@@ -31,6 +31,7 @@ Place = tuple[float, Array, Array]
 
 OPEN = 1e-9  # share of a row in forces that do nothing, above which its multiplier is not determined
 
+_OUTPUTS = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
 _ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_int64])
 
 
@@ -106,9 +107,33 @@ class OnlineFull:
             online.chart[oc.CHOSEN] = 0
             rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
             call(packed.address, FULL, time, *rows)
-        names = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
-        ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
-        return {name: part.reshape(*shape, -1) for name, part in zip(names, np.split(out, ends, axis=1), strict=True)}
+        parts = np.split(out, np.cumsum([n_x, n_u, 1, n_g, n_g]), axis=1)
+        return {name: part.reshape(*shape, -1) for name, part in zip(_OUTPUTS, parts, strict=True)}
+
+
+class Reading:
+    """Evaluates a mode at one state after another in one context, as a run does: it keeps its chart while that is good.
+
+    Parameters
+    ----------
+    full : OnlineFull
+        Of the mode.
+    """
+
+    def __init__(self, full: OnlineFull) -> None:
+        s, n_g = full.tables.sizes, len(full.quantities)
+        n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
+        self._online, self._packed = full.context()
+        self._call = _ROUTINE(routine_address())
+        self._out = np.zeros(n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS]))
+        self._ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
+        self._kept = full.kernels
+
+    def __call__(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+        """Return the outputs of a full program by name at a time (s), state and context."""
+        x, c = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(c, np.float64)
+        self._call(self._packed.address, FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data)
+        return dict(zip(_OUTPUTS, np.split(self._out.copy(), self._ends), strict=True))
 
 
 @dataclass(frozen=True)

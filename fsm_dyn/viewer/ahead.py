@@ -95,12 +95,12 @@ def main() -> None:
 
 def _compile(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
     # SymPy and numba come with these; the server imports this module too.
-    import fsm_dyn
+    from fsm_dyn import compiling
     from fsm_dyn.live.stepping import Stepper
     from fsm_dyn.live.ticks import load_compiled
     from fsm_dyn.viewer.take import held_for_page
 
-    graph = fsm_dyn.open_graph(model) if model.endswith(".json") else fsm_dyn.compile(fsm_dyn.load(model))
+    graph = compiling.compile(model)
     tell("deriving the model with its handles")
     held, _ = held_for_page(graph, parameters)
     tell("making machine code")

@@ -13,7 +13,7 @@ import numpy as np
 
 from fsm_dyn.viewer.instant import Floats, Instants
 from fsm_dyn.viewer.picture import PLANAR, Picture
-from fsm_dyn.viewer.places import Place, direction, neighbours
+from fsm_dyn.viewer.places import Place, contact_point, direction, neighbours, partial_of
 
 SAME: Final = 1e-5
 SHORT: Final = 0.18  # of the mechanism's size: half the length of a stop for what moves along one line
@@ -41,31 +41,29 @@ def find_grounds(
     found: list[Ground] = []
     for place in places:
         contact = instants.automaton.contacts[place.contact]
-        if (
-            place.kind == "force"
-            and place.other is None
-            and place.spins is None
-            and contact.kind in ("gap", "compliant")
-        ):
-            ground = _ground(instants, place.one, contact.normal_row, x, c)
+        if place.kind == "force" and place.other is None and contact.kind in ("gap", "compliant"):
+            ground = _ground(instants, place, (contact.normal_row, *contact.tangent_rows), x, c)
             if ground is not None and not any(_same(ground, other) for other in found):
                 found.append(ground)
     return tuple(found)
 
 
-def _ground(instants: Instants, point: int, row: int, x: Floats, c: Floats) -> Ground | None:
+def _ground(instants: Instants, place: Place, rows: tuple[int, ...], x: Floats, c: Floats) -> Ground | None:
+    point, row = place.one, rows[0]
     normals, heights, ranks = [], [], []
     n_u = len(instants.layout.u)
     for there in neighbours(instants, x):
         terms = instants.terms.outputs(0.0, there, c)
-        linear, _ = instants.partial_velocities(there, c)
-        across = direction(linear[point], terms["A"][row, :n_u])
+        linear, angular = instants.partial_velocities(there, c)
+        points = instants.points(there, c)[0]
+        forces = np.array([direction(partial_of(place, linear, angular), terms["A"][r, :n_u]) for r in rows])
+        across = forces[0, :3]
         length = float(np.linalg.norm(across))
         if not length > 0.0:
             return None
-        place = instants.points(there, c)[0][point]
+        touching = points[point] if place.spins is None else contact_point(place, forces, points)
         normals.append(across[:2] / length)
-        heights.append(float(across @ place - terms["residual"][row]) / length)
+        heights.append(float(across @ touching - terms["residual"][row]) / length)
         ranks.append(int(np.linalg.matrix_rank(linear[point], tol=1e-6)))
     if np.ptp(normals, axis=0).max() > SAME or np.ptp(heights) > SAME:
         return None

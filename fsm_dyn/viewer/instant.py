@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.automaton.graph import SINGULAR, ModeGraph
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import initial_start
 from fsm_dyn.live.rows import FIXED, Columns
-from fsm_dyn.modes.programs import RunnableMode
-from fsm_dyn.programs import Kernel, compile_programs
+from fsm_dyn.live.stock import StockMachine
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.online.mode import OnlineMode, Reading
+from fsm_dyn.programs import compile_programs
 
 Floats = NDArray[np.float64]
 
 TIME: Final = FIXED.index("t")
 MODE: Final = FIXED.index("mode")
-MOST_CHARTS: Final = 8  # of one mode
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A mode in one choice of independent speeds, compiled; ``number`` counts all that were needed."""
+class Reader:
+    """A mode and what evaluates it; ``number`` counts all that were needed."""
 
     number: int
-    programs: RunnableMode
-    kernel: Kernel
+    mode: OnlineMode
+    reading: Reading
 
 
 class Instants:
     """Evaluates the programs of a held graph at rows of a live run; every evaluation takes some microseconds.
+
+    Modes are embedded on line, all of them: a mode that the run meets is there at once, where deriving and compiling it
+    would hold up every page for a fraction of a second.
 
     Parameters
     ----------
@@ -50,8 +55,11 @@ class Instants:
         self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
         self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
-        self.charts: list[Chart] = []
-        self._charts: dict[tuple[int, ...], list[Chart]] = {}
+        start = initial_start(graph.automaton, graph.values, graph.parameters)
+        self._machine = StockMachine(graph.automaton, (start.x, start.context))
+        self.readers: list[Reader] = []
+        self._readers: dict[tuple[int, ...], Reader] = {}
+        self._numbers = {mode.states: number for number, mode in enumerate(self.automaton.modes)}
 
     def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
         """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
@@ -70,38 +78,26 @@ class Instants:
             c[layout.w_rate2_slice.start + self._smooth] = motion[len(self._smooth) :]
         return row[places["state"]], c
 
-    def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[Chart, dict[str, Floats]]:
+    def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[Reader, dict[str, Floats]]:
         """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there."""
         key = tuple(int(code) for code in states)
-        best: tuple[Chart, dict[str, Floats]] | None = None
-        for chart in self._charts.setdefault(key, []):
-            out = chart.kernel.outputs(0.0, x, c)
-            if out["pivot"][0] >= SINGULAR:
-                return chart, out
-            best = best or (chart, out)
-        if best is not None and len(self._charts[key]) >= MOST_CHARTS:
-            return best
-        chart = self._chart(key, self._mode(key) if best is None else self.automaton.derive(key, 0.0, x, c))
-        return chart, chart.kernel.outputs(0.0, x, c)
+        reader = self._readers.get(key)
+        if reader is None:
+            mode = self._machine.mode_of(key)
+            reader = self._readers[key] = Reader(len(self.readers), mode, Reading(mode.full))
+            self.readers.append(reader)
+        return reader, reader.reading(0.0, x, c)
 
-    def know(self, states: Sequence[int]) -> None:
-        """Derive a mode, if it is not yet."""
-        self._mode(tuple(int(code) for code in states))
-
-    def _mode(self, key: tuple[int, ...]) -> Mode:
-        number = self.automaton.find(key)
-        if number < 0:
-            x, c = np.zeros(self.layout.n_x), np.zeros(self.layout.n_c)
-            x[list(self.automaton.quaternions)] = 1.0
-            c[self.layout.p_slice] = self.parameters
-            self.automaton = self.automaton.with_mode(self.automaton.derive(key, 0.0, x, c))
-        return self.automaton.modes[number]
-
-    def _chart(self, key: tuple[int, ...], mode: Mode) -> Chart:
-        chart = Chart(len(self.charts), mode.programs, compile_programs([mode.programs.full])[0])
-        self.charts.append(chart)
-        self._charts[key].append(chart)
-        return chart
+    def number(self, states: Sequence[int]) -> int:
+        """Return the number of a mode in the automaton, which knows it from now on."""
+        key = tuple(int(code) for code in states)
+        if key not in self._numbers:
+            name = self.automaton.name_of(key)
+            # what the graph is drawn from, states and guards, is the same for a mode that is not derived
+            mode = Mode(name.name, name.pattern, cast(ModePrograms, self._machine.mode_of(key)))
+            self._numbers[key] = len(self.automaton.modes)
+            self.automaton = self.automaton.with_mode(mode)
+        return self._numbers[key]
 
     def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
         """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""

@@ -29,7 +29,6 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
                 },
                 "colour": colours[mode.name],
                 "initial": mode.name == initial,
-                "freedom": len(mode.programs.independent),
             }
             for mode in automaton.modes
         ],

@@ -132,9 +132,9 @@ class Show:
             self._follow(take, report=count % REPORTS == 0)
 
     def _follow(self, take: Take, report: bool) -> None:
-        charts = len(take.instants.charts)
+        readers = len(take.instants.readers)
         frame = take.frame()
-        if len(take.instants.charts) > charts:
+        if len(take.instants.readers) > readers:
             self._tell({"kind": "guards", "number": take.number, "guards": take.guards()})
         for event in take.session.events():
             self._event(take, event)

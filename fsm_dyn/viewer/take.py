@@ -162,14 +162,12 @@ class Take:
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""
-        return [guard_texts(self.instants.automaton, chart.programs.guards) for chart in self.instants.charts]
+        return [guard_texts(self.instants.automaton, reader.mode.guards) for reader in self.instants.readers]
 
     def grown(self) -> bool:
         """Tell whether modes were derived since this was asked last."""
-        names = {mode.name for mode in self.instants.automaton.modes}
-        for name, states in zip(self.session.modes, self.session.states, strict=False):
-            if name not in names:
-                self.instants.know(states)
+        for states in self.session.states:
+            self.instants.number(states)
         before, self._modes = self._modes, len(self.instants.automaton.modes)
         return self._modes != before
 
@@ -192,7 +190,7 @@ class Take:
         samples = self._samples(rows, before)
         x, c = self.instants.take(rows[-1], self._before)
         states = self._states(rows[-1])
-        chart, full = self.instants.full(states, x, c)
+        reader, full = self.instants.full(states, x, c)
         points, frames = self.instants.points(x, c)
         head = [
             self.number,
@@ -203,8 +201,8 @@ class Take:
             rows[-1][_FAULT],
             rows[-1][_TRANSITIONS],
             len(samples),
-            chart.number,
-            len(chart.programs.guards),
+            reader.number,
+            len(reader.mode.guards),
         ]
         parts = [
             np.array(head, dtype=np.float64),
@@ -239,7 +237,7 @@ class Take:
 
     def _mode(self, row: Floats) -> int:
         """Return the number of a row's mode among those told to the page."""
-        return self.instants.automaton.find(self._states(row))
+        return self.instants.number(self._states(row))
 
     # -- telling -------------------------------------------------------------------------------------------
 

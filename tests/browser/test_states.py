@@ -104,9 +104,7 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
     theatre.open()
     page = new_page(address(theatre.port, "token")).open()
     page.wait("document.querySelector('#link').dataset.state === 'open'", 10)
-    starting = asyncio.run_coroutine_threadsafe(
-        theatre.show.start(fsm_dyn.compile("bouncing_ball")), theatre.loop
-    )
+    starting = asyncio.run_coroutine_threadsafe(theatre.show.start(fsm_dyn.compile("bouncing_ball")), theatre.loop)
     # what is being done meanwhile is told
     page.wait("/Starting bouncing_ball/.test(document.querySelector('#banner').textContent)", 10)
     page.wait("/machine code/.test(document.querySelector('#banner').textContent)", 60)

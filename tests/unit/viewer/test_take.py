@@ -10,7 +10,10 @@ import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.live.holding import hold
+from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.rows import Columns
+from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.programs import compile_programs
 from fsm_dyn.viewer import forces as forces_module
 from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.grips import suitable, with_grips
@@ -18,7 +21,7 @@ from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.instant import Instants
 from fsm_dyn.viewer.picture import Picture
 from fsm_dyn.viewer.places import direction, find_places, partial_of
-from fsm_dyn.viewer.take import HEAD, Take, Wishes
+from fsm_dyn.viewer.take import HEAD, Take, Wishes, held_for_page
 from fsm_dyn.viewer.touching import touching
 
 WHOLE = [name for name in models.names() if not fsm_dyn.load(name).name.endswith("_finger")]
@@ -139,6 +142,15 @@ def test_a_cam_presses_where_its_disk_is_highest():
     assert np.abs(normal) == pytest.approx([0.0, 5.0], abs=1e-6)
 
 
+def test_a_floor_is_found_under_what_rolls_on_it():
+    """The ramp of the rolling disk is inclined by 12 degrees and goes through the origin."""
+    disk = Still("rolling_disk")
+    (ramp,) = find_grounds(disk.instants, disk.picture, disk.places, disk.x, disk.c)
+    slope = math.radians(12.0)
+    assert ramp.normal == pytest.approx([-math.sin(slope), math.cos(slope)], abs=1e-6)
+    assert ramp.at == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
 def test_a_disk_touches_its_slope_at_its_rim():
     still = Still("rolling_disk")
     points, _ = still.instants.points(still.x, still.c)
@@ -244,6 +256,22 @@ def test_a_mode_is_read_in_a_chart_that_is_good_there(take):
     values = at_rest[-1][start : start + 2 * guards : 2]
     assert np.abs(values).max() < 100.0
     assert {item["announces"] for item in told["guards"][int(at_rest[-1][8])]} >= {"c2 opens", "c3 opens", "c1 closes"}
+
+
+@pytest.mark.parametrize("name", ["shopping_cart", "piano_action"])
+def test_modes_read_on_line_say_what_their_own_programs_say(name):
+    """Two routes to the same numbers: the terms recombined at run time, and the programs derived for the mode."""
+    graph, _ = held_for_page(fsm_dyn.compile(name), {})
+    stepper = Stepper(graph, 3)
+    instants = Instants(graph, columns_of(stepper))
+    x, c = stepper.loop.state.x, stepper.loop.state.c
+    for mode in graph.automaton.modes[:4]:
+        own = compile_programs([mode.programs.full])[0].outputs(0.0, x, c)
+        reader, found = instants.full(mode.states, x, c)
+        assert reader.mode.guards == mode.guards
+        assert found["guards"] == pytest.approx(own["guards"], rel=1e-9, abs=1e-12)
+        assert found["multipliers"] == pytest.approx(own["multipliers"], rel=1e-9, abs=1e-12)
+        assert instants.number(mode.states) == graph.automaton.find(mode.states)
 
 
 def test_a_second_run_takes_the_next_free_name(take, tmp_path):

@@ -3,7 +3,11 @@
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layers.js";
 
-const MOST = 16; // modes shown at once; of larger graphs those visited and their neighbours
+const MOST = 12; // modes shown at once; of larger graphs those visited most and their neighbours, by short names
+const READABLE = 0.85; // the smallest zoom that is chosen; what does not fit follows the active mode
+const LARGEST = 1.15;
+const REBUILD = 1000; // ms between layouts
+const FOLLOW = 250; // ms between moves to the active mode
 const FLASH = 500; // ms
 const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
@@ -13,11 +17,13 @@ export class ModeMap {
     this.box = $("map");
     this.toggle = $("pruned");
     this.toggle.addEventListener("change", () => this.rebuild());
+    $("enlarge").onclick = () => this.enlarge();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
     new ResizeObserver(() => this.cy && this.arrange()).observe(this.box);
     this.box.addEventListener("keydown", (event) => {
       if (event.key === "[" || event.key === "]") this.walk(event.key === "]" ? 1 : -1);
       else if (event.key === "Escape") this.choose(null);
+      else if (event.key === "Home") this.arrange();
       else return;
       event.preventDefault();
     });
@@ -28,7 +34,7 @@ export class ModeMap {
     this.colours = model.graph.modes.map((mode) => mode.colour);
     this.totals = model.totals;
     this.active = -1;
-    this.chosen = null;
+    this.chosen = this.pointed = null;
     const pruned = model.graph.pruned_count;
     $("pruned-label").hidden = pruned === 0;
     this.toggle.checked = pruned > 0 && pruned <= PRUNED_AT_ONCE;
@@ -37,12 +43,12 @@ export class ModeMap {
 
   graph(message) {
     this.data = message.graph;
-    this.rebuild();
+    this.stale = true;
   }
 
   story({ news, totals }) {
     this.totals = totals;
-    if (this.missing()) this.rebuild();
+    this.complete();
     for (const { source, target } of news) this.flash(source, target);
   }
 
@@ -51,13 +57,18 @@ export class ModeMap {
     this.count();
   }
 
-  // Whether something was visited that is not drawn yet.
-  missing() {
+  enlarge() {
+    document.body.classList.toggle("graph-large");
+    $("enlarge").setAttribute("aria-pressed", document.body.classList.contains("graph-large"));
+  }
+
+  // What was visited and is not drawn: an edge at once; a mode, for which the others move, when the time comes.
+  complete() {
     const has = (id) => this.cy.getElementById(id).nonempty(), room = this.cy.nodes("[mode]").length < MOST;
-    return this.totals.crossings.some(([a, b]) => {
-      const drawn = [a, b].every((name) => has(`m:${name}`));
-      return drawn ? !has(`e:${a}\n${b}`) : room && this.data.modes.length > MOST;
-    });
+    for (const [a, b] of this.totals.crossings) {
+      if (![a, b].every((name) => has(`m:${name}`))) this.stale ||= room && this.data.modes.length > MOST;
+      else if (!has(`e:${a}\n${b}`)) this.cy.add(edgeOf(a, b, {}));
+    }
   }
 
   shown() {
@@ -73,17 +84,18 @@ export class ModeMap {
   }
 
   elements() {
-    const shown = this.shown(), found = [];
+    const shown = this.shown(), found = [], names = labels(this.data.modes);
     for (const mode of this.data.modes) {
       if (!shown.has(mode.name)) continue;
-      found.push({ data: { id: `m:${mode.name}`, name: mode.name, lines: lines(mode.name), label: lines(mode.name), colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
+      const text = names.get(mode.name);
+      found.push({ data: { id: `m:${mode.name}`, name: mode.name, lines: text, label: text, colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
     }
     const have = new Set();
     const edge = (source, target, causes) => {
       const id = `e:${source}\n${target}`;
       if (!shown.has(source) || !shown.has(target) || have.has(id)) return;
       have.add(id);
-      found.push({ data: { id, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" } });
+      found.push(edgeOf(source, target, causes));
     };
     for (const { source, target, causes } of this.data.edges) edge(source, target, causes);
     for (const [source, target] of this.totals.crossings) edge(source, target, {});
@@ -106,18 +118,25 @@ export class ModeMap {
 
   rebuild() {
     const elements = this.elements();
+    this.stale = false;
+    this.built = performance.now();
     this.cy?.destroy();
     this.cy = cytoscape({
       container: this.box, elements, style: this.style(), minZoom: 0.15, maxZoom: 2.5,
       boxSelectionEnabled: false, autoungrabify: true, layout: { name: "null" },
     });
-    this.cy.on("mouseover", "node, edge", (event) => this.detail(event.target));
-    this.cy.on("mouseout", "node, edge", () => this.detail(this.chosen));
+    this.cy.on("mouseover", "node, edge", (event) => this.detail((this.pointed = event.target)));
+    this.cy.on("mouseout", "node, edge", () => {
+      this.pointed = null;
+      this.detail(this.chosen);
+    });
     this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target));
+    this.cy.on("dragpan scrollzoom pinchzoom", () => (this.follows = false)); // whoever looks elsewhere is left alone
+    this.cy.on("dbltap", (event) => event.target === this.cy && this.arrange());
     this.count();
     this.measure();
-    this.arrange();
     this.light();
+    this.arrange();
     this.detail(null);
   }
 
@@ -154,10 +173,20 @@ export class ModeMap {
     this.loops(best.down);
     this.cy.nodes().positions((n, i) => best.positions[i]);
     this.cy.fit(undefined, 8);
-    if (this.cy.zoom() > 1.15) {
-      this.cy.zoom(1.15);
-      this.cy.center();
-    }
+    this.follows = this.cy.zoom() < READABLE;
+    if (!this.follows && this.cy.zoom() <= LARGEST) return;
+    this.cy.zoom(this.follows ? READABLE : LARGEST);
+    this.cy.center(this.follows && this.lit?.nonempty() ? this.lit : undefined);
+  }
+
+  // Where the graph is larger than its panel, the active mode is kept in sight.
+  follow() {
+    const now = performance.now();
+    if (!this.follows || !this.lit?.nonempty() || now - (this.moved ?? 0) < FOLLOW) return;
+    const seen = this.cy.extent(), box = this.lit.boundingBox();
+    if (box.x1 > seen.x1 && box.x2 < seen.x2 && box.y1 > seen.y1 && box.y2 < seen.y2) return;
+    this.moved = now;
+    this.cy.stop().animate({ center: { eles: this.lit }, duration: FOLLOW, easing: "ease-out" });
   }
 
   // Loops leave their boxes where no layer is: above, or to the right where layers stand below each other.
@@ -215,18 +244,21 @@ export class ModeMap {
   }
 
   frame(frame) {
-    if (frame.mode === this.active) return;
-    this.active = frame.mode;
-    const name = this.data.modes[frame.mode]?.name;
-    if (name !== undefined && this.cy.getElementById(`m:${name}`).empty()) this.rebuild();
-    else this.light();
+    if (frame.mode !== this.active) {
+      this.active = frame.mode;
+      this.light();
+    }
+    if (this.stale && performance.now() - this.built > REBUILD) this.rebuild();
+    this.follow();
   }
 
   light() {
     const name = this.data.modes[this.active]?.name;
     this.cy.nodes(".active").removeClass("active");
-    if (name !== undefined) this.cy.getElementById(`m:${name}`).addClass("active");
+    this.lit = this.cy.getElementById(`m:${name}`).addClass("active");
     this.box.dataset.active = name ?? "";
+    if (name !== undefined && this.lit.empty()) this.stale = true;
+    if (!this.pointed && !this.chosen) this.detail(null);
   }
 
   flash(source, target) {
@@ -267,20 +299,38 @@ export class ModeMap {
 
   // One line on what the mouse or the keys are at.
   detail(element) {
-    const line = $("detail"), data = element?.data?.();
+    const line = $("detail"), active = this.data.modes[this.active], data = element?.data?.() ?? (active && { mode: active, name: active.name });
     line.replaceChildren();
     if (!data) {
       line.append(el("span", { class: "soft", text: "Point at a mode or an edge to learn more." }));
     } else if (data.reason !== undefined) {
       line.append(el("b", { text: data.name }), ` cannot be: ${data.reason}`);
     } else if (data.mode) {
-      const states = Object.entries(data.mode.states).map(([name, state]) => `${name} ${state}`).join(", ");
-      line.append(el("b", { text: data.name }), ` ${states}; ${data.mode.freedom} independent speed${data.mode.freedom === 1 ? "" : "s"}`);
+      const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
+      const told = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
+      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? data.name.split("+")[0] }), ` ${told || "all open"}`);
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
     }
   }
+}
+
+function edgeOf(source, target, causes) {
+  return { group: "edges", data: { id: `e:${source}\n${target}`, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" } };
+}
+
+// What stands in the boxes: names in lines of their parts; of many modes the first part, with a number where several
+// have the same. All of a mode is told below the graph.
+function labels(modes) {
+  if (modes.length <= MOST) return new Map(modes.map(({ name }) => [name, lines(name)]));
+  const counts = new Map();
+  return new Map(modes.map(({ name }) => {
+    const [first, ...rest] = name.split("+"), short = first.length > 18 ? `${first.slice(0, 17)}…` : first;
+    const number = (counts.get(short) ?? 0) + 1;
+    counts.set(short, number);
+    return [name, rest.length || number > 1 ? `${short} · ${number}` : short];
+  }));
 }
 
 // A long name of a mode in lines of its parts.
