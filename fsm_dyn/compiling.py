@@ -26,7 +26,7 @@ from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "18"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "19"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -195,7 +195,7 @@ def _derive(mechanism: Mechanism) -> Automaton:
     automaton = Automaton(
         mechanism, shared.rows, shared.contacts, shared.whens, terms.quaternions, terms.n_k, shared.terms,
         shared.report, shared.geometry, tuple(terms.load_powers), tuple(terms.points), tuple(terms.frames),
-        shared.resets,
+        shared.resets, pattern=shared.pattern,
     )  # fmt: skip
     values = parameter_values(mechanism)
     begin = initial_start(automaton, values, parameter_vector(values))

@@ -17,6 +17,7 @@ from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.redundancy import closed_place
 from fsm_dyn.modes.system import FOLLOWS, ContactInfo, RowInfo, System, WhenInfo
+from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import evaluate, named_values
@@ -70,6 +71,8 @@ class Automaton:
         Combinations that cannot be, with the reason.
     complete : bool
         Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
+    pattern : TreePattern or None
+        Of mechanisms with many bodies: what the entries of the output ``tree`` of ``terms`` are.
     """
 
     mechanism: Mechanism
@@ -88,11 +91,14 @@ class Automaton:
     modes: tuple[Mode, ...] = ()
     pruned: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
+    pattern: TreePattern | None = None
 
     @cached_property
     def system(self) -> System:
         """The unconstrained terms as nodes; built when a mode or chart is to be derived."""
-        return System.build(self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic)
+        return System.build(
+            self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic, self.pattern
+        )
 
     @cached_property
     def moving_inputs(self) -> tuple[str, ...]:

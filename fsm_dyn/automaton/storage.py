@@ -5,6 +5,7 @@ Never pickle, never machine code: a file from a stranger is checked like a model
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
+from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
@@ -43,6 +45,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "modes": [_mode_to_data(mode) for mode in automaton.modes],
         "pruned": dict(automaton.pruned),
         "complete": automaton.complete,
+        "pattern": None if automaton.pattern is None else dataclasses.asdict(automaton.pattern),
     }
 
 
@@ -132,11 +135,23 @@ def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
             tuple(_mode_from_data(item) for item in data["modes"]),
             {str(k): str(v) for k, v in data["pruned"].items()},
             bool(data["complete"]),
+            _pattern_from_data(data["pattern"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError("the saved automaton does not hold together", found=repr(error)[:200]) from error
     check(automaton)
     return automaton
+
+
+def _pattern_from_data(item: Any) -> TreePattern | None:
+    if item is None:
+        return None
+
+    def lists(key: str) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(map(int, entry)) for entry in item[key])
+
+    pairs = tuple((int(i), int(j)) for i, j in item["quadratic"])
+    return TreePattern(int(item["n"]), lists("definitions"), pairs, tuple(map(int, item["forces"])), lists("rows"))
 
 
 def _mode_from_data(item: Any) -> Mode:
@@ -167,7 +182,11 @@ def check(automaton: Automaton) -> None:
         "reach": (n_contacts,), "reach_rate": (n_contacts,), "firm": (n_contacts,),
         "when": (len(automaton.mechanism.transitions),),
     }  # fmt: skip
-    good = 0 <= automaton.n_kinematic <= n_rows and dict(automaton.terms.outputs) == expected
+    pattern = automaton.pattern
+    if pattern is not None:
+        expected["tree"] = (pattern.size,)
+    good = pattern is None or (pattern.holds_together and pattern.n == n and len(pattern.rows) == n_rows)
+    good &= 0 <= automaton.n_kinematic <= n_rows and dict(automaton.terms.outputs) == expected
     good &= tuple(automaton.terms.outputs) == tuple(expected)
     good &= all(0 <= first <= n_q - 4 for first in automaton.quaternions)
     good &= all(-1 <= r < n_rows for c in automaton.contacts for r in (c.normal_row, c.tangent_row, *c.tangent_rows))

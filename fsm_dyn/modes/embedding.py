@@ -99,17 +99,12 @@ def embed(
     """
     n_u = system.n_speeds
     zero = system.graph.constant(0.0)
-    A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
     f = _applied(system, active)
     scale = column_scale(samples["M"][:, :n_u, :n_u])
-    numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
-    size = (samples["A_size"][:, list(active.rows), :n_u] * scale[:, None, :]).max(axis=2, initial=0.0)
-    numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
-    local = {row: k for k, row in enumerate(active.rows)}
-    order = None if chart is None else [(local[row], column) for row, column in chart]
     H, partner = _force_rows(system, active, samples, scale)
-    factors = eliminate(A, numbers, range(n_u), order, partner if active.sliding else None)
+    held = hold(system, active, samples, chart, partner if active.sliding else None)
+    factors, numbers = held.factors, held.numbers
 
     dependent = factors.columns
     independent = tuple(j for j in range(n_u) if j not in dependent)
@@ -122,7 +117,7 @@ def embed(
         speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
 
     # both A_D and G_D are divided by, so both have a say in the chart and in its pivots
-    transposed, S, pivots = factors, T, _scaled_pivots(system, A, M, factors) + _still_redundant(M, factors, size[0])
+    transposed, S, pivots = factors, T, held.pivots
     if active.sliding:
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
         S = _basis(transposed, n_u, independent, zero)
@@ -148,10 +143,8 @@ def embed(
         accelerations[i] = solution[k]
     for j in dependent:
         accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
-    multipliers = _multipliers(system, active, transposed, accelerations, zero)
-    friction = {row: active.friction(system, contact) for row, contact in active.sliding}
-    left_open = open_forces(system, transposed, active.rows, friction, _place(samples))
-    multipliers = smallest_norm(multipliers, left_open, zero)
+    values = _row_multipliers(system, active, transposed, accelerations, zero)
+    multipliers, left_open = all_multipliers(system, active, transposed, values, accelerations, samples)
 
     replace = {u[j]: speeds[j] for j in dependent}
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
@@ -170,6 +163,37 @@ def embed(
         open_forces=left_open,
         static=samples["static"][0],
     )
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows a mode holds, eliminated: numbers (n_samples, m, n_u) scaled, and the scaled pivots of the chart."""
+
+    factors: Factors
+    numbers: Array
+    pivots: list[Node]
+
+
+def hold(
+    system: System,
+    active: ActiveSet,
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None,
+    partner: Array | None = None,
+) -> Held:
+    """Eliminate the rows held, in the order of ``chart`` or in one that suits the samples; see :func:`embed`."""
+    n_u = system.n_speeds
+    A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
+    M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
+    scale = column_scale(samples["M"][:, :n_u, :n_u])
+    numbers = samples["A"][:, list(active.rows), :n_u] * scale[:, None, :]
+    size = (samples["A_size"][:, list(active.rows), :n_u] * scale[:, None, :]).max(axis=2, initial=0.0)
+    numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
+    local = {row: k for k, row in enumerate(active.rows)}
+    order = None if chart is None else [(local[row], column) for row, column in chart]
+    factors = eliminate(A, numbers, range(n_u), order, partner)
+    pivots = _scaled_pivots(system, A, M, factors) + _still_redundant(M, factors, size[0])
+    return Held(factors, numbers, pivots)
 
 
 def _place(samples: dict[str, Array]) -> tuple[float, Array, Array]:
@@ -278,18 +302,34 @@ def _solve_general(
     return [solution[k] for k in range(size)], pivots
 
 
-def _multipliers(
-    system: System, active: ActiveSet, transposed: Factors, accelerations: list[Node], zero: Node
+def _unbalanced(system: System, i: int, accelerations: Sequence[Node], force: Node) -> Node:
+    M, zero = system.nodes["M"], system.graph.zero
+    return _sum([M[i, j] * accelerations[j] for j in range(system.n_speeds)], zero) - force
+
+
+def _row_multipliers(
+    system: System, active: ActiveSet, transposed: Factors, accelerations: Sequence[Node], zero: Node
 ) -> list[Node]:
-    """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``; friction of sliding contacts and kinematic rows included."""
-    n_u = system.n_speeds
-    M, f, A = system.nodes["M"], system.nodes["f"], system.nodes["A"]
+    """λ of the rows held, from the dependent rows of the equations of motion."""
     applied = _applied(system, active)
+    right = [_unbalanced(system, j, accelerations, applied[j]) for j in transposed.columns]
+    return transposed.solve_transposed(right, zero)
 
-    def unbalanced(i: int, force: Node) -> Node:
-        return _sum([M[i, j] * accelerations[j] for j in range(n_u)], zero) - force
 
-    values = transposed.solve_transposed([unbalanced(j, applied[j]) for j in transposed.columns], zero)
+def all_multipliers(
+    system: System,
+    active: ActiveSet,
+    transposed: Factors,
+    values: Sequence[Node],
+    accelerations: Sequence[Node],
+    samples: dict[str, Array],
+) -> tuple[list[Node], OpenForces]:
+    """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of the rows held, and what the mode leaves open.
+
+    Friction of sliding contacts and kinematic rows are included.
+    """
+    n_u, zero = system.n_speeds, system.graph.zero
+    f, A = system.nodes["f"], system.nodes["A"]
     multipliers = [zero] * len(system.rows)
     for row, value in zip(active.rows, values, strict=True):
         multipliers[row] = value
@@ -305,8 +345,10 @@ def _multipliers(
     for k, row in enumerate(kinematic):
         i = n_u + k
         others = [A[r, i] * multipliers[r] for r in range(len(system.rows)) if r != row]
-        multipliers[row] = unbalanced(i, f[i]) - _sum(others, zero)
-    return multipliers
+        multipliers[row] = _unbalanced(system, i, accelerations, f[i]) - _sum(others, zero)
+    friction = {row: active.friction(system, contact) for row, contact in active.sliding}
+    left_open = open_forces(system, transposed, active.rows, friction, _place(samples))
+    return smallest_norm(multipliers, left_open, zero), left_open
 
 
 def _scaled_pivots(system: System, A: list[list[Node]], M: list[list[Node]], factors: Factors) -> list[Node]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
+from fsm_dyn.modes.tree import Tree, TreePattern
 from fsm_dyn.programs import Node, Program
 from fsm_dyn.spec.model import Transition
-from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms
+from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,12 @@ class Shared:
     report: Program
     geometry: Program
     resets: tuple[Program | None, ...]
+    pattern: TreePattern | None
 
 
 def gather(terms: Terms) -> Shared:
     """Turn the derived terms into programs."""
+    pattern, entries = (None, []) if terms.tree is None else _sparse(terms.tree).taken_apart()
     return Shared(
         rows=tuple(RowInfo(row.name, row.role, row.contact, row.residual is not None) for row in terms.rows),
         contacts=tuple(_contact(contact) for contact in terms.contacts),
@@ -35,7 +39,7 @@ def gather(terms: Terms) -> Shared:
             WhenInfo(describe(item.spec), index, item.crossing, item.guard is not None)
             for index, item in enumerate(terms.transitions)
         ),
-        terms=_terms_program(terms),
+        terms=_terms_program(terms, entries),
         report=terms.program(
             {
                 "kinetic_energy": terms.kinetic_energy,
@@ -64,7 +68,12 @@ def gather(terms: Terms) -> Shared:
             }
         ),
         resets=tuple(_reset_program(terms, item) for item in terms.transitions),
+        pattern=pattern,
     )
+
+
+def _sparse(terms: TreeTerms) -> Tree:
+    return Tree(terms.n, terms.definitions, terms.quadratic, tuple((row.form, row.gamma) for row in terms.rows))
 
 
 def describe(transition: Transition) -> str:
@@ -92,10 +101,11 @@ def _contact(contact: ContactTerms) -> ContactInfo:
     )
 
 
-def _terms_program(terms: Terms) -> Program:
+def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
     n, n_rows, count = terms.n, len(terms.rows), len(terms.contacts)
     one, zero = terms.graph.one, terms.graph.zero
     contacts, rows = terms.contacts, terms.rows
+    tree = {"tree": _array(entries, (len(entries),))} if entries else {}
     return terms.program(
         {
             "q_dot": _array(terms.q_dot, (terms.n_q,)),
@@ -119,6 +129,7 @@ def _terms_program(terms: Terms) -> Program:
                 [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)
             ),
         }
+        | tree
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.modes.tree import Tree, TreePattern
 from fsm_dyn.programs import Graph, Layout, Node, Program, functions
 
 Array = npt.NDArray[np.float64]
@@ -75,7 +76,8 @@ class System:
     """Kane's unconstrained terms (14)-(15) and all rows, as nodes of one graph.
 
     ``M`` (n, n) and ``f`` (n,) with n = declared speeds + kinematic rows; ``A`` (n_rows, n), ``b``, ``gamma``,
-    ``residual`` (n_rows,); ``static kinetic restitution`` (n_contacts,); ``when`` (n_transitions,).
+    ``residual`` (n_rows,); ``static kinetic restitution`` (n_contacts,); ``when`` (n_transitions,).  With many
+    bodies there are the sparse equations of their tree as well.
     """
 
     layout: Layout
@@ -88,6 +90,7 @@ class System:
     graph: Graph
     symbols: dict[str, Node]
     nodes: dict[str, npt.NDArray[Any]]
+    tree: Tree | None = None
 
     @classmethod
     def build(
@@ -98,12 +101,13 @@ class System:
         whens: Sequence[WhenInfo],
         quaternions: Sequence[int],
         n_kinematic: int,
+        pattern: TreePattern | None = None,
     ) -> System:
         """Rebuild the nodes of ``program``, the terms program of a model."""
         graph, symbols, nodes = program.graph()
         return cls(
             program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
-            graph, symbols, nodes,
+            graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]),
         )  # fmt: skip
 
     @property

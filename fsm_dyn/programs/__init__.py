@@ -30,13 +30,15 @@ from fsm_dyn.programs.functions import (
     where,
 )
 from fsm_dyn.programs.graph import Graph, Node, Scalar
-from fsm_dyn.programs.kernels import Kernel, Kernels, compile_programs
+from fsm_dyn.programs.kernels import SELDOM_RUN, Kernel, Kernels, compile_programs
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Counts, Output, Program
+from fsm_dyn.programs.quadratic import Quadratic, leaves_first, recover
 from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute, support
 from fsm_dyn.programs.tangents import gradient, tangent
 
 __all__ = [
+    "SELDOM_RUN",
     "Closures",
     "Counts",
     "Graph",
@@ -47,6 +49,7 @@ __all__ = [
     "ObjectCache",
     "Output",
     "Program",
+    "Quadratic",
     "Scalar",
     "absolute",
     "acos",
@@ -63,6 +66,7 @@ __all__ = [
     "exp",
     "floor",
     "gradient",
+    "leaves_first",
     "log",
     "logical_and",
     "logical_not",
@@ -71,6 +75,7 @@ __all__ = [
     "minimum",
     "mod",
     "reachable",
+    "recover",
     "sign",
     "sin",
     "sinh",

@@ -23,6 +23,8 @@ from fsm_dyn.programs.program import Array, Program
 
 ABI = "void(double t, const double *x, const double *c, double *out)"
 OPTIMISATION = 3
+# Without optimisation code takes two to three times as long to run, and a tenth of the time to make.
+SELDOM_RUN = 0
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _library_numbers = itertools.count()
@@ -109,7 +111,9 @@ class Kernels(Sequence[Kernel]):
         return np.array([kernel.address for kernel in self._kernels], dtype=np.int64)
 
 
-def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = None) -> Kernels:
+def compile_programs(
+    programs: Sequence[Program], objects: ObjectCache | None = None, *, optimisation: int = OPTIMISATION
+) -> Kernels:
     """Return machine code of `programs`, from disk if the same ones were compiled before.
 
     Parameters
@@ -117,6 +121,8 @@ def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = 
     programs : sequence of Program
     objects : ObjectCache, optional
         Where machine code is kept; by default in :func:`~fsm_dyn.programs.cache.cache_directory`.
+    optimisation : int
+        The code generator's level, ``SELDOM_RUN`` for long programs that are called now and then.
 
     Returns
     -------
@@ -133,14 +139,14 @@ def compile_programs(programs: Sequence[Program], objects: ObjectCache | None = 
     if not distinct:
         return Kernels((), from_cache=False)
     names = {digest: f"fsm_dyn_{digest}" for digest in distinct}
-    key = _key(sorted(distinct))
+    key = _key(sorted(distinct), optimisation)
     code = objects.load(key)
     library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
         quicker = [share_angles(program) for program in distinct.values()]
         text = module_text(quicker, list(names.values()), target().triple)
-        code = object_code(text)
+        code = object_code(text, optimisation)
         library = link(code, list(names.values()))
         if library is None:
             raise RunError("the machine code made by LLVM cannot be loaded here")
@@ -166,10 +172,10 @@ def target() -> Target:
 
 
 @cache
-def _machine() -> llvm.TargetMachine:
+def _machine(optimisation: int) -> llvm.TargetMachine:
     here = target()
     return llvm.Target.from_triple(here.triple).create_target_machine(
-        cpu=here.processor, features=here.features, opt=OPTIMISATION, reloc="pic", codemodel="small"
+        cpu=here.processor, features=here.features, opt=optimisation, reloc="pic", codemodel="small"
     )
 
 
@@ -179,20 +185,20 @@ def _engine() -> llvm.LLJIT:
     return llvm.create_lljit_compiler()
 
 
-def _key(digests: Sequence[str]) -> str:
+def _key(digests: Sequence[str], optimisation: int) -> str:
     """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
-    parts = [CODE_VERSION, OPTIMISATION, ABI, llvmlite.__version__, llvm.llvm_version_info, *target(), *digests]
+    parts = [CODE_VERSION, optimisation, ABI, llvmlite.__version__, llvm.llvm_version_info, *target(), *digests]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, optimisation: int = OPTIMISATION) -> bytes:
     """Compile a module.
 
     No passes run over the module before code generation: the graph has done what they would do.  On programs of
     700 and 2,400 operations the standard pipeline made the kernels no faster.
     """
     try:
-        return bytes(_machine().emit_object(llvm.parse_assembly(text)))
+        return bytes(_machine(optimisation).emit_object(llvm.parse_assembly(text)))
     except RuntimeError as error:
         raise RunError(f"LLVM refused a program: {error}") from error
 

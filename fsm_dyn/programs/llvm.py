@@ -8,6 +8,7 @@ merges a pair of one argument into a single call.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 
@@ -22,12 +23,15 @@ LONGEST_FUNCTION = 4000
 PART_LENGTH = 600
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 2
+CODE_VERSION = 3
+
+SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 
 _INTRINSICS = ("sqrt", "sin", "cos", "exp", "log", "fabs", "floor")
 _LIBRARY = ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 _DECLARATIONS = "\n".join(
     [f"declare double @llvm.{name}.f64(double)" for name in _INTRINSICS]
+    + ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
     + ["declare double @llvm.pow.f64(double, double)", "declare double @atan2(double, double) #1"]
     + [f"declare double @{name}(double) #1" for name in _LIBRARY]
 )
@@ -101,9 +105,23 @@ class _Function:
                 self.forget_loaded()
         for index, slot in self.part.kept.items():
             self.store(self.value(index), "%work", slot)
+        zeros = self.clear([place for place, index in self.part.outputs if self.constants.get(index) == 0.0])
         for place, index in self.part.outputs:
-            self.store(self.value(index), "%out", place)
+            if place not in zeros:
+                self.store(self.value(index), "%out", place)
         return "\n  ".join(["entry:", *self.lines, "ret void"])
+
+    def clear(self, places: list[int]) -> set[int]:
+        """Write zeros to the longer runs of neighbours among the places of the result; return what was written."""
+        done: set[int] = set()
+        for _, run in itertools.groupby(enumerate(sorted(places)), key=lambda pair: pair[1] - pair[0]):
+            span = [place for _, place in run]
+            if len(span) >= SHORTEST_RUN:
+                pointer = self.emit(f"getelementptr double, ptr %out, i64 {span[0]}")
+                size = 8 * len(span)
+                self.lines.append(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+                done.update(span)
+        return done
 
     def store(self, value: str, array: str, place: int) -> None:
         """Write the storing of a value."""

@@ -17,13 +17,14 @@ import numpy.typing as npt
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import RunError
 from fsm_dyn.modes.programs import ModePrograms, RunnableMode
-from fsm_dyn.programs import Kernels, compile_programs
+from fsm_dyn.programs import SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
 Array = npt.NDArray[np.float64]
 
+_LONG = 3000  # instructions of the terms: compiling them well would take longer than they ever run
 _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
 
 _KINDS = {"gap": tb.GAP, "compliant": tb.COMPLIANT, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}
@@ -68,20 +69,15 @@ class Machine:
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.tolerances = tolerances or Tolerances()
         resets = [program for program in automaton.resets if program is not None]
-        programs = [automaton.terms, *resets]
-        for mode in modes:
-            programs += [mode.programs.rhs, mode.programs.full]
-        kernels = compile_programs(programs)
-        self._kernels: list[Kernels] = [kernels]
-        addresses = [kernels[i].address for i in range(len(programs))]
-        self._terms = addresses[0]
-        rest = iter(addresses[1 : 1 + len(resets)])
-        self._resets = [0 if program is None else next(rest) for program in automaton.resets]
-        first = 1 + len(resets)
-        self.charts = [
-            Chart(i, mode.programs, addresses[first + 2 * i], addresses[first + 2 * i + 1])
-            for i, mode in enumerate(modes)
-        ]
+        programs = [*resets, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
+        long = len(automaton.terms.instructions) > _LONG
+        terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
+        kernels = compile_programs(programs if terms else [automaton.terms, *programs])
+        self._kernels: list[Kernels] = [kernels, *([terms] if terms else [])]
+        addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
+        self._terms = next(addresses)
+        self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
+        self.charts = [Chart(i, mode.programs, next(addresses), next(addresses)) for i, mode in enumerate(modes)]
         self.tables = self._build()
 
     def forget_charts(self) -> None:

@@ -9,15 +9,17 @@ from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.symbolic.condensing import condense
 from fsm_dyn.symbolic.following import Follower, follow
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
-from fsm_dyn.symbolic.kane import Kane
+from fsm_dyn.symbolic.kane import Kane, empty_share
 from fsm_dyn.symbolic.loads import Loads
 from fsm_dyn.symbolic.meeting import Meetings
+from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.rows import Rows
 from fsm_dyn.symbolic.shapes import Shapes
 from fsm_dyn.symbolic.speeds import Speeds, solve_speeds
 from fsm_dyn.symbolic.system import TIME, System, build_system
 from fsm_dyn.symbolic.terms import Terms
 from fsm_dyn.symbolic.transitions import transition_terms
+from fsm_dyn.symbolic.tree_kane import TreeKane, along_tree, is_long, tree_motion
 
 
 def derive(mechanism: Mechanism) -> Terms:
@@ -41,45 +43,41 @@ def derive(mechanism: Mechanism) -> Terms:
     """
     system = build_system(mechanism)
     speeds = solve_speeds(system)
-    free = system.motion(speeds.rates)
+    long = is_long(system)
+    free: Motion = tree_motion(system, speeds) if long else system.motion(speeds.rates)
     zero = system.graph.zero
-    held = free.at((*speeds.declared, *[zero] * len(speeds.kinematic)))
+    kinematic = frozenset(speeds.kinematic)
+    held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
     algebra = system.algebra(free, {})
     meetings = Meetings(system, Shapes(system, algebra), free).all()
     followers = [follow(free, meeting.following, speeds) for meeting in meetings.values() if meeting.following]
     flow = _flow(system, speeds, followers)
     names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
 
-    kane = Kane(system, held, flow)
+    kane = (TreeKane if long else Kane)(system, held, flow)
     algebra = system.algebra(held, names)
     loads = Loads(kane, algebra).gather()
-    inertia = kane.equations(loads.gravity)
+    inertia = empty_share(system.graph, free.n) if long else kane.equations(loads.gravity)
     rows = Rows(system, speeds, free, system.algebra(free, names), flow, meetings)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
     potential = zero
     for part in (*loads.potential, *(contact.stored for contact in contacts if contact.stored is not None)):
         potential = potential + part
-    M = inertia.M
     f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
     every_row = (*constraints, *contact_rows)
-    shown = [
-        *speeds.q_dot,
-        *(follower.rate for follower in followers),
-        *f,
-        *(node for row in M for node in row),
-        *(node for row in every_row for node in row.nodes),
-    ]
-    best = condense(shown, system.reducer)
-    return Terms(
+    q_dot = (*speeds.q_dot, *(follower.rate for follower in followers))
+    shown = [*q_dot, *f, *(node for row in inertia.M for node in row), *(node for row in every_row for node in row.nodes)]
+    best = dict(zip(shown, shown, strict=True)) if long else condense(shown, system.reducer)
+    terms = Terms(
         mechanism=mechanism,
         layout=system.layout,
         graph=system.graph,
         n_k=len(speeds.kinematic),
         W=(*(speeds.rates.columns[q] for q in system.coordinates), *(follower.columns for follower in followers)),
         X=(*(speeds.rates.rest[q] for q in system.coordinates), *(follower.rest for follower in followers)),
-        q_dot=tuple(best[node] for node in (*speeds.q_dot, *(follower.rate for follower in followers))),
-        M=tuple(tuple(best[node] for node in row) for row in M),
+        q_dot=tuple(best[node] for node in q_dot),
+        M=tuple(tuple(best[node] for node in row) for row in inertia.M),
         f=tuple(best[node] for node in f),
         rows=tuple(row.replaced(best) for row in every_row),
         contacts=tuple(contacts),
@@ -89,10 +87,11 @@ def derive(mechanism: Mechanism) -> Terms:
         load_powers=loads.powers,
         outputs={name: algebra.scalar(text) for name, text in mechanism.outputs.items()},
         transitions=tuple(transition_terms(item, algebra) for item in mechanism.transitions),
-        points={name: system.space.resolve(system.points.position(name), NEWTONIAN) for name in system.points.names},
+        points={name: system.space.resolve(free.position(name), NEWTONIAN) for name in system.points.names},
         frames={name: _matrix(system, name) for name in system.frames.names},
         followings=tuple(meeting.following for meeting in meetings.values() if meeting.following),
     )
+    return along_tree(terms, kane, loads.gravity, speeds.kinematic) if isinstance(kane, TreeKane) else terms
 
 
 def _flow(system: System, speeds: Speeds, followers: Sequence[Follower] = ()) -> dict[Node, Node]:

@@ -59,6 +59,7 @@ class Frames:
         self._from_n: dict[str, tuple[Turn, ...]] = {NEWTONIAN: ()}
         self._matrices: dict[tuple[str, str], Matrix] = {}
         self._elementary: dict[tuple[int, Node], Matrix] = {}
+        self._outward: dict[str, tuple[Turn | Matrix, ...]] = {}
         self._ways: dict[tuple[str, str], tuple[Matrix, ...]] = {}
         self.parents: dict[str, str] = {}
         for name in _parents_first(frames):
@@ -129,23 +130,41 @@ class Frames:
         known = self._ways.get((a, b))
         if known is not None:
             return known
-        up, down = list(self._from_n[a]), list(self._from_n[b])
-        while up and down and up[0] is down[0]:
-            del up[0], down[0]
+        merged = list(self._outwards(b)) if a == NEWTONIAN else self._across(a, b)
+        way = tuple(self.elementary(turn) if isinstance(turn, Turn) else turn for turn in merged)
+        self._ways[a, b] = way
+        return way
+
+    def _across(self, a: str, b: str) -> list[Turn | Matrix]:
+        """Return the turns from `a` to `b` through their closest common ancestor."""
+        up, down = self._from_n[a], self._from_n[b]
+        common = 0
+        while common < min(len(up), len(down)) and up[common] is down[common]:
+            common += 1
         merged: list[Turn | Matrix] = []
-        for turn in reversed(up):
+        for turn in reversed(up[common:]):
             if turn.euler is not None:
                 merged.append(transpose(euler_matrix(*turn.euler)))
             elif turn.angle is not None:
                 self._append(merged, turn.axis, -turn.angle)
-        for turn in down:
+        self._extend(merged, down[common:])
+        return merged
+
+    def _outwards(self, name: str) -> tuple[Turn | Matrix, ...]:
+        """Return the turns from N to a frame; in long chains each frame's are made from its parent's."""
+        known = self._outward.get(name)
+        if known is None:
+            merged = list(self._outwards(self.parents[name])) if name != NEWTONIAN else []
+            self._extend(merged, self._own[name])
+            known = self._outward[name] = tuple(merged)
+        return known
+
+    def _extend(self, way: list[Turn | Matrix], turns: Sequence[Turn]) -> None:
+        for turn in turns:
             if turn.euler is not None:
-                merged.append(euler_matrix(*turn.euler))
+                way.append(euler_matrix(*turn.euler))
             elif turn.angle is not None:
-                self._append(merged, turn.axis, turn.angle)
-        way = tuple(self.elementary(turn) if isinstance(turn, Turn) else turn for turn in merged)
-        self._ways[a, b] = way
-        return way
+                self._append(way, turn.axis, turn.angle)
 
     def _append(self, way: list[Turn | Matrix], axis: int, angle: Node) -> None:
         last = way[-1] if way else None

@@ -126,7 +126,7 @@ class Loads:
         if support(in_n).isdisjoint(self._varying):
             for body in self._bodies:
                 if not body.mass.is_zero:
-                    height = space.dot(field_, self.system.points.position(body.center))
+                    height = space.dot(field_, self.motion.position(body.center))
                     gathered.potential.append(-(body.mass * height))
             return
         power = self.system.graph.zero

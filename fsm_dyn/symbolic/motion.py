@@ -88,6 +88,15 @@ class Motion:
         """The graph of all nodes."""
         return self.space.graph
 
+    @property
+    def speeds(self) -> tuple[Node, ...]:
+        """Symbols of the speeds, kinematic ones included: one per column."""
+        return self.rates.speeds
+
+    def position(self, point: str) -> Vector:
+        """Return the vector from O to a point."""
+        return self.points.position(point)
+
     def at(self, values: Sequence[Node]) -> Motion:
         """Return the same motion with other values of the speeds than their symbols."""
         other = copy.copy(self)  # what is known of columns is shared

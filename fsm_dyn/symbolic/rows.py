@@ -59,7 +59,7 @@ class Rows:
         self._motion = motion
         self._algebra = algebra
         self._flow = flow
-        self._symbols = (*speeds.declared, *speeds.kinematic)
+        self._symbols = motion.speeds
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
         self.meetings = meetings
 
@@ -162,9 +162,7 @@ class Rows:
         stored = restoring * depth / (exponent + one)
         if compliance.loss is None:
             return replace(terms, elastic=restoring, restoring=restoring, stored=stored)
-        opening = row.b
-        for coefficient, speed in zip(row.A, self._speeds.declared, strict=False):
-            opening = opening + coefficient * speed
+        opening = self._speed_of(row.A, row.b)
         firm = one - self._value(compliance.loss) * opening
         return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
 
@@ -281,12 +279,18 @@ class Rows:
             return False
         return bool(np.abs(sample(self.system, A, SAMPLES)).max(initial=0.0) < NOTHING)
 
+    def _speed_of(self, A: tuple[Node, ...], b: Node) -> Node:
+        """Return ``A u + b`` with kinematic speeds at zero."""
+        value = b
+        for coefficient, symbol in zip(A, self._symbols, strict=True):
+            if symbol not in self._speeds.kinematic:
+                value = value + coefficient * symbol
+        return value
+
     def _gamma(self, A: tuple[Node, ...], b: Node, rate: Node) -> Node:
         """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: what takes fewer operations."""
         reduce = self.system.reducer.reduce
-        value = b
-        for coefficient, symbol in zip(A, self._speeds.declared, strict=False):
-            value = value + coefficient * symbol
+        value = self._speed_of(A, b)
         options = [reduce(gamma) for gamma in tangent([reduce(value), rate], self._flow)]
         return min(options, key=lambda node: cost([node]))
 

@@ -194,15 +194,19 @@ def _back_substitute(
     right = [[graph.one if i == r else graph.zero for i in range(n)] for r in range(n)] + [[-z for z in Z]]
     speeds = [*declared, *[graph.zero] * n_k]
     solutions: list[dict[int, Node]] = [{} for _ in range(n + 2)]
+    order = [column for block in blocks for column in block.unknowns]
+    met = [[column for column in order if not row[column].is_zero] for row in Y]
     for values, solution in zip([*right, [u - z for u, z in zip(speeds, Z, strict=True)]], solutions, strict=True):
         for block in blocks:
             rest = []
             for row in block.rows:
                 total = values[row]
-                for column, known in solution.items():
-                    total = total - Y[row][column] * known
+                for column in met[row]:
+                    if column in solution and not solution[column].is_zero:
+                        total = total - Y[row][column] * solution[column]
                 rest.append(total)
-            solution.update(zip(block.unknowns, block.solve(rest), strict=True))
+            still = all(node.is_zero for node in rest)
+            solution.update(zip(block.unknowns, rest if still else block.solve(rest), strict=True))
     columns = [[reduce(solution[i]) for solution in solutions[:-1]] for i in range(n)]
     return columns, [solutions[-1][i] for i in range(n)]
 

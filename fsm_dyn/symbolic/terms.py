@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from fsm_dyn.programs import Graph, Layout, Node, Program
+from fsm_dyn.programs import Graph, Layout, Node, Program, Quadratic
 from fsm_dyn.spec.model import Contact, Mechanism, Transition
 from fsm_dyn.symbolic.meeting import Following
 
@@ -57,6 +57,36 @@ class Row:
     def replaced(self, forms: Mapping[Node, Node]) -> Row:
         """Return the row with its expressions in other forms."""
         return replace(self, A=tuple(forms[node] for node in self.A), b=forms[self.b], gamma=forms[self.gamma])
+
+
+@dataclass(frozen=True)
+class SparseRow:
+    """A row ``A x + gamma`` in accelerations of speeds and auxiliary speeds."""
+
+    form: Mapping[int, Node]
+    gamma: Node
+
+
+@dataclass(frozen=True)
+class TreeTerms:
+    """The equations before auxiliary speeds are eliminated (docs/theory.md, "Long chains and trees").
+
+    Numbers of variables: the n speeds first, kinematic ones included, then the auxiliary ones.
+
+    Attributes
+    ----------
+    definitions : tuple of (form, rest)
+        Accelerations of the auxiliary speeds, in order; each by variables with smaller numbers.
+    quadratic : Quadratic
+        ``1/2 xᵀ Q x - Fᵀ x`` over all accelerations.
+    rows : tuple of SparseRow
+        In the order of :attr:`Terms.rows`.
+    """
+
+    n: int
+    definitions: tuple[tuple[Mapping[int, Node], Node], ...]
+    quadratic: Quadratic
+    rows: tuple[SparseRow, ...]
 
 
 @dataclass(frozen=True)
@@ -175,6 +205,8 @@ class Terms:
         The columns are the frame's unit vectors resolved in N.
     followings : tuple of Following
         Of the contacts on curves, in the order of their parameters, which come last in q.
+    tree : TreeTerms or None
+        Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.
     """
 
     mechanism: Mechanism
@@ -197,6 +229,7 @@ class Terms:
     points: Mapping[str, NodeRow]
     frames: Mapping[str, NodeMatrix]
     followings: tuple[Following, ...] = ()
+    tree: TreeTerms | None = None
 
     @property
     def q_names(self) -> tuple[str, ...]:

@@ -124,10 +124,11 @@ def test_threads_compile_at_once(layout):
 
 
 def test_the_key_depends_on_what_code_depends_on(monkeypatch):
-    key = kernels._key(["a"])
-    assert kernels._key(["b"]) != key
+    key = kernels._key(["a"], kernels.OPTIMISATION)
+    assert kernels._key(["b"], kernels.OPTIMISATION) != key
+    assert kernels._key(["a"], kernels.SELDOM_RUN) != key
     monkeypatch.setattr(kernels, "CODE_VERSION", -1)
-    assert kernels._key(["a"]) != key
+    assert kernels._key(["a"], kernels.OPTIMISATION) != key
 
 
 def test_neither_sympy_nor_numba_is_needed():
