@@ -67,7 +67,12 @@ def derive(mechanism: Mechanism) -> Terms:
     f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
     every_row = (*constraints, *contact_rows)
     q_dot = (*speeds.q_dot, *(follower.rate for follower in followers))
-    shown = [*q_dot, *f, *(node for row in inertia.M for node in row), *(node for row in every_row for node in row.nodes)]
+    shown = [
+        *q_dot,
+        *f,
+        *(node for row in inertia.M for node in row),
+        *(node for row in every_row for node in row.nodes),
+    ]
     best = dict(zip(shown, shown, strict=True)) if long else condense(shown, system.reducer)
     terms = Terms(
         mechanism=mechanism,

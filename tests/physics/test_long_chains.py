@@ -210,3 +210,12 @@ def test_a_saved_long_chain_gives_the_same_modes(tmp_path):
         again.programs.rhs.evaluate(0.0, x, c)["x_dot"],
         graph.automaton.modes[0].programs.rhs.evaluate(0.0, x, c)["x_dot"],
     )
+
+
+@pytest.mark.parametrize(("name", "twin"), [("chain", chain(10)), ("four_bar_row", four_bar_row(4))])
+def test_the_shipped_models_are_those_of_their_twins(name, twin):
+    found, wanted = fsm_dyn.load(name), spec.load(twin)
+    assert list(found.points) == list(wanted.points)
+    assert list(found.joints) == list(wanted.joints)
+    one, other = (fsm_dyn.compile(model).automaton.modes[0].programs.full for model in (found, wanted))
+    assert one == other
