@@ -63,6 +63,18 @@ class Driver:
         self._fault, self._fault_at = str(options.get("fault", "")), float(options.get("fault_at", 0.0))
         self._position, self._velocity, self._force = [0.0] * n, [0.0] * n, [0.0] * n
         self._readings = 0
+        self._hand: Any = None  # the compiled one
+
+    def compiled(self) -> Any:
+        """Return how the hand is read and written by compiled code; None where it has a wire or rehearses a failure."""
+        if self._transport is not None or self._fault:
+            return None
+        # numba comes with it, which plain ticks have no use for
+        from fsm_dyn.devices.compiled_hand import compiled_hand
+
+        numbers = (self._mass, self._stiffness, self._damping, self._period, _GENTLE)
+        self._hand, io = compiled_hand(numbers, self._motion, self.spec.axes)
+        return io
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
@@ -127,6 +139,8 @@ class Driver:
     def write(self, force: Sequence[float]) -> Sequence[float]:
         """Let the force act on the hand until the next reading."""
         self._force = [float(value) for value in force]
+        if self._hand is not None:
+            self._hand.force[:] = self._force
         if self._transport is not None:
             os.write(self._transport, ("tick" + "".join(f" {value:.9g}" for value in self._force) + "\n").encode())
         return force

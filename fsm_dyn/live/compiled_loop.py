@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final
 
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.compiled_calls import caller
 from fsm_dyn.live.compiled_forces import report_ports, show
 from fsm_dyn.live.compiled_inputs import check_device, follow_schedule, next_inputs, take_over, write_pieces
 from fsm_dyn.live.compiled_marks import MARKS, mark
@@ -24,19 +22,8 @@ from fsm_dyn.simulation.inputs import DRIVE, write_inputs
 ADVANCE_ARGUMENTS: Final = 7 * (types.int64,)
 
 
-def _call_routine(typingctx: Any, address: Any, places: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(word, len(ADVANCE_ARGUMENTS) * [word])
-        data = context.make_array(places)(context, builder, arguments[1]).data
-        given = [builder.load(builder.gep(data, [ir.Constant(word, i)])) for i in range(len(ADVANCE_ARGUMENTS))]
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), given)
-
-    return types.int64(types.int64, places), generate
-
-
 #: ``call_advance(address, places)``: call the stepper, whose machine code is at ``address``, with the first addresses.
-call_advance = cast(Callable[[int, Any], int], intrinsic(_call_routine))
+call_advance = caller(len(ADVANCE_ARGUMENTS))
 
 _open_tables = st.TABLES.opener()
 _open_drive = DRIVE.opener()
@@ -190,7 +177,12 @@ def live_tick(tick_at: int, sequence: int, buttons: int, wall: int, lateness: in
     int
         ``NOTHING``, ``LOOK_AT``, or ``WANTS``: then :func:`finish_tick` is to follow.
     """
-    tick = _open_tick(tick_at)
+    return go_through(_open_tick(tick_at), sequence, buttons, wall, lateness, duration, spent)
+
+
+@lean
+def go_through(tick: Tick, sequence: int, buttons: int, wall: int, lateness: int, duration: int, spent: int) -> int:
+    """Carry out one tick, see :func:`live_tick`."""
     counts = tick.counts
     counts[ct.LOOK] = counts[ct.MADE] = 0
     counts[ct.SEQUENCE] = sequence

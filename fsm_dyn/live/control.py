@@ -209,8 +209,11 @@ class Controller:
     ) -> bool:
         """Carry out one tick, see :func:`.compiled_loop.live_tick`; return whether to look at the status."""
         if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
-            self._carry_out_pending()
-        found = live_tick(self._address, sequence, buttons, wall, lateness, duration, spent)
+            self.carry_out_pending()
+        return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
+
+    def conclude(self, found: int) -> bool:
+        """See to what a tick has returned, ``NOTHING``, ``LOOK_AT`` or ``WANTS``; return whether there was anything."""
         while found == ct.WANTS:
             found = finish_tick(self._address, self._served())
         if not found:
@@ -222,7 +225,8 @@ class Controller:
         """Give the stepper the mode or chart that it asks for, if it is in stock; else that has to wait."""
         return self.stepper.has(self._counts[ct.STATUS]) and self.supply(self._counts[ct.STATUS])
 
-    def _carry_out_pending(self) -> None:
+    def carry_out_pending(self) -> None:
+        """Carry out the commands that waited until the grip was open."""
         self._busy(True)
         for message in self.pending:
             self._carry_out(self._quiet, message)

@@ -104,6 +104,9 @@ class Device(Protocol):
     def close(self) -> None:
         """Let go of the device."""
 
+    # A driver for loops faster than 2 kHz also has ``compiled(self)``, which returns a
+    # :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options rule that out.
+
 
 def driver_class(name: str) -> Any:
     """Return the class of a driver: the name of a shipped one, or ``module:Class``.

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.compiling import open_graph
+from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_publishing as cp
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import control, memory
@@ -30,6 +31,7 @@ from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation.bundles import Packed
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
+PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
 _FAR: Final = 20  # periods that a tick may be late before the device is let go
 _LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
 _LAST: Final = 2  # ticks after the force has come to zero, before a run ends
@@ -108,9 +110,13 @@ class TickProcess:
                 self._waiting = Waiting(self.device)
                 self._read = self._waiting.read
             self._warm_up()
+            io = self._compiled_io()
             told = ask_for_privileges() if self.settings["privileges"] else ["privileges: not asked for"]
             self.tell({"event": "ready", "privileges": told})
-            self._loop()
+            if io is None:
+                self._loop()
+            else:
+                self._loop_compiled(io)
         finally:
             self._let_go()
 
@@ -198,6 +204,51 @@ class TickProcess:
                 self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
 
+    def _compiled_io(self) -> pacing.CompiledIO | None:
+        """Return how the device is read and written by compiled code, where ticks are too fast for Python."""
+        if not wants_compiled(self.settings, type(self.device)):
+            return None
+        io: pacing.CompiledIO | None = self.device.compiled()  # type: ignore[attr-defined]
+        if io is not None:
+            pacing.load()
+        return io
+
+    def _loop_compiled(self, io: pacing.CompiledIO) -> None:
+        """Tick in compiled code until the end, and see to what it comes back with."""
+        period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
+        pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
+        numbers, controller, counts = memory.plain(pace.numbers), self.controller, self._counts
+        counts[ct.GUARD_PATIENCE] = int(self.settings["guard_timeout"] * 1e9) * self.settings["guarded"]
+        numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
+        self._beats[memory.TICK_STATE] = memory.RUNNING
+        while True:
+            reason = pacing.run_ticks(self.stepper.address, packed.address)
+            if reason == pacing.ENDS:
+                if self._is_over():
+                    return
+                numbers[pacing.PASSES] = 1
+            elif reason == pacing.MAIL_CAME:
+                self._take_mail()
+                numbers[pacing.MAIL] = self._mail
+            elif reason == pacing.PENDS:
+                controller.carry_out_pending()
+            elif reason == pacing.BREATHES:
+                self._wait_for_recorder()
+            elif reason in (pacing.READ_FAILED, pacing.WRITE_FAILED):
+                what = "reading" if reason == pacing.READ_FAILED else "writing"
+                self._driver_failed(RuntimeError(f"{what} failed in compiled code"))
+                return
+            else:
+                wants = reason == pacing.WANTS
+                looked = controller.conclude(ct.WANTS if wants else counts[ct.LOOK])
+                if wants:
+                    self.device.write(memory.plain(self._force).tolist())
+                    pacing.end_tick(packed.address)
+                if looked and not self._look():
+                    return
+                if numbers[pacing.LATE]:
+                    self._late(numbers[pacing.LATE], period)
+
     def _is_over(self) -> bool:
         """Whether the run ends here: asked to, or after the ticks it was to have, with the device let go before."""
         controller, most = self.controller, self.settings["ticks"]
@@ -281,6 +332,11 @@ class TickProcess:
             self.controller.ended(self._counts[ct.STATUS])
         self.controller.let_go()
         self._busy(False)
+
+
+def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
+    """Tell whether a run goes by compiled reading and writing: too fast for Python, and driver and system can do it."""
+    return settings["period"] < PYTHON_PERIOD and hasattr(driver, "compiled") and pacing.clocks() is not None
 
 
 def ring_of(block: memory.Block) -> Packed:

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
-from fsm_dyn.live import guard, memory
+from fsm_dyn.live import compiled_pacing, guard, memory
 from fsm_dyn.live.control import FAULTS, PHASES
 from fsm_dyn.live.device import Spec, driver_class
-from fsm_dyn.live.process import columns_of, new_stepper
+from fsm_dyn.live.process import columns_of, new_stepper, wants_compiled
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
@@ -114,6 +114,8 @@ class LiveSession:
         progress(CODE)
         stepper = new_stepper(plain, graph)
         load_compiled(stepper.tick_data, stepper.address)
+        if wants_compiled(plain, driver_class(driver)):
+            compiled_pacing.load()
         columns = columns_of(stepper)
         record_width = 1 + stepper.loop.buffers.transitions.shape[1]
         block = memory.Block.create(memory.Shape(columns.width, record_width))
