@@ -22,6 +22,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -52,9 +53,10 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
     waiting = selectors.DefaultSelector()
     try:
         waiting.register(sys.stdin, selectors.EVENT_READ)
-    except (OSError, ValueError):  # a file or a console that cannot be waited for
-        waiting.close()
+        waiting.select(0)
+    except (OSError, ValueError):  # a pipe cannot be waited for on this system
         waiting = selectors.DefaultSelector()
+        threading.Thread(target=wait_for_owner, args=(header,), daemon=True).start()
     seen, since = (-1, STARTING), time.monotonic()
     while child.poll() is None:
         asleep = time.monotonic()
@@ -76,6 +78,14 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
             wait_for_end(child)
             return KILLED
     return 0 if header[TICK_STATE] == ENDED else FOUND_DEAD
+
+
+def wait_for_owner(header: Header) -> None:
+    """Read the standard input to its end, and ask the tick process to end."""
+    with contextlib.suppress(OSError, ValueError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+        header[STOPPING] = 1
 
 
 def wait_for_end(child: subprocess.Popen[bytes]) -> None:

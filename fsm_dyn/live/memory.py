@@ -6,6 +6,7 @@ come round to it meanwhile.  Nobody ever waits for anybody.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -148,7 +149,8 @@ class Block:
         self._map = None
         os.close(self.descriptor)
         if remove and self.path:
-            os.unlink(self.path)
+            with contextlib.suppress(OSError):  # some systems keep what somebody still has mapped
+                os.unlink(self.path)
 
 
 def plain(array: NDArray[Any]) -> Any:

@@ -25,7 +25,7 @@ from fsm_dyn.live import control, memory
 from fsm_dyn.live.compiled_loop import finish_tick
 from fsm_dyn.live.control import Controller
 from fsm_dyn.live.device import Device, Waiting, driver_class
-from fsm_dyn.live.realtime import ask_for_privileges, wait_until
+from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation.bundles import Packed
@@ -166,7 +166,7 @@ class TickProcess:
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         beats, force, controller = self._beats, memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.go
-        clock, processor_clock = time.monotonic_ns, time.thread_time_ns
+        processor_clock = time.thread_time_ns
         self._counts[ct.GUARD_PATIENCE] = int(self.settings["guard_timeout"] * 1e9) * self.settings["guarded"]
         watched = self._watched_from()
         began = deadline = clock()

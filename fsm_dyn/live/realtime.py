@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,15 @@ _PR_SET_TIMERSLACK: Final = 29
 _MCL_CURRENT_AND_FUTURE: Final = 3
 _MCL_ON_FAULT: Final = 4  # what was never touched need not be brought in
 _PRIORITY: Final = 50
+_HIGH_PRIORITY: Final = 0x80
+
+
+def clock_of(system: str) -> Callable[[], int]:
+    """Return the steady clock (ns) for deadlines: on Windows the monotonic one goes in steps of 16 ms."""
+    return time.perf_counter_ns if system == "win32" else time.monotonic_ns
+
+
+clock: Final = clock_of(sys.platform)
 _SUB: Final = 16  # bins per octave: a percentile is known to 6 %
 
 
@@ -28,6 +38,9 @@ def ask_for_privileges() -> list[str]:
     told.append(_attempt("SCHED_FIFO", _fifo))
     told.append(_attempt("locked memory", _lock_memory))
     told.append(_attempt("timer slack 1 ns", _timer_slack))
+    if sys.platform == "win32":
+        told.append(_attempt("high priority", _windows_priority))
+        told.append(_attempt("timer of 1 ms", _windows_timer))
     return told
 
 
@@ -61,12 +74,23 @@ def _timer_slack() -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
+def _windows_priority() -> None:
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+    if not kernel.SetPriorityClass(kernel.GetCurrentProcess(), _HIGH_PRIORITY):
+        raise OSError("refused")
+
+
+def _windows_timer() -> None:
+    if ctypes.windll.winmm.timeBeginPeriod(1) != 0:  # type: ignore[attr-defined]
+        raise OSError("refused")
+
+
 def wait_until(deadline: int) -> int:
-    """Sleep until ``deadline`` (ns of the monotonic clock); return the time then."""
-    now = time.monotonic_ns()
+    """Sleep until ``deadline`` (ns of :data:`clock`); return the time then."""
+    now = clock()
     while now < deadline:
         time.sleep((deadline - now) * 1e-9)
-        now = time.monotonic_ns()
+        now = clock()
     return now
 
 

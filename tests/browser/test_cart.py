@@ -109,6 +109,13 @@ def test_everything_goes_by_keys(viewed):
     page.wait("!document.querySelector('.handle').classList.contains('held')", 10)
     page.keyboard.press("]")
     assert page.text("#detail").startswith("rolling caster_axis slip")
+    page.keyboard.press("m")
+    graph, mechanism = (page.locator(f"#{name}").bounding_box() for name in ("graph", "mechanism"))
+    assert graph["width"] > mechanism["width"]
+    page.keyboard.press("m")
+    gauges = page.evaluate("[...document.querySelectorAll('.gauge')].map((row) => row.title)")
+    assert len(gauges) == page.evaluate("fsmDyn.last.guardCount") > 0
+    assert any(title.startswith("caster_axis") for title in gauges)
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
     page.keyboard.press("Escape")

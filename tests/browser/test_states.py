@@ -166,6 +166,31 @@ def test_what_a_model_says_is_text(viewed, tmp_path):
     assert page.evaluate("document.querySelectorAll('img').length") == 0
 
 
+def test_many_modes_stay_readable_and_what_cannot_be_is_grey(viewed):
+    """Of the piano's modes a dozen are drawn, none smaller than can be read; the active one is among them, in sight."""
+    _, page = viewed("piano_action", "--schedule")
+    page.running()
+    page.wait("fsmDyn.map.totals.transitions > 30", 60)
+    page.wait_for_timeout(1500)
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.wait_for_timeout(2000)
+    shown = page.evaluate("fsmDyn.map.cy.nodes('[mode]').length")
+    assert 2 < shown <= 13
+    assert page.evaluate("12 * fsmDyn.map.cy.zoom()") >= 10.0, "the height of letters, px"
+    assert page.evaluate(
+        """(() => {
+            const box = fsmDyn.map.lit.renderedBoundingBox(), panel = document.querySelector("#map");
+            return box.x1 > -5 && box.y1 > -5 && box.x2 < panel.clientWidth + 5 && box.y2 < panel.clientHeight + 5;
+        })()"""
+    )
+    page.evaluate("document.querySelector('#pruned').checked || document.querySelector('#pruned').click()")
+    names = page.evaluate("fsmDyn.map.cy.nodes('.pruned').map((node) => node.data('reason'))")
+    assert len(names) == min(60, page.evaluate("fsmDyn.map.data.pruned_count"))
+    assert all(names)
+    assert page.complaints == []
+
+
 def test_errors_in_the_file_are_shown_with_their_line_and_what_runs_goes_on(viewed, tmp_path):
     path = ball(tmp_path / "ball.yaml", name="<script>window.hacked=1</script>")
     _, page = viewed(path, "--watch")

@@ -289,6 +289,43 @@ def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
     assert report["guard"] == ("found the tick process dead" if how == signal.SIGKILL else "ended the tick process")
 
 
+SLOW = """
+import time
+from fsm_dyn.devices import scripted
+
+class Driver(scripted.Driver):
+    def read(self):
+        if self._readings == 150:
+            time.sleep(0.06)
+        return super().read()
+"""
+
+
+@pytest.mark.parametrize("overrun", ["slow", "stop"])
+def test_a_late_tick_slows_down_or_stops(held, motions, tmp_path, monkeypatch, overrun):
+    """Time lost is lost: no two ticks closer than their period, and the device is let go, or a fault is told."""
+    (tmp_path / "slow_hand.py").write_text(SLOW, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog", "period": 2e-3}
+    how = settings(paced=True, period=2e-3, ticks=300, overrun=overrun)
+    with LiveSession.start(held("latch"), "slow_hand:Driver", hand, settings=how) as session:
+        assert session.wait(PATIENT), session.log()
+        rows, _ = session.rows()
+    report = session.close()
+    assert report["overruns"] >= 1
+    wall, began = rows[:, 2], rows[:, 2] - rows[:, 4]  # a row has the time at which it woke, and how late that was
+    assert np.diff(wall).max() >= 0.06
+    assert np.diff(began).min() >= 2e-3 - 1e-6, "a deadline was caught up with"
+    if overrun == "stop":
+        assert report["fault"] == "a tick took too long"
+        assert not rows[-1, session.columns.places["force"]].any()
+    else:
+        assert report["fault"] == ""
+        late = int(np.diff(wall).argmax()) + 1
+        assert rows[late : late + 3, 12].min() < rows[late - 1, 12], "it takes hold anew"
+
+
 def test_a_report_asked_for_at_once_tells_who_was_killed(start):
     """The end of a process is told a tenth of a second after it, when its memory is freed."""
     session = start(paced=True)

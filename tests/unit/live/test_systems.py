@@ -1,0 +1,89 @@
+"""What differs between systems, as far as it can be tried on one: clocks, memory, privileges, waiting for the owner."""
+
+import ctypes
+import io
+import os
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+from fsm_dyn.live import guard, memory, realtime
+from fsm_dyn.live.session import LiveSession, Settings
+
+
+def test_deadlines_go_by_a_clock_that_is_fine_enough():
+    """Windows counts its monotonic clock in steps of 16 ms; its performance counter is steady too."""
+    assert realtime.clock_of("win32") is time.perf_counter_ns
+    assert realtime.clock_of("darwin") is realtime.clock_of("linux") is time.monotonic_ns
+    until = realtime.clock() + 3_000_000
+    assert realtime.wait_until(until) >= until
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_what_a_system_does_not_have_is_said(monkeypatch, system):
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.delattr(os, "sched_setscheduler", raising=False)
+    asked = []
+    kernel = types.SimpleNamespace(
+        GetCurrentProcess=lambda: -1, SetPriorityClass=lambda process, level: asked.append(level) or 1
+    )
+    clock = types.SimpleNamespace(timeBeginPeriod=lambda ms: asked.append(ms) or 97)  # refused
+    monkeypatch.setattr(ctypes, "windll", types.SimpleNamespace(kernel32=kernel, winmm=clock), raising=False)
+    for name in ("collect", "freeze", "disable"):
+        monkeypatch.setattr(f"gc.{name}", lambda: None)
+    told = realtime.ask_for_privileges()
+    assert "SCHED_FIFO: not granted (not on this system)" in told
+    assert "locked memory: not granted (not on this system)" in told
+    if system == "win32":
+        assert "high priority: granted" in told
+        assert "timer of 1 ms: not granted (refused)" in told
+        assert asked == [0x80, 1]
+
+
+def test_a_run_without_anonymous_memory(held, monkeypatch, motions):
+    """Elsewhere than on Linux the processes share a file, which goes with the run."""
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.delattr(os, "sched_setscheduler", raising=False)
+    hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog"}
+    settings = Settings(paced=False, privileges=False, guard_timeout=20.0, ticks=400)
+    with LiveSession.start(held("latch"), "scripted", hand, settings=settings) as session:
+        path = session._block.path
+        assert os.path.exists(path)
+        assert session.wait(60.0), session.log()
+    report = session.close()
+    assert (report["ticks"], report["phase"], report["guard"]) == (400, "paused", "")
+    assert not os.path.exists(path)
+
+
+class Unselectable:
+    """As selectors are on Windows, where only sockets can be waited for."""
+
+    def register(self, file, events):
+        pass
+
+    def select(self, timeout):
+        raise OSError("not a socket")
+
+
+def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatch):
+    """The pipe of its standard input closes: a thread sees it, and the tick process is asked to end."""
+    block = memory.Block.create(memory.Shape(4, 4))
+    header = guard.Header(block.address)
+    reading, writing = os.pipe()
+    made = iter([Unselectable()])
+    real = guard.selectors.DefaultSelector
+    monkeypatch.setattr(guard.selectors, "DefaultSelector", lambda: next(made, None) or real())
+    monkeypatch.setattr(sys, "stdin", io.FileIO(reading, closefd=False))
+    code = "import mmap, os, struct, sys, time\nm = mmap.mmap(int(sys.argv[1]), 512)\n"
+    code += "while not struct.unpack_from('<q', m, 16)[0]: time.sleep(0.002)\nstruct.pack_into('<q', m, 24, 3)"
+    child = subprocess.Popen([sys.executable, "-c", code, block.address], pass_fds=[int(block.address)])
+    threading = guard.threading
+    threading.Timer(0.3, os.close, (writing,)).start()
+    assert guard.watch(header, child, 20.0, 0.002) == 0
+    assert header[guard.STOPPING] == 1
+    assert child.returncode == 0
+    os.close(reading)
+    block.close()
