@@ -44,6 +44,9 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/fsm-dyn run gripper --until 2.5 --motion --out docs/pictures
 	$(BIN)/python mechanisms/piano_action.py docs/pictures
 	$(BIN)/python mechanisms/escapements.py docs/pictures
+	$(BIN)/python mechanisms/seat_belt_reel.py docs/pictures
+	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
+	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \

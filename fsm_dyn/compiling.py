@@ -129,7 +129,11 @@ def initial_start(
     inputs : callable, optional
         Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
     """
-    begin = initial_values(automaton, values, vector, overrides, inputs)
+    return start_from(automaton, initial_values(automaton, values, vector, overrides, inputs))
+
+
+def start_from(automaton: Automaton, begin: InitialValues) -> Start:
+    """Return the start that values make: assembled, or settled first."""
     if begin.settles:
         return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
     return start(automaton, begin.values, begin.mode, 0.0, begin.context)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
-from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
+from fsm_dyn.compiling import Parameters, initial_start, initial_values, parameter_vector, start_from
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
 from fsm_dyn.errors import InputError, RunError, nearest
@@ -217,10 +217,10 @@ def _start(
     initial: Mapping[str, float | str],
     drive: Drive,
 ) -> Start:
-    return graph.remember(
-        ("start", vector.tobytes(), tuple(initial.items()), drive),
-        lambda: initial_start(graph.automaton, numbers, vector, initial, drive),
-    )
+    begin = initial_values(graph.automaton, numbers, vector, initial, drive)
+    # the inputs at the start, which are in the context, matter, not what they do later: settling takes its time
+    key = ("start", begin.context.tobytes(), tuple(begin.values.items()), begin.mode, begin.settles)
+    return graph.remember(key, lambda: start_from(graph.automaton, begin))
 
 
 def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterValue], vector: Array) -> RunModel:

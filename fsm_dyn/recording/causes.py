@@ -43,6 +43,8 @@ def cause(automaton: Automaton, found: Transitions, states: States, number: int)
         if event is Event.TRANSITION:
             parts.append(_written(automaton, subject))
         elif subject not in told:
+            if event is Event.CLOSES and _beyond(automaton, found, number, subject, after[subject]):
+                continue
             told.append(subject)
             parts.append(_moved(automaton, subject, event, before[subject], after[subject]))
     written = int(found.written[number])
@@ -95,6 +97,12 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
     return f"{name} {VERBS[event]} ({_SIGNS[event]})"
+
+
+def _beyond(automaton: Automaton, found: Transitions, number: int, contact: int, after: int) -> bool:
+    """Whether a gap fell to zero where there is no face: nothing struck, for there is no impulse."""
+    info = automaton.contacts[contact]
+    return info.limited and after == FREE and not found.impulse[number, info.normal_row]
 
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
