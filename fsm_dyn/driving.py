@@ -146,7 +146,7 @@ def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pie
 
 
 def _from_text(name: str, text: Text, context: _Context) -> Pieces | KernelSource:
-    """An expression of ``t`` and parameters: a constant, or a kernel of value, rate and second rate."""
+    """An expression of ``t`` and parameters: a constant, or a kernel of its value and three rates."""
     # the algebra of the derivation, without the sympy that other parts of it need
     from fsm_dyn.symbolic.algebra import NodeAlgebra
 
@@ -159,6 +159,7 @@ def _from_text(name: str, text: Text, context: _Context) -> Pieces | KernelSourc
     direction = {symbols["t"]: graph.one}
     rate = tangent([node], direction)[0]
     rate2 = tangent([rate], direction)[0]
-    program = Program.from_nodes(context.layout, {"input": np.array([node, rate, rate2], dtype=object)})
+    rate3 = tangent([rate2], direction)[0]
+    program = Program.from_nodes(context.layout, {"input": np.array([node, rate, rate2, rate3], dtype=object)})
     kernels = compile_programs([program])
     return KernelSource(kernels[0].address, (name,), kernels)

@@ -91,6 +91,7 @@ def time_derivative(outputs: Sequence[Node], layout: Layout, symbols: dict[str, 
     for name in layout.w:
         seeds[symbols[name]] = symbols[f"{name}.rate"]
         seeds[symbols[f"{name}.rate"]] = symbols[f"{name}.rate2"]
+        seeds[symbols[f"{name}.rate2"]] = symbols[f"{name}.rate3"]
     found = np.empty(len(outputs), dtype=object)
     found[:] = tangent(list(outputs), seeds)
     return found

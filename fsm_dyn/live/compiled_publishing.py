@@ -99,9 +99,10 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     at = _append(row, slot, at, tick.device)
     at = _append(row, slot, at, tick.force)
     at = _append(row, slot, at, tick.ports)
-    last = row.shape[1] - at - tick.motion_next.shape[0]  # slip directions and memory end the context
+    last = row.shape[1] - at - tick.motion_next.shape[0]  # slip directions and memory: before the third rates
+    from_c = state.c.shape[0] - tick.next.shape[0] - last
     for i in range(last):
-        row[slot, at + i] = state.c[state.c.shape[0] - last + i]
+        row[slot, at + i] = state.c[from_c + i]
     _append(row, slot, at + last, tick.motion_next)
     if counts[ct.ADVANCING] != 0:
         put_records(ring, buffers, counts[ct.TICKS], state.counters[st.TRANSITIONS])

@@ -55,7 +55,8 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
 def columns_of(stepper: Stepper) -> Columns:
     """Return the columns of the rows of a stepper."""
     layout = stepper.graph.automaton.terms.layout
-    axes, discrete = tuple(axis.name for axis in stepper.axes), layout.c[layout.sigma_slice.start :]
+    axes = tuple(axis.name for axis in stepper.axes)
+    discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
     return Columns(layout.w, layout.x, stepper.n_device, axes, discrete, stepper.smooth)
 
 

@@ -115,6 +115,7 @@ def flow(system: System, q_dot: Sequence[Node], embedded: Embedded) -> dict[Node
     for name in system.layout.w:
         seeds[symbols[name]] = symbols[f"{name}.rate"]
         seeds[symbols[f"{name}.rate"]] = symbols[f"{name}.rate2"]
+        seeds[symbols[f"{name}.rate2"]] = symbols[f"{name}.rate3"]
     return seeds
 
 

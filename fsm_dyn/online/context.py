@@ -140,12 +140,6 @@ ONLINE: Final = Bundle(Online, {"contact_rows": 2})
 open_online = ONLINE.opener()
 
 
-def context_length(sizes: Integers) -> int:
-    """Return the length of a kernel's context ``c``."""
-    s = sizes
-    return int(s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY])
-
-
 def _lengths(sizes: Integers, guards: int) -> list[int]:
     """Lengths of what the workspace holds, in the order of the constants above."""
     n_q, U, K, R, C, W = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_K, tb.N_ROWS, tb.N_CONTACTS, tb.N_TRANSITIONS))
@@ -153,7 +147,7 @@ def _lengths(sizes: Integers, guards: int) -> list[int]:
     motion = [n_q, U * U, U, R, C, C]
     watch = [C, R, W, C, C, C, K * U, K, R * K]
     scratch = [n_q + U, R * (U + 2), R * U, R * U, max(U, 2) * U, U * U, U, U, U, U, R, R * R, n_q + U]
-    return [*rows, *motion, *watch, *scratch, context_length(sizes), 2 * guards, 2 * C]
+    return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C]
 
 
 def new_chart(sizes: Integers, guards: int) -> tuple[Integers, Floats]:

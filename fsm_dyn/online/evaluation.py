@@ -123,7 +123,8 @@ def _difference(o: Online, t: float, c: Floats, out: Floats, slopes: int) -> Non
     n_g, n = o.guard_quantity.shape[0], o.sizes[tb.N_Q] + o.sizes[tb.N_U]
     s = o.sizes
     n_p, n_w = s[tb.N_P], s[tb.N_W]
-    n_c = n_p + 3 * n_w + s[tb.N_CONTACTS] + s[tb.N_MEMORY]
+    third = n_p + 3 * n_w + s[tb.N_CONTACTS] + s[tb.N_MEMORY]
+    n_c = third + n_w
     time = _probe_time(out, w, at_x, n)
     for i in range(n):
         w[at_probe + i] = w[at_x + i]
@@ -136,6 +137,8 @@ def _difference(o: Online, t: float, c: Floats, out: Floats, slopes: int) -> Non
             w[at_probe + i] += (along if side == 0 else 2.0 * along) * out[i]
         for i in range(n_p, n_p + 2 * n_w):  # inputs and their rates, at their rates
             context[i] = c[i] + along * c[i + n_w]
+        for i in range(n_w):
+            context[n_p + 2 * n_w + i] = c[n_p + 2 * n_w + i] + along * c[third + i]
         _work_out(o, t + along, shifted(w, at_probe), context, False)
         guard_values(o, context, w, at_guards + side * n_g)
     for g in range(n_g):

@@ -14,6 +14,7 @@ from fsm_dyn.online.context import AT_A, AT_B, AT_KINETIC, AT_WAY, AT_X, BUSY, L
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import start_of
 from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.contexts import sigma_at
 
 
 @lean
@@ -39,7 +40,7 @@ def tangent_count(o: Online, k: int) -> int:
 def ahead(o: Online, c: Floats, k: int, vector: int, constant: int) -> float:
     """Return the slip of a contact along the direction kept in the discrete state; or its rate, of accelerations."""
     s, row = o.sizes, o.contact_rows[k, 1]
-    sigma = c[s[tb.N_P] + 3 * s[tb.N_W] + k]
+    sigma = c[sigma_at(s) + k]
     first = product_with_row(o, row, vector, constant)
     if tangent_count(o, k) == 1:
         return sigma * first
@@ -55,7 +56,7 @@ def find_slip_directions(o: Online, c: Floats) -> None:
         count = tangent_count(o, k)
         if o.states[k] < tb.SLIDING or count == 0:
             continue
-        at, sigma = chart[AT_WAY] + 2 * k, c[s[tb.N_P] + 3 * s[tb.N_W] + k]
+        at, sigma = chart[AT_WAY] + 2 * k, c[sigma_at(s) + k]
         w[at] = sigma
         if count == 2:
             speeds, row = chart[AT_X] + s[tb.N_Q], o.contact_rows[k, 1]

@@ -17,8 +17,8 @@ _NAME = re.compile(r"[^\W\d][\w.\-\[\]]*")
 class Layout:
     """The arguments of the kernels of one model: ``void kernel(double t, const double *x, const double *c, ...)``.
 
-    ``x = [q | u]`` is the state, ``c = [p | w | w' | w'' | sigma | memory]`` the context: parameters, inputs with
-    their first and second rates, a slip direction per contact, memory values.  All in SI units.
+    ``x = [q | u]`` is the state, ``c = [p | w | w' | w'' | sigma | memory | w''']`` the context: parameters, inputs,
+    their rates (the third tells how fast forces change), a slip direction per contact, memory values.  SI units.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Layout:
     p : tuple of str
         Parameters; those that are vectors are flattened (``lip[0]``).
     w : tuple of str
-        Inputs; their rates are the symbols ``<w>.rate`` and ``<w>.rate2``.
+        Inputs; their rates are the symbols ``<w>.rate``, ``<w>.rate2`` and ``<w>.rate3``.
     contacts : tuple of str
         Contacts; their slip directions are the symbols ``<contact>.sigma``.
     memory : tuple of str
@@ -68,7 +68,8 @@ class Layout:
     def c(self) -> tuple[str, ...]:
         """Names of the entries of the context ``c``."""
         rates = tuple(f"{name}.rate" for name in self.w) + tuple(f"{name}.rate2" for name in self.w)
-        return self.p + self.w + rates + tuple(f"{name}.sigma" for name in self.contacts) + self.memory
+        third = tuple(f"{name}.rate3" for name in self.w)
+        return self.p + self.w + rates + tuple(f"{name}.sigma" for name in self.contacts) + self.memory + third
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ class Layout:
     @property
     def n_c(self) -> int:
         """Length of the context."""
-        return len(self.p) + 3 * len(self.w) + len(self.contacts) + len(self.memory)
+        return len(self.p) + 4 * len(self.w) + len(self.contacts) + len(self.memory)
 
     @property
     def q_slice(self) -> slice:
@@ -128,7 +129,12 @@ class Layout:
     @property
     def memory_slice(self) -> slice:
         """Memory values in ``c``."""
-        return slice(self.sigma_slice.stop, self.n_c)
+        return slice(self.sigma_slice.stop, self.sigma_slice.stop + len(self.memory))
+
+    @property
+    def w_rate3_slice(self) -> slice:
+        """Third rates of the inputs in ``c``."""
+        return slice(self.memory_slice.stop, self.n_c)
 
     def position(self, name: str) -> int:
         """Return the position of a symbol in :attr:`arguments`.

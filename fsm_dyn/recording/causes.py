@@ -54,6 +54,8 @@ def cause(automaton: Automaton, found: Transitions, states: States, number: int)
         parts.insert(0, "start")
     elif reason == resolution.INPUT_JUMP:
         parts.insert(0, "an input jumps")
+    elif reason == resolution.CONTRADICTION:
+        parts.insert(0, "what it holds is moved apart")
     elif reason == resolution.ZENO:
         parts.insert(0, "a train of impacts comes to its end")
     along = _changed(automaton, before, after, told)

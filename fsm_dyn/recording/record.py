@@ -99,9 +99,9 @@ class Record:
         State in the middle of the step that ends at this row; not read for a row that begins one.
     mode : ndarray of int, shape (n,)
         Mode index; a row that ends a step carries the mode of that step.
-    held : ndarray, shape (n, 3 n_w + n_contacts + n_memory)
-        The context without the parameters: inputs, their rates and second rates, slip directions, memory; from the
-        right at a row that begins a stretch, else from the left.
+    held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
+        The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
+        row that begins a stretch, else from the left.
     tell : callable
         Gives the transitions with their reasons, in order; asked when somebody wants to know.
     inputs : InputFunction

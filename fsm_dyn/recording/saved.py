@@ -43,7 +43,7 @@ class SavedRun:
             They do not.
         """
         layout, record = model.layout, self.record
-        n, n_held = len(record.t), 3 * len(layout.w) + len(layout.contacts) + len(layout.memory)
+        n, n_held = len(record.t), layout.n_c - len(layout.p)
         good = self.parameters.shape == (len(layout.p),) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
         good &= record.x.shape == record.x_dot.shape == record.x_mid.shape == (n, layout.n_x)
         good &= record.held.shape == (n, n_held) and record.mode.shape == (n,)

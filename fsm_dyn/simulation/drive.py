@@ -132,7 +132,7 @@ def _with_past(pieces: Pieces, value: float) -> Pieces:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel that writes some inputs: all values, then all rates, then all second rates.
+    """A kernel that writes some inputs: all values, then all rates, all second and all third rates.
 
     Attributes
     ----------
@@ -199,11 +199,11 @@ class Drive:
         for k, address in enumerate(arrays.kernels):
             numbers = arrays.kernel_inputs[arrays.kernel_start[k] : arrays.kernel_start[k + 1]]
             columns = np.concatenate([numbers, numbers + n_w, numbers + 2 * n_w])
-            out = np.empty(3 * len(numbers))
+            out = np.empty(4 * len(numbers))
             call = KERNEL(int(address))
             for i, time in enumerate(times):
                 call(time, context.ctypes.data, context.ctypes.data, out.ctypes.data)
-                result[i, columns] = out
+                result[i, columns] = out[: len(columns)]
         return result
 
 
@@ -253,7 +253,7 @@ def make_drive(
         kernels=np.array([kernel.address for kernel in kernels], dtype=np.int64),
         kernel_start=np.cumsum([0, *(len(kernel.inputs) for kernel in kernels)], dtype=np.int64),
         kernel_inputs=np.array([number[name] for kernel in kernels for name in kernel.inputs], dtype=np.int64),
-        out=np.zeros(3 * len(names)),
+        out=np.zeros(4 * len(names)),
     )
     return Drive(tuple(names), arrays, tuple(kernels))
 
@@ -297,7 +297,7 @@ def from_callable(
         The input.
     function : callable or tuple of callables
         Value as a function of time (s); in a tuple, also its rate and its second rate.  Rates that are not given
-        are taken by central differences, good to about eight and five digits.
+        are taken by central differences, good to about eight and five digits, the third to a few.
     span : tuple of float
         First and last time of the run (s), for a table.
     tolerance : float
@@ -349,6 +349,13 @@ def _compiled_callable(functions: tuple[Callable[[float], float], ...]) -> Any:
         else:
             d = 1e-4 * scale
             out[2] = (value(t + d) - 2.0 * out[0] + value(t - d)) / (d * d)
+        d = (1e-3 if given == 1 else 1e-4 if given == 2 else 6e-6) * scale
+        if given > 2:
+            out[3] = (second(t + d) - second(t - d)) / (2.0 * d)
+        elif given > 1:
+            out[3] = (rate(t + d) - 2.0 * out[1] + rate(t - d)) / (d * d)
+        else:
+            out[3] = (value(t + 2.0 * d) - value(t - 2.0 * d) - 2.0 * (value(t + d) - value(t - d))) / (2.0 * d**3)
 
     return numba.cfunc("void(float64, CPointer(float64), CPointer(float64), CPointer(float64))")(kernel)
 

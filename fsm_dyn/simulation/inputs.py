@@ -39,12 +39,12 @@ class DriveArrays(NamedTuple):
         1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
         of those with a kink moves a constraint, so that no force can jump.
     kernels : int64 array
-        Addresses of kernels that write value, rate and second rate of some inputs.
+        Addresses of kernels that write values and three rates of some inputs.
     kernel_start : int64 array, shape (n_kernels + 1,)
         Where the inputs of each kernel begin in ``kernel_inputs``.
     kernel_inputs : int64 array
         Input numbers.
-    out : float64 array, shape (3 n_w,)
+    out : float64 array, shape (4 n_w,)
         Workspace.
     """
 
@@ -65,7 +65,7 @@ DRIVE: Final = Bundle(DriveArrays, {"pieces": 3})
 
 @lean
 def update_inputs(drive: DriveArrays, t: float, segment: int, x: Floats, c: Floats) -> None:
-    """Write the inputs and their first two rates at ``t`` into the context.
+    """Write the inputs and their three rates at ``t`` into the context.
 
     ``segment`` begins at the last breakpoint at which a step had to end; the smooth pieces up to the next one are
     searched from there, and the limit from the left is taken at the next one.
@@ -79,6 +79,7 @@ def write_inputs(drive: DriveArrays, t: float, segment: int, x: Floats, c: Float
     """Do what :func:`update_inputs` does, constant inputs included."""
     n_w = drive.counts[N_INPUTS]
     at = drive.counts[N_PARAMETERS]
+    third = c.shape[0] - n_w
     low = segment
     high = drive.next_hard[segment]
     while high - low > 1:
@@ -95,13 +96,16 @@ def write_inputs(drive: DriveArrays, t: float, segment: int, x: Floats, c: Float
         c[at + i] = drive.pieces[low, i, 0] + d * (a1 + d * (a2 + d * a3))
         c[at + n_w + i] = a1 + d * (2.0 * a2 + d * 3.0 * a3)
         c[at + 2 * n_w + i] = 2.0 * a2 + 6.0 * a3 * d
+        c[third + i] = 6.0 * a3
     for k in range(drive.kernels.shape[0]):
         call_kernel(drive.kernels[k], t, x, c, drive.out)
         first = drive.kernel_start[k]
         m = drive.kernel_start[k + 1] - first
         for i in range(m):
+            number = drive.kernel_inputs[first + i]
             for rate in range(3):
-                c[at + rate * n_w + drive.kernel_inputs[first + i]] = drive.out[rate * m + i]
+                c[at + rate * n_w + number] = drive.out[rate * m + i]
+            c[third + number] = drive.out[3 * m + i]
 
 
 @lean

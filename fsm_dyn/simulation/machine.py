@@ -188,6 +188,8 @@ class Machine:
     def _flags(self, chart: Chart) -> int:
         automaton = self.automaton
         flags = tb.PROJECTS if any(row.role == "position" for row in automaton.rows) else 0
+        if chart.programs.indeterminate:
+            flags |= tb.REPEATS
         for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
             held = code and contact.kind != "compliant"
             if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:

@@ -23,6 +23,7 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.arena import copied, indices, release, vector
 from fsm_dyn.simulation.compiled import entry, lean
 from fsm_dyn.simulation.constrained import Bilateral, contact_response, factor_bilateral, row_speed, solve_bilateral
+from fsm_dyn.simulation.contexts import sigma_at
 from fsm_dyn.simulation.evaluation import normalise_quaternions
 from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.impacts import bilateral_rows
@@ -261,7 +262,8 @@ def step_once(
     for _ in range(SWEEPS):
         if n == 0 or _sweep(tables, terms, K, speed, target, normal, tangent, impulse, h, codes) <= SETTLED * fastest:
             break
-    sigma = c[c.shape[0] - tables.sizes[tb.N_MEMORY] - count : c.shape[0] - tables.sizes[tb.N_MEMORY]]
+    first = sigma_at(tables.sizes)
+    sigma = c[first : first + count]
     _codes_after(tables, terms, h, speed, normal, tangent, impulse, codes, sigma, fastest)
     for r in range(n_rows):
         impulses[r] = 0.0

@@ -71,7 +71,7 @@ class RawRun:
     mode : int64 array, shape (n,)
         Mode number; a row that ends a step carries the mode of the step.
     held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
-        Context after the parameters: inputs, their rates and second rates, slip directions, memory.
+        Context after the parameters: inputs, their rates and second rates, slip directions, memory, third rates.
     records : float64 array
         The transitions as the loop wrote them; read them as ``transitions``.
     outcome : Outcome

@@ -19,6 +19,7 @@ from fsm_dyn.simulation.arena import OVERFLOWN, Workspace, copied, indices, mark
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import factor_bilateral
 from fsm_dyn.simulation.contact_law import LOG_SIZE, LOG_WIDTH
+from fsm_dyn.simulation.contexts import memory_at, sigma_at
 from fsm_dyn.simulation.faces import hand_over, within_face
 from fsm_dyn.simulation.impacts import ARREST, bilateral_rows, collide, strike
 from fsm_dyn.simulation.kernels import call_kernel
@@ -33,6 +34,7 @@ START: Final = 0
 EVENT: Final = 1
 INPUT_JUMP: Final = 2
 ZENO: Final = 3
+CONTRADICTION: Final = 4  # rows that repeated each other agree no longer
 
 # entries of ``energy``
 ENERGY_BEFORE: Final = 0
@@ -61,7 +63,7 @@ def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     """
     held, n = sizes[tb.N_ROWS], 3 * contacts
     system = sizes[tb.N_U] + held
-    context = sizes[tb.N_P] + 3 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
+    context = sizes[tb.N_P] + 4 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
     floats = system * (system + n + 12) + 22 * n * n + 100 * n + 20
     floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
     integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 90 * contacts + sizes[tb.MAX_GUARDS] + 450
@@ -117,12 +119,12 @@ def resolve(
     x : float64 array, shape (n_q + n_u,)
         State before, all speeds consistent with ``mode``; on return the state after (impacts, written resets).
     c : float64 array, shape (n_c,)
-        Context ``[p | w | w.rate | w.rate2 | sigma | memory]``, inputs as they are *after* the instant; on return
+        Context, inputs as they are *after* the instant; on return
         with the slip directions and the memory after.
     mode : int
         Mode before.
     reason : int
-        ``START``, ``EVENT``, ``INPUT_JUMP`` or ``ZENO`` (what fired ends its train of impacts).
+        ``START``, ``EVENT``, ``INPUT_JUMP``, ``ZENO`` (what fired ends its train of impacts) or ``CONTRADICTION``.
     remaining : float
         How long that train goes on (s).
     fired : int64 array, ``n_fired`` : int
@@ -206,7 +208,7 @@ def resolve(
     release(work, top)
     call_kernel(tables.terms[0], t, state, context, terms.whole)
     energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
-    sigma = context[c.shape[0] - sizes[tb.N_MEMORY] - n_contacts : c.shape[0] - sizes[tb.N_MEMORY]]
+    sigma = context[sigma_at(sizes) : sigma_at(sizes) + n_contacts]
     old_sigma, old_closed = copied(work, sigma), indices(work, n_contacts)
     put(old_closed, closed)
     top = mark(work)
@@ -358,11 +360,12 @@ def _reset(
 ) -> None:
     """Apply a written reset: all assignments at once, from the values before."""
     n_x, n_memory = state.shape[0], tables.sizes[tb.N_MEMORY]
+    kept = memory_at(tables.sizes)
     call_kernel(tables.transitions[written, tb.TRANSITION_RESET], t, state, context, out)
     for i in range(n_x):
         state[i] = out[i]
     for i in range(n_memory):
-        context[context.shape[0] - n_memory + i] = out[n_x + i]
+        context[kept + i] = out[n_x + i]
 
 
 @lean

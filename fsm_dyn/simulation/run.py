@@ -150,7 +150,7 @@ def _check(
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=nearest(method, known))
     for name, found, wanted in (
         ("x0", len(x), s[tb.N_Q] + s[tb.N_U]),
-        ("c0", len(c), s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY]),
+        ("c0", len(c), tb.context_length(s)),
     ):
         if found != wanted:
             raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(int(wanted)))

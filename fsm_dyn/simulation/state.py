@@ -186,7 +186,7 @@ def full_length(tables: Tables) -> int:
 def row_width(tables: Tables) -> int:
     """Return the number of columns of ``Buffers.rows``."""
     s = tables.sizes
-    return int(1 + 3 * (s[tb.N_Q] + s[tb.N_U]) + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY])
+    return int(1 + 3 * (s[tb.N_Q] + s[tb.N_U]) + tb.context_length(s) - s[tb.N_P])
 
 
 def record_width(tables: Tables) -> int:
@@ -255,7 +255,7 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         resolution.NOTE_COUNT,
         n_u,
         resolution.LOG_LENGTH,
-        int(s[tb.N_P] + 3 * s[tb.N_W] + s[tb.N_CONTACTS] + s[tb.N_MEMORY]),
+        tb.context_length(s),
     )
     work.addresses[0] = terms.address
     return work, packed._replace(arrays=(terms,))

@@ -15,6 +15,7 @@ from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arming import rearm
 from fsm_dyn.simulation.charts import better_chart
 from fsm_dyn.simulation.compiled import lean, routine
+from fsm_dyn.simulation.contradiction import CLEAR, LATE, contradiction
 from fsm_dyn.simulation.evaluation import (
     end_is_finite,
     evaluate_here,
@@ -176,6 +177,11 @@ def _trial(
         problem = project_end(tables, drive, method, state, work, t_end)
         if problem > 1:
             return problem, t, -1
+        if h > least and _went_too_far(tables, state, work, t_end):
+            state.counters[st.REJECTED] += 1
+            h *= 0.5
+            shortened = True
+            continue
         evaluate_middle(tables, drive, method, state, work, h)
         fraction = 1.0
         lead = -1
@@ -193,6 +199,15 @@ def _trial(
         if adaptive:
             _next_length(state, full_h, error, order, shortened)
         return outcomes.GOING, t_end, max(lead, -1)
+
+
+@lean
+def _went_too_far(tables: Tables, state: State, work: Work, t_end: float) -> bool:
+    """Whether rows that repeated each other have contradicted each other for long by the end of the trial step."""
+    mode = state.counters[st.MODE]
+    if tables.mode_flags[mode] & tb.REPEATS == 0:
+        return False
+    return contradiction(work, tables, t_end, work.x_end, state.c, mode) > LATE
 
 
 @lean
@@ -279,9 +294,15 @@ def conclude(
     if watched and gate_opened_late(work, tables, t_end, state.x, state.c, mode):
         return outcomes.PENETRATION
     rearm(tables, state)
+    status = outcomes.GOING
     if t_end >= target:
-        return _reach(tables, drive, method, options, state, work)
-    return outcomes.GOING
+        status = _reach(tables, drive, method, options, state, work)
+    repeats = tables.mode_flags[mode] & tb.REPEATS != 0 and state.counters[st.PHASE] == st.STEPPING
+    if status == outcomes.GOING and repeats and contradiction(work, tables, t_end, state.x, state.c, mode) > CLEAR:
+        state.counters[st.PHASE] = st.RESOLVING
+        state.counters[st.REASON] = resolution.CONTRADICTION
+        state.counters[st.FIRED] = 0
+    return status
 
 
 _open_tables = st.TABLES.opener()

@@ -45,6 +45,7 @@ SLIDING_UNDER: Final = 3  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
+REPEATS: Final = 8  # rows of the mode repeat each other: whether they still agree is asked after each step
 TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
 
@@ -78,6 +79,11 @@ KINEMATIC: Final = 0  # hidden in the choice of speeds
 ALWAYS: Final = 1  # a constraint on speeds
 ALWAYS_POSITION: Final = 2  # a constraint on coordinates
 CONTACT_ROW: Final = 3  # belongs to a contact
+
+
+def context_length(sizes: NDArray[np.int64]) -> int:
+    """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
+    return int(sizes[N_P] + 4 * sizes[N_W] + sizes[N_CONTACTS] + sizes[N_MEMORY])
 
 
 class Tables(NamedTuple):

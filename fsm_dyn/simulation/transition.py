@@ -179,6 +179,8 @@ def make_transition(
     changed = work.notes[resolution.CHANGED] != 0
     if not changed and state.counters[st.INSTANT] >= _STANDSTILL and work.notes[resolution.CHOSEN_BY] == FIRED_KEPT:
         return outcomes.INCONSISTENT
+    if not changed and reason == resolution.CONTRADICTION:
+        return outcomes.INCONSISTENT
     state.counters[st.MODE] = target
     state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
     if changed and tables.mode_flags[target] & tb.PROJECTS != 0:
@@ -201,7 +203,7 @@ def make_transition(
     if not finite:
         return outcomes.NON_FINITE
     chatters = False
-    if reason == resolution.EVENT or reason == resolution.ZENO:
+    if reason == resolution.EVENT or reason == resolution.ZENO or reason == resolution.CONTRADICTION:
         chatters = _chatters(tables, options, state)
     else:
         state.counters[st.FIRED] = 0

@@ -11,6 +11,7 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.arena import Workspace, release
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import row_speed
+from fsm_dyn.simulation.contexts import sigma_at
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import open_terms
@@ -38,7 +39,7 @@ def turn_slips(
     release(work, (0, 0))
     terms = open_terms(work.addresses[0])
     call_kernel(tables.terms[0], t, x, c, terms.whole)
-    at, turned = c.shape[0] - sizes[tb.N_MEMORY] - n_contacts, False
+    at, turned = sigma_at(sizes), False
     u = x[sizes[tb.N_Q] : sizes[tb.N_Q] + sizes[tb.N_U]]
     for k in range(n_contacts):
         if tables.contact_flags[k] & tb.IN_SPACE == 0 or tables.mode_states[mode, k] != tb.SLIDING:

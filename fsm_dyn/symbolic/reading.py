@@ -15,7 +15,7 @@ from fsm_dyn.programs import Counts, Node, Program, reachable
 RATES = "x_dot"  # the output that holds the rates of all states
 LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
 _SUBSCRIPTED = re.compile(r"[A-Za-z](\d+|[A-Z]\d*)")  # q1, mB, L12
-_RATES = {".rate": r"\dot{%s}", ".rate2": r"\ddot{%s}", ".sigma": r"\sigma_{%s}"}
+_RATES = {".rate": r"\dot{%s}", ".rate2": r"\ddot{%s}", ".rate3": r"\dddot{%s}", ".sigma": r"\sigma_{%s}"}
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "neg": lambda a: -a,

@@ -67,7 +67,7 @@ class Instants:
         c = np.zeros(layout.n_c)
         c[layout.p_slice] = self.parameters
         c[layout.w_slice] = row[places["inputs"]]
-        c[layout.sigma_slice.start :] = row[places["discrete"]]
+        c[layout.sigma_slice.start : layout.memory_slice.stop] = row[places["discrete"]]
         if before is not None and row[TIME] > before[TIME]:
             # inputs run straight from tick to tick
             rate = (row[places["inputs"]] - before[places["inputs"]]) / (row[TIME] - before[TIME])

@@ -1,5 +1,7 @@
 """Guards: which there are in which state, when they vanish, and their slopes along the motion."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,7 @@ def test_written_transitions(mode_graph):
 
 @pytest.mark.parametrize("name", models.names())
 def test_slopes_along_the_motion(mode_graph, context, random_states, name):
-    """The slope of every guard against a central difference along q', u' and the inputs' rates.
+    """The slope of every guard against a central difference along q', u' and the inputs' three rates.
 
     Where twice the step gives another difference (a felt that lets go within it, forces far beyond the model's)
     the difference is no measure of a slope; nearer to the start there are states where it is.
@@ -131,7 +133,9 @@ def test_slopes_along_the_motion(mode_graph, context, random_states, name):
         for x in random_states(graph, len(spread), 11, spread):
             c = context(graph, rng.uniform(-5, 5, len(layout.w)))
             c[layout.sigma_slice] = rng.choice([-1.0, 1.0], len(layout.contacts))
-            c[layout.w_rate_slice] = rng.uniform(-5, 5, len(layout.w))
+            moving = [layout.w_slice, layout.w_rate_slice, layout.w_rate2_slice, layout.w_rate3_slice]
+            for part in moving[1:]:
+                c[part] = rng.uniform(-5, 5, len(layout.w))
             here = full.evaluate(0.4, x, c)
             if here["pivot"][0] < 0.05:
                 continue
@@ -140,7 +144,8 @@ def test_slopes_along_the_motion(mode_graph, context, random_states, name):
             values = []
             for h in (step, -step, 2 * step, -2 * step):
                 later = c.copy()
-                later[layout.w_slice] += h * c[layout.w_rate_slice]
+                for part, rate in pairwise(moving):
+                    later[part] += h * c[rate]
                 values.append(full.evaluate(0.4 + h, x + h * here["x_dot"], later)["guards"])
             slopes, check = (values[0] - values[1]) / (2 * step), (values[2] - values[3]) / (4 * step)
             size = np.abs(here["slopes"]).max(initial=1.0) + np.abs(here["guards"]).max(initial=0.0)

@@ -97,6 +97,7 @@ def states(random_states):
         start = initial_start(graph.automaton, graph.values, graph.parameters)
         c = np.tile(start.context, (STATES, 1))
         c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
+        c[:, layout.w_rate3_slice] = rng.uniform(-1, 1, (STATES, len(layout.w)))
         c[:, layout.sigma_slice] = np.where(np.array(mode.states) >= 2, rng.choice([-1.0, 1.0], (STATES, 1)), 0.0)
         return random_states(graph, STATES, seed, NEAR), c
 

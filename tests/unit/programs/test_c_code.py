@@ -43,7 +43,7 @@ def test_every_operation_has_a_spelling(layout, compile_c):
     nodes = [rebuild(graph, op, symbols[: operation.arity]) for op, operation in OPERATIONS.items()]
     nodes += [symbols[0] ** 1.5, symbols[0] ** 2.5]
     program = p.Program.from_nodes(layout, {"all": nodes})
-    x, c = [0.4, 0.7, 0.2, 0.0], np.zeros(7)
+    x, c = [0.4, 0.7, 0.2, 0.0], np.zeros(8)
     out = compile_c(p.to_c(program, "f"), "f")(0.0, x, c, len(nodes))
     np.testing.assert_allclose(out, program.evaluate(0.0, x, c)["all"], rtol=4e-16)
 
@@ -52,7 +52,7 @@ def test_output_names_cannot_leave_their_comment(layout, compile_c):
     program = p.Program.from_nodes(layout, {'*/ system("true"); /*': 1.0, "a\nb": 2.0})
     source = p.to_c(program, "f")
     assert "system(" not in source
-    assert list(compile_c(source, "f")(0.0, np.zeros(4), np.zeros(7), 2)) == [1.0, 2.0]
+    assert list(compile_c(source, "f")(0.0, np.zeros(4), np.zeros(8), 2)) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("name", ["", "1f", "f g", "f()", "while", "é"])

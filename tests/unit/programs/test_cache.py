@@ -28,7 +28,7 @@ def program(layout):
 
 
 def value(kernels):
-    return kernels[0](0.0, [1.0, 0, 0, 0], np.zeros(7))[0]
+    return kernels[0](0.0, [1.0, 0, 0, 0], np.zeros(8))[0]
 
 
 def file_of(objects):

@@ -39,7 +39,7 @@ def test_several_programs_in_one_call(layout):
     assert len(compiled) == len(compiled.addresses) == 4
     assert compiled[1].address == compiled[3].address != compiled[0].address
     assert list(compiled.addresses) == [kernel.address for kernel in compiled]
-    x, c = [0.5, 0, 0, 0], [9.0, 0, 0, 0, 0, 0, 0]
+    x, c = [0.5, 0, 0, 0], [9.0, 0, 0, 0, 0, 0, 0, 0]
     np.testing.assert_array_equal(compiled[2](0.0, x, c), [1.5, 9.0, np.sin(0.5)])
     outputs = compiled[2].outputs(0.0, x, c)
     assert outputs["a"].shape == (1, 2)
@@ -49,16 +49,16 @@ def test_several_programs_in_one_call(layout):
 def test_shapes_are_checked(layout):
     kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": 1.0})])[0]
     with pytest.raises(InputError, match=r"\(4,\)"):
-        kernel(0.0, np.zeros(5), np.zeros(7))
-    with pytest.raises(InputError, match=r"\(7,\)"):
-        kernel(0.0, np.zeros(4), np.zeros((1, 7)))
+        kernel(0.0, np.zeros(5), np.zeros(8))
+    with pytest.raises(InputError, match=r"\(8,\)"):
+        kernel(0.0, np.zeros(4), np.zeros((1, 8)))
 
 
 def test_arguments_of_any_kind(layout):
     graph = p.Graph()
     kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("u2") + graph.symbol("hits")})])[0]
-    assert kernel(0, [0, 0, 0, 1], range(7)) == 7.0
-    assert kernel(0, np.arange(8.0)[::2], np.zeros(7, dtype=np.float32)) == 6.0
+    assert kernel(0, [0, 0, 0, 1], range(8)) == 7.0
+    assert kernel(0, np.arange(8.0)[::2], np.zeros(8, dtype=np.float32)) == 6.0
 
 
 def test_products_and_sums_are_fused():
@@ -75,7 +75,7 @@ def test_kernels_outlive_what_made_them(layout):
     graph = p.Graph()
     calls = [p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("q1") + i})])[0] for i in range(20)]
     del calls[::2]
-    assert [call(0, np.zeros(4), np.zeros(7))[0] for call in calls] == list(range(1, 20, 2))
+    assert [call(0, np.zeros(4), np.zeros(8))[0] for call in calls] == list(range(1, 20, 2))
 
 
 def test_long_programs_are_compiled_in_parts(chain, monkeypatch):
@@ -113,7 +113,7 @@ def test_threads_compile_at_once(layout):
 
     def work(start):
         for i in range(start, 16, 4):
-            results[i] = p.compile_programs([programs[i]], p.ObjectCache(None))[0](0, [1.0, 0, 0, 0], np.zeros(7))[0]
+            results[i] = p.compile_programs([programs[i]], p.ObjectCache(None))[0](0, [1.0, 0, 0, 0], np.zeros(8))[0]
 
     threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
     for thread in threads:

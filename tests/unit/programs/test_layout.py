@@ -7,15 +7,16 @@ from fsm_dyn.programs import Layout
 def test_positions(layout):
     assert layout.arguments == (
         "t", "q1", "q2", "u1", "u2", "m", "lip[0]", "push", "push.rate", "push.rate2", "tip.sigma", "hits",
+        "push.rate3",
     )  # fmt: skip
     assert layout.x == ("q1", "q2", "u1", "u2")
     assert layout.n_x == len(layout.x)
-    assert layout.n_c == len(layout.c) == 7
+    assert layout.n_c == len(layout.c) == 8
     assert layout.position("push.rate") == 8
     x, c = layout.x, layout.c
     assert x[layout.q_slice] + x[layout.u_slice] == x
     slices = (layout.p_slice, layout.w_slice, layout.w_rate_slice, layout.w_rate2_slice)
-    slices += (layout.sigma_slice, layout.memory_slice)
+    slices += (layout.sigma_slice, layout.memory_slice, layout.w_rate3_slice)
     assert sum((c[part] for part in slices), ()) == c
     assert c[layout.sigma_slice] == ("tip.sigma",)
     assert c[layout.w_rate2_slice] == ("push.rate2",)

@@ -20,7 +20,7 @@ def spring(layout):
 
 
 def test_evaluation(spring):
-    values = spring.evaluate(2.0, [1.0, 0.25, 0, 0], [4.0, 0, 0, 0, 0, 0, 0])
+    values = spring.evaluate(2.0, [1.0, 0.25, 0, 0], [4.0, 0, 0, 0, 0, 0, 0, 0])
     assert values["energy"] == 2.0
     np.testing.assert_equal(values["matrix"], [[-3.0, 0.0], [1.5, np.sin(0.25) / 3]])
     assert values["none"].shape == (0,)
@@ -28,12 +28,12 @@ def test_evaluation(spring):
 
 
 def test_evaluation_broadcasts(spring):
-    t, x, c = np.zeros((5, 1)), np.ones((3, 4)), np.ones(7)
+    t, x, c = np.zeros((5, 1)), np.ones((3, 4)), np.ones(8)
     shapes = {name: value.shape for name, value in spring.evaluate(t, x, c).items()}
     assert shapes == {"energy": (5, 3), "matrix": (5, 3, 2, 2), "none": (5, 3, 0), "t": (5, 3, 1)}
 
 
-@pytest.mark.parametrize(("x", "c"), [(np.ones(3), np.ones(7)), (np.ones(4), np.ones(8)), (1.0, np.ones(7))])
+@pytest.mark.parametrize(("x", "c"), [(np.ones(3), np.ones(8)), (np.ones(4), np.ones(9)), (1.0, np.ones(8))])
 def test_wrong_shapes(spring, x, c):
     with pytest.raises(InputError, match="wrong shape"):
         spring.evaluate(0.0, x, c)
@@ -66,7 +66,7 @@ def test_signs_of_differences_vanish(layout):
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     program = p.Program.from_nodes(layout, {"a": q2 - q1, "b": 1 - q1, "c": q1 - q2 * q2})
     assert sorted(op for op, _ in program.instructions) == ["mul", "sub", "sub", "sub"]
-    assert program.evaluate(0, [3.0, 2.0, 0, 0], np.zeros(7)) == {"a": -1.0, "b": -2.0, "c": -1.0}
+    assert program.evaluate(0, [3.0, 2.0, 0, 0], np.zeros(8)) == {"a": -1.0, "b": -2.0, "c": -1.0}
 
 
 def test_calls_come_first(layout):
@@ -91,8 +91,8 @@ def test_from_nodes_refuses(layout):
 
 def test_a_program_of_nothing(layout):
     program = p.Program.from_nodes(layout, {})
-    assert program.evaluate(0, np.zeros(4), np.zeros(7)) == {}
-    assert p.compile_programs([program])[0](0, np.zeros(4), np.zeros(7)).shape == (0,)
+    assert program.evaluate(0, np.zeros(4), np.zeros(8)) == {}
+    assert p.compile_programs([program])[0](0, np.zeros(4), np.zeros(8)).shape == (0,)
     assert p.compile_programs([]).addresses.shape == (0,)
 
 
@@ -111,7 +111,7 @@ def test_back_to_nodes(random_program, seed):
     assert list(symbols) == list(program.arguments)
     again = p.Program.from_nodes(program.layout, outputs)
     rng = np.random.default_rng(seed)
-    t, x, c = rng.normal(size=20), rng.normal(size=(20, 4)), rng.normal(size=(20, 7))
+    t, x, c = rng.normal(size=20), rng.normal(size=(20, 4)), rng.normal(size=(20, 8))
     np.testing.assert_array_equal(again.evaluate(t, x, c)["all"], program.evaluate(t, x, c)["all"])
     _, second = program.nodes(graph)
     assert list(second["all"]) == list(outputs["all"])

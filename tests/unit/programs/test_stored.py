@@ -39,7 +39,7 @@ BAD = {
     "too few operands": lambda d: d["instructions"].append(["add", 0]),
     "too many operands": lambda d: d["instructions"].append(["sin", 0, 1]),
     "forward reference": lambda d: d["instructions"].insert(0, ["neg", 10**6]),
-    "itself": lambda d: d["instructions"].append(["neg", 12 + len(d["constants"]) + len(d["instructions"])]),
+    "itself": lambda d: d["instructions"].append(["neg", 13 + len(d["constants"]) + len(d["instructions"])]),
     "negative index": lambda d: d["instructions"].append(["neg", -1]),
     "float index": lambda d: d["instructions"].append(["neg", 1.0]),
     "bool index": lambda d: d["instructions"].append(["neg", True]),

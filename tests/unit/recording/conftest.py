@@ -96,7 +96,7 @@ def block_record():
         transition(1.625, "sticking", "floor sticks (slip speed fell to zero)"),
     )
     starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
-    held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1))])
+    held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1)), np.zeros((len(starts), 1))])
     return Record(**arrays, held=held, tell=lambda: transitions, inputs=push)
 
 

@@ -60,6 +60,45 @@ initial: {x: -0.5, x_dot: 1}
 """
 
 
+SLED = """
+fsm_dyn: 1
+name: sled
+parameters: {m: 1, J: 0.1, mu: 0.1, rough: 0.3, a: 1}
+coordinates: [x, y, q]
+frames:
+  B: {parent: N, rotate: {z: q}}
+points:
+  C: {from: O, at: x*N.x + y*N.y}
+  L: {from: C, at: -a*B.x}
+  R: {from: C, at: a*B.x}
+bodies:
+  sled: {frame: B, center: C, mass: m, inertia: {zz: J}}
+loads:
+  - {gravity: -9.81*N.y}
+contacts:
+  rear:   {gap: "dot(pos(L), N.y)", slip: "dot(vel(L), N.x)", friction: mu}
+  middle: {gap: "dot(pos(C), N.y)", slip: "dot(vel(C), N.x)", friction: rough}
+  front:  {gap: "dot(pos(R), N.y)", slip: "dot(vel(R), N.x)", friction: mu}
+initial: {x_dot: 1}
+"""
+
+HEMMED_IN = """
+fsm_dyn: 1
+name: hemmed_in
+parameters: {m: 1, e: 1}
+coordinates: [x]
+impacts: sequential
+points:
+  C: {from: O, at: x*N.x}
+bodies:
+  ball: {center: C, mass: m}
+contacts:
+  left:  {gap: x, restitution: e}
+  right: {gap: -x, restitution: e}
+initial: {x_dot: 1}
+"""
+
+
 def ended(text, **options):
     return fsm_dyn.simulate(fsm_dyn.compile(yaml.safe_load(text)), 2.0, on_failure="return", **options)
 
@@ -84,6 +123,38 @@ def test_a_jam_tells_its_candidates_in_words_in_the_file_and_in_the_picture(tmp_
     picture = plot.ending(run)
     assert "foot would pull" in picture.texts[-1].get_text()
     assert plot.save(picture, tmp_path / "rod.png").stat().st_size > 10_000
+
+
+def test_several_answers_are_told_as_such(tmp_path):
+    """The rod of Painlevé while it turns fast: its foot may lift, or jam on, and nothing in rigid contact decides."""
+    start = {"mode": "sliding", "q": 2.2, "vx": 1.0, "w": 5.0}
+    graph = fsm_dyn.compile("sliding_rod")
+    run = fsm_dyn.simulate(graph, 1.0, parameters={"mu": 2.0}, initial=start, on_failure="return")
+    assert run.outcome.name == "several answers"
+    assert sum(line.endswith(": agrees") for line in run.describe_end()) == 2
+    assert plot.save(plot.ending(run), tmp_path / "rod.png").stat().st_size > 10_000
+
+
+def test_motion_that_friction_leaves_open_is_told(tmp_path):
+    """Three feet, the middle one rougher: how they share the weight decides how fast the sled stops."""
+    several = ended(SLED)
+    assert several.outcome.name == "several answers"
+    assert any("leaves the motion undetermined" in line for line in several.describe_end())
+    in_slots = ended(SLED.replace("mu}", "mu, bilateral: true}").replace("rough}", "rough, bilateral: true}"))
+    assert in_slots.outcome.name == "non-unique motion"
+    assert any("leaves the motion undetermined" in line for line in in_slots.describe_end())
+    assert plot.save(plot.ending(in_slots), tmp_path / "sled.png").stat().st_size > 10_000
+    alike = ended(SLED, parameters={"rough": 0.1})
+    assert alike.outcome.name == "done"
+    assert alike["x"][-1] == pytest.approx(1.0 / (2.0 * 0.1 * 9.81), rel=1e-9)
+
+
+def test_impacts_without_end_are_told(tmp_path):
+    run = ended(HEMMED_IN)
+    assert run.outcome.name == "endless impacts"
+    assert "left still closes with -1 m/s" in run.describe_end()
+    assert plot.save(plot.ending(run), tmp_path / "ball.png").stat().st_size > 10_000
+    assert ended(HEMMED_IN, parameters={"e": 0.5}).outcome.name == "done"
 
 
 def test_a_start_inside_a_wall_tells_how_deep():

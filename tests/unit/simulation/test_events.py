@@ -183,7 +183,7 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
     exact_u = 1 / 3 - 2 * (0.7 - 1 / 3)
     exact_q = (1 / 3) ** 2 / 2 + (0.7 - 1 / 3) / 3 - (0.7 - 1 / 3) ** 2
     for method, options in [*METHODS, ("heun", {"step": 0.1})]:
-        raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0], 0, 0.0, 0.7, drive=drive, method=method, **options)
+        raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 0.7, drive=drive, method=method, **options)
         assert 1 / 3 in raw.t
         assert raw.t[-1] == 0.7
         assert raw.x[-1] == pytest.approx([exact_q, exact_u], abs=1e-12)
@@ -193,7 +193,7 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
         assert (raw.held[k, 0], raw.held[k + 1, 0]) == (1.0, -2.0)
         assert (raw.x_dot[k, 1], raw.x_dot[k + 1, 1]) == (1.0, -2.0)
     ramp = make_drive(["w"], 0, {"w": linear([[0.0, 0.0], [1.0, 6.0], [2.0, 0.0]])})
-    raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
+    raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
     assert raw.x[-1] == pytest.approx([6.0, 6.0], abs=1e-12)
 
 

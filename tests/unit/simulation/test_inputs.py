@@ -41,7 +41,7 @@ def _next(address, segment):  # type: ignore[no-untyped-def]
 
 def written(drive: Drive, t: float, n_p: int = 0) -> np.ndarray:  # type: ignore[type-arg]
     """Return what the compiled loop writes into the context at ``t`` when a stretch begins there."""
-    c = np.zeros(n_p + 3 * len(drive.names))
+    c = np.zeros(n_p + 4 * len(drive.names))
     _write(drive.packed.address, t, drive.segment_at(t), np.zeros(1), c)
     return c[n_p:]
 
@@ -49,13 +49,13 @@ def written(drive: Drive, t: float, n_p: int = 0) -> np.ndarray:  # type: ignore
 def test_linear_runs_between_points_and_rests_outside() -> None:
     drive = make_drive(["push"], 2, {"push": linear([[0.0, 30.0], [2.0, 30.0], [2.5, -20.0], [6.0, 0.0]])})
     for t, value, rate in [(-1.0, 30, 0), (1.0, 30, 0), (2.25, 5, -100), (4.25, -10, 20 / 3.5), (7.0, 0, 0)]:
-        assert written(drive, t, 2) == pytest.approx([value, rate, 0.0])
+        assert written(drive, t, 2) == pytest.approx([value, rate, 0.0, 0.0])
         assert drive([t])[0] == pytest.approx([value, rate, 0.0])
 
 
 def test_two_rows_at_one_time_are_a_jump() -> None:
     drive = make_drive(["w"], 0, {"w": linear([[0.0, 0.0], [1.0, 1.0], [1.0, 5.0], [2.0, 5.0]])})
-    c = np.zeros(3)
+    c = np.zeros(4)
     _write(drive.packed.address, 1.0, drive.segment_at(0.5), np.zeros(1), c)
     assert c[0] == pytest.approx(1.0)  # from the left, as seen by a step that ends here
     assert written(drive, 1.0)[0] == 5.0
@@ -74,12 +74,12 @@ def test_several_inputs_share_breakpoints() -> None:
     rows = drive([0.75, 1.25])
     assert rows[0] == pytest.approx([2.0, 0.0, 0.25, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     assert rows[1] == pytest.approx([2.0, 0.0, 0.75, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    assert written(drive, 1.25, 1) == pytest.approx(rows[1])
+    assert written(drive, 1.25, 1)[:9] == pytest.approx(rows[1])
 
 
 def test_constant_inputs_are_written_once_only() -> None:
     drive = make_drive(["w"], 0, {"w": constant(4.0)})
-    c = np.zeros(3)
+    c = np.zeros(4)
     _update(drive.packed.address, 0.0, 0, np.zeros(1), c)
     assert c[0] == 0.0
     assert written(drive, 0.0)[0] == 4.0
@@ -94,6 +94,8 @@ def test_kernel_inputs_take_their_places() -> None:
         out[3] = np.cos(t)
         out[4] = 0.0
         out[5] = -np.sin(t)
+        out[6] = 0.0
+        out[7] = -np.cos(t)
 
     drive = make_drive(["a", "b", "c"], 0, {"b": constant(7.0)}, [KernelSource(both.address, ("c", "a"), both)])
     parameters = np.array([3.0])
@@ -101,6 +103,16 @@ def test_kernel_inputs_take_their_places() -> None:
     assert rows[0, :3] == pytest.approx([np.sin(0.5), 7.0, 1.5])
     assert rows[0, 3:6] == pytest.approx([np.cos(0.5), 0.0, 3.0])
     assert rows[0, 6:] == pytest.approx([-np.sin(0.5), 0.0, 0.0])
+    c = np.zeros(13)
+    c[0] = 3.0
+    _write(
+        make_drive(["a", "b", "c"], 1, kernels=[KernelSource(both.address, ("c", "a"), both)]).packed.address,
+        0.5,
+        0,
+        c,
+        c,
+    )
+    assert c[10:] == pytest.approx([-np.cos(0.5), 0.0, 0.0])
 
 
 def test_callable_is_compiled() -> None:
@@ -109,18 +121,20 @@ def test_callable_is_compiled() -> None:
     drive = make_drive(["w"], 0, kernels=[source])
     t = 1.3
     exact = [np.exp(-t) * np.sin(3 * t), np.exp(-t) * (3 * np.cos(3 * t) - np.sin(3 * t))]
-    value, rate, second = written(drive, t)
+    value, rate, second, third = written(drive, t)
     assert value == pytest.approx(exact[0], rel=1e-15)
     assert rate == pytest.approx(exact[1], abs=1e-8)
     assert second == pytest.approx(np.exp(-t) * (-8 * np.sin(3 * t) - 6 * np.cos(3 * t)), abs=1e-5)
+    assert third == pytest.approx(np.exp(-t) * (26 * np.sin(3 * t) - 18 * np.cos(3 * t)), abs=1e-4)
 
 
 def test_callable_with_its_rate_uses_it() -> None:
     source = from_callable("w", (lambda t: t**3, lambda t: 3 * t**2), (0.0, 5.0))
     assert isinstance(source, KernelSource)
-    value, rate, second = written(make_drive(["w"], 0, kernels=[source]), 2.0)
+    value, rate, second, third = written(make_drive(["w"], 0, kernels=[source]), 2.0)
     assert (value, rate) == (8.0, 12.0)
     assert second == pytest.approx(12.0, abs=1e-8)
+    assert third == pytest.approx(6.0, abs=1e-5)
 
 
 def test_callable_beyond_numba_is_tabulated_with_a_warning() -> None:

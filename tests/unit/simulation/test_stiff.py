@@ -98,7 +98,7 @@ def test_input_steps_are_landed_on() -> None:
 
     tables = fakes.make_tables(1, 1, n_w=1, modes=[(rhs, full, [], [])])
     drive = make_drive(["w"], 0, {"w": steps([[0.0, 1.0], [0.5, -1.0]])})
-    raw = run(tables, [0.0, 1.0], [0.0] * 3, 0, 0.0, 1.0, method="radau", drive=drive, rtol=1e-8, atol=1e-10)
+    raw = run(tables, [0.0, 1.0], [0.0] * 4, 0, 0.0, 1.0, method="radau", drive=drive, rtol=1e-8, atol=1e-10)
     assert np.count_nonzero(raw.t == 0.5) == 2
     assert raw.x[-1, 1] == pytest.approx(-1.0, abs=1e-8)
     assert raw.x[-1, 0] == pytest.approx(2.0 / RATE, abs=1e-7)
