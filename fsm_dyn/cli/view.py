@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.compiling import Model, ready_graph
+from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
@@ -18,7 +18,13 @@ from fsm_dyn.errors import FsmDynError, InputError
 
 @reporting
 def view_command(
-    model: Model,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped model's name, a model file, a saved automaton (.json); or a run that is over: "
+            "a recording (.mcap), a saved run (.run.json)."
+        ),
+    ],
     port: Annotated[
         int, typer.Option("--port", help="Where to serve the page; 0: any free port.", min=0, max=65535)
     ] = 0,
@@ -39,10 +45,13 @@ def view_command(
 ) -> None:
     """Run a model live on a page in the browser: see it move, drag it, follow its modes. Ctrl-C ends it.
 
+    A recording or a saved run is shown instead of run: play it, go to any instant, to any transition.
+
     The page is served to this machine alone, under an address with a secret in it.
     """
     try:
-        from fsm_dyn.viewer.serving import Watched, serve
+        from fsm_dyn.viewer.cinema import open_film
+        from fsm_dyn.viewer.serving import Watched, serve, serve_film
         from fsm_dyn.viewer.take import Wishes
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "websockets"):
@@ -50,6 +59,25 @@ def view_command(
         raise InputError(
             "the page needs some packages more", found=str(error), remedy="pip install 'fsm-dyn[view]'"
         ) from error
+
+    def opened(address: str) -> None:
+        if as_json:
+            print_json({"model": model, "address": address, "pid": os.getpid()})
+        else:
+            say(f"{model}: {address}\nCtrl-C ends it")
+        if not no_browser:
+            webbrowser.open(address)
+
+    if is_over(model):
+        if watch or record is not None or set_ or schedule is not None:
+            raise InputError("a run that is over is only looked at", found=model, remedy="leave the other options out")
+        path = Path(model)
+        if not path.exists():
+            raise InputError(f"there is no run '{model}'")
+        serve_film(lambda: open_film(path), path.name, port, opened)
+        if as_json:
+            print_json({"model": model, "runs": []})
+        return
     parameters = assignments("--set", set_) or {}
     watched = _watched(model, Watched) if watch else None
     try:
@@ -62,20 +90,20 @@ def view_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     wishes = Wishes(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
 
-    def opened(address: str) -> None:
-        if as_json:
-            print_json({"model": model, "address": address, "pid": os.getpid()})
-        else:
-            say(f"{model}: {address}\nCtrl-C ends it")
-        if not no_browser:
-            webbrowser.open(address)
-
     reports = serve(graph, wishes, port, watched, opened)
     if as_json:
         print_json({"model": model, "runs": reports})
     else:
         for report in reports:
             say(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+
+
+def is_over(model: str) -> bool:
+    """Tell whether a file holds a run that is over, not a model."""
+    # reading a file's beginning takes none of the packages that runs need
+    from fsm_dyn.recording.saved import is_run
+
+    return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))
 
 
 def _watched(model: str, kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Recording a live run to MCAP and reading it back, also where the end is missing.
+"""Recording a live run to MCAP; :mod:`fsm_dyn.live.reading` reads it back.
 
 The recorder is a thread of the session; it reads the rings and appends to the file every 20 ms, unchunked and
 flushed, so that whatever is killed costs no more than that.  Channels: ``rows`` and ``transitions`` hold little-endian
@@ -11,8 +11,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,37 +20,13 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
+from fsm_dyn.live.reading import Recorded as Recorded
+from fsm_dyn.live.reading import mcap_names
+from fsm_dyn.live.reading import read_recording as read_recording
 from fsm_dyn.live.rows import Columns
 
 INTERVAL: Final = 0.02  # s between looks at the rings
 _BINARY: Final = "fsm_dyn_float64"
-
-
-@dataclass
-class Recorded:
-    """A recording as it was read back.
-
-    Attributes
-    ----------
-    settings : mapping
-        Of the session; ``settings["parameters"]`` and the others a stepper is made from.
-    graph : str
-        The saved automaton.
-    columns : Columns
-    rows, records : float64 arrays
-        One row per tick, one record per transition (the number of its tick in front).
-    events : list of mappings
-    complete : bool
-        Whether the file was closed in order.
-    """
-
-    settings: dict[str, Any]
-    graph: str
-    columns: Columns
-    rows: NDArray[np.float64]
-    records: NDArray[np.float64]
-    events: list[dict[str, Any]] = field(default_factory=list)
-    complete: bool = False
 
 
 class Recorder:
@@ -77,7 +52,7 @@ class Recorder:
     def __init__(
         self, path: Path, block: memory.Block, columns: Columns, settings: Mapping[str, Any], graph: str
     ) -> None:
-        mcap = _mcap()
+        mcap = mcap_names()
         try:
             self._file = path.open("xb")
         except OSError as error:
@@ -153,86 +128,3 @@ def _as_json(columns: Columns, row: NDArray[np.float64]) -> bytes:
         name: value if math.isfinite(value) else None for name, value in zip(columns.names, row.tolist(), strict=True)
     }
     return json.dumps(values).encode()
-
-
-def read_recording(path: str | Path) -> Recorded:
-    """Read a recording; one whose end is missing is read as far as it goes.
-
-    Raises
-    ------
-    InputError
-        The file is no recording of a live run.
-    """
-    settings: dict[str, Any] = {}
-    graph, complete = "", False
-    described: dict[str, Any] = {}
-    names: dict[int, str] = {}
-    parts: dict[str, list[bytes]] = {"rows": [], "transitions": [], "events": []}
-    for record in _records(Path(path)):
-        kind = type(record).__name__
-        if kind == "Attachment":
-            graph = record.data.decode()
-        elif kind == "Metadata" and record.name == "live":
-            settings, described = (json.loads(record.metadata[key]) for key in ("settings", "columns"))
-        elif kind == "Channel":
-            names[record.id] = record.topic
-        elif kind == "Message" and names.get(record.channel_id) in parts:
-            parts[names[record.channel_id]].append(record.data)
-        elif kind == "DataEnd":
-            complete = True
-    if not settings or not graph:
-        raise InputError(f"'{path}' is not a recording of a live run")
-    try:
-        return _recorded(settings, graph, described, parts, complete)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the recording '{path}' does not hold together", found=repr(error)[:200]) from error
-
-
-def _recorded(
-    settings: dict[str, Any], graph: str, described: dict[str, Any], parts: dict[str, list[bytes]], complete: bool
-) -> Recorded:
-    columns = Columns(
-        tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"]),
-        tuple(described.get("discrete", ())), tuple(described.get("smooth", ())),
-    )  # fmt: skip
-    return Recorded(
-        settings, graph, columns, _table(parts["rows"], columns.width),
-        _table(parts["transitions"], settings["record"]), [json.loads(data) for data in parts["events"]], complete,
-    )  # fmt: skip
-
-
-def _records(path: Path) -> Iterable[Any]:
-    mcap = _mcap()
-    try:
-        with path.open("rb") as stream:
-            yield from mcap.StreamReader(stream).records
-    except OSError as error:
-        raise InputError(f"cannot read '{path}'", found=str(error)) from error
-    except mcap.EndOfFile:
-        return
-    except mcap.McapError as error:
-        raise InputError(f"'{path}' is no MCAP file", found=str(error)[:200]) from error
-
-
-def _table(parts: list[bytes], width: int) -> NDArray[np.float64]:
-    return np.frombuffer(b"".join(parts), "<f8").reshape(-1, width).copy()
-
-
-class _Mcap:
-    """The names of the package ``mcap`` that are needed here."""
-
-    def __init__(self) -> None:
-        from mcap.exceptions import EndOfFile, McapError
-        from mcap.stream_reader import StreamReader
-        from mcap.writer import Writer
-
-        self.EndOfFile, self.McapError, self.StreamReader, self.Writer = EndOfFile, McapError, StreamReader, Writer
-
-
-def _mcap() -> _Mcap:
-    try:
-        return _Mcap()
-    except ImportError as error:
-        raise InputError(
-            "recordings need the package mcap", found=str(error), remedy="pip install 'fsm-dyn[live]'"
-        ) from error

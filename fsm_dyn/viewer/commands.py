@@ -14,6 +14,8 @@ LONGEST: Final = 1024  # bytes of a message
 RATE: Final = 240.0  # messages a second that a page may keep up
 BURST: Final = 480.0
 FARTHEST: Final = 1e6  # m; whoever points farther away is not pointing
+LATEST: Final = 1e9  # s of a run's clock
+MOST_ROWS: Final = 1e9
 MOST_STEPS: Final = 1000
 _NAME: Final = 200
 
@@ -47,6 +49,12 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "on": _flag(data, "on")}
     if what == "port":
         return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
+    if what == "seek":
+        return {"do": what, "at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
+    if what == "row":
+        return {"do": what, "number": int(_number(data, "number", 0.0, MOST_ROWS))}
+    if what == "words":
+        return {"do": what, "first": int(_number(data, "first", 0.0, MOST_ROWS))}
     if what == "point":
         return {
             "do": what,
@@ -58,7 +66,7 @@ def read_command(text: str) -> dict[str, Any]:
     raise InputError(
         "no such command",
         found=repr(what)[:40],
-        allowed=", ".join((*_PLAIN, "step", "speed", "schedule", "port", "point")),
+        allowed=", ".join((*_PLAIN, "step", "speed", "schedule", "port", "point", "seek", "row", "words")),
     )
 
 

@@ -25,6 +25,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fsm_dyn.errors import FsmDynError
+from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import LONGEST, Allowance, read_command
 from fsm_dyn.viewer.show import Show, error_told, plain
 
@@ -48,12 +49,12 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def make_app(show: Show, token: str, port: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def make_app(show: Show | Cinema, token: str, port: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
     Parameters
     ----------
-    show : Show
+    show : Show or Cinema
     token : str
         The first part of every path.
     port : int
@@ -149,7 +150,7 @@ class Guarded:
 class Page:
     """One connection: of the frames it gets the newest, of the messages all."""
 
-    def __init__(self, show: Show, socket: WebSocket) -> None:
+    def __init__(self, show: Show | Cinema, socket: WebSocket) -> None:
         self._show, self._socket = show, socket
         self._messages: deque[str] = deque()
         self._frame: bytes | None = None

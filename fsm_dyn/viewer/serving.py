@@ -7,7 +7,7 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,7 +18,9 @@ import uvicorn
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.viewer.ahead import compile_ahead
+from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import LONGEST
+from fsm_dyn.viewer.film import Film
 from fsm_dyn.viewer.server import make_app, new_token
 from fsm_dyn.viewer.show import Show
 from fsm_dyn.viewer.take import Wishes
@@ -60,13 +62,42 @@ def serve(
     InputError
         The port is taken.
     """
+    show = Show(wishes)
+    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(show, graph)]
+    if watched is not None:
+        tasks.insert(0, lambda: _watch(watched, show))
+    _serve_until_asked(show, port, tasks, opened)
+    return show.summary
+
+
+def serve_film(
+    film: Callable[[], Film], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
+) -> None:
+    """Serve the page of a run that is over until Ctrl-C; raises InputError where the port is taken.
+
+    Parameters
+    ----------
+    film : callable
+        Makes the film.
+    name : str
+        Told while it is made.
+    port, opened
+        As for :func:`serve`.
+    """
+    _serve_until_asked(Cinema(film, name), port, [], opened)
+
+
+def _serve_until_asked(
+    show: Show | Cinema,
+    port: int,
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+    opened: Callable[[str], None],
+) -> None:
     listening = listen(port)
-    number = listening.getsockname()[1]
-    show, token = Show(wishes), new_token()
+    number, token = listening.getsockname()[1], new_token()
     server = Server(configured(show, token, number))
     with _ending(server), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(server, listening, show, graph, watched, lambda: opened(address(number, token))))
-    return show.summary
+        asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
 
 
 class Server(uvicorn.Server):
@@ -98,7 +129,7 @@ def _ending(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def configured(show: Show, token: str, port: int) -> uvicorn.Config:
+def configured(show: Show | Cinema, token: str, port: int) -> uvicorn.Config:
     """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
     return uvicorn.Config(
         make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
@@ -127,15 +158,11 @@ def listen(port: int) -> socket.socket:
 async def _serve(
     server: uvicorn.Server,
     listening: socket.socket,
-    show: Show,
-    graph: ModeGraph | FsmDynError,
-    watched: Watched | None,
+    show: Show | Cinema,
+    works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[], None],
 ) -> None:
-    tasks = [asyncio.create_task(show.play())]
-    if watched is not None:
-        tasks.append(asyncio.create_task(_watch(watched, show)))
-    tasks.append(asyncio.create_task(_begin(show, graph)))
+    tasks = [asyncio.create_task(work()) for work in (show.play, *works)]
     opened()
     try:
         await server.serve(sockets=[listening])

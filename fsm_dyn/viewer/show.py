@@ -135,12 +135,12 @@ class Show:
         readers = len(take.instants.readers)
         frame = take.frame()
         if len(take.instants.readers) > readers:
-            self._tell({"kind": "guards", "number": take.number, "guards": take.guards()})
+            self._tell({"kind": "guards", "number": take.number, "guards": take.sight.guards()})
         for event in take.session.events():
             self._event(take, event)
         news = take.story.more(take.instants.automaton)
         if take.grown():
-            self._tell({"kind": "graph", "number": take.number, "graph": take.mode_map()})
+            self._tell({"kind": "graph", "number": take.number, "graph": take.sight.mode_map()})
         if news:
             self._tell({"kind": "story", "number": take.number, "news": news, "totals": take.story.totals()})
         if frame is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.recording.assembly import transition_of
+from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.raw_run import read_transitions
 from fsm_dyn.viewer.instant import MODE, TIME, Floats
 
@@ -46,20 +47,7 @@ class Story:
             self.crossings[names[source], names[target]] += 1
             if i < len(records) - TOLD_AT_ONCE:
                 continue
-            x = transition_of(automaton, names, found, states, i)
-            news.append(
-                {
-                    "number": first + i,
-                    "t": x.time,
-                    "source": x.source,
-                    "target": x.target,
-                    "cause": x.cause,
-                    "impulse": {name: [float(v) for v in np.atleast_1d(values)] for name, values in x.impulse.items()},
-                    "lost": x.energy_lost,
-                    "why": list(x.why),
-                    "guards": [list(item) for item in x.fired],
-                }
-            )
+            news.append(entry(first + i, transition_of(automaton, names, found, states, i)))
         self.told.extend(news)
         return news
 
@@ -82,3 +70,18 @@ class Story:
             "seconds": {name: seconds for name, seconds in self.seconds.items() if name},
             "transitions": self._asked,
         }
+
+
+def entry(number: int, x: Transition) -> dict[str, Any]:
+    """Return a transition as an entry of the log."""
+    return {
+        "number": number,
+        "t": x.time,
+        "source": x.source,
+        "target": x.target,
+        "cause": x.cause,
+        "impulse": {name: [float(v) for v in np.atleast_1d(values)] for name, values in x.impulse.items()},
+        "lost": x.energy_lost,
+        "why": list(x.why),
+        "guards": [list(item) for item in x.fired],
+    }

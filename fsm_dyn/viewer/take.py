@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -19,19 +19,13 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import held, merged
 from fsm_dyn.live.stepping import DeviceMap, Limits
 from fsm_dyn.spec import Mechanism
-from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.grips import suitable, with_grips
-from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.hands import Hands
-from fsm_dyn.viewer.instant import MODE, TIME, Floats, Instants
-from fsm_dyn.viewer.map import guard_texts, mode_map
-from fsm_dyn.viewer.picture import Picture
-from fsm_dyn.viewer.places import find_places
-from fsm_dyn.viewer.quantities import Quantities
+from fsm_dyn.viewer.instant import MODE, TIME, Floats
+from fsm_dyn.viewer.sight import HEAD as HEAD
+from fsm_dyn.viewer.sight import Sight
 from fsm_dyn.viewer.story import Story
-from fsm_dyn.viewer.touching import touching
 
-HEAD: Final = 10  # numbers at the head of a frame
 SAMPLES: Final = 2  # rows charted per frame, at most
 POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer feels nothing that could hurt it
 PATIENCE: Final = 10.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
@@ -109,10 +103,11 @@ class Take:
         self.columns = self.session.columns
         progress("reading off where contacts act, and warming up")
         try:
-            self._read(start.x, start.context)
+            self.sight = Sight(self.graph, self.columns, start.x, start.context)
         except BaseException:
             self.session.close()
             raise
+        self.instants, self.hands = self.sight.instants, cast(Hands, self.sight.hands)
         self.story = Story(self.session)
         self.speed = 1.0
         self.port = self.hands.handles[0].port.name
@@ -123,31 +118,14 @@ class Take:
         self._before: Floats | None = None
         self._modes = len(self.instants.automaton.modes)
 
-    def _read(self, x: Floats, c: Floats) -> None:
-        """Work out all that reading the run takes; the state is the one that it starts from."""
-        self.instants = Instants(self.graph, self.columns)
-        self.picture = Picture.of(self.graph, self.instants, x, c)
-        self.places = touching(self.instants, self.picture, find_places(self.instants, x, c), x, c)
-        self.grounds = find_grounds(self.instants, self.picture, self.places, x, c)
-        self.hands = Hands(self.graph, self.instants, self.picture, self.columns, x, c)
-        self.forces = Forces(self.instants, self.picture, self.places)
-        self.quantities = Quantities(self.graph, self.instants, self.places)
-
     def told(self) -> dict[str, Any]:
         """Return everything about the run that does not change in every frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "kind": "model",
             "number": self.number,
-            "name": mechanism.name,
-            "summary": mechanism.summary,
-            "picture": {**self.picture.told(), "grounds": [ground.told() for ground in self.grounds]},
-            "ports": self.hands.told(),
+            **self.sight.told(),
             "port": self.port,
-            "forces": self.forces.told(),
-            "quantities": [vars(q) for q in self.quantities.all],
-            "graph": self.mode_map(),
-            "guards": self.guards(),
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.wishes.period,
@@ -155,14 +133,6 @@ class Take:
             "story": list(self.story.told),
             "totals": self.story.totals(),
         }
-
-    def mode_map(self) -> dict[str, Any]:
-        """Return the mode graph as far as it is derived."""
-        return mode_map(self.instants.automaton, self.graph.initial)
-
-    def guards(self) -> list[list[dict[str, str]]]:
-        """Return the lists of guards that frames refer to by their numbers."""
-        return [guard_texts(self.instants.automaton, reader.mode.guards) for reader in self.instants.readers]
 
     def grown(self) -> bool:
         """Tell whether modes were derived since this was asked last."""
@@ -174,11 +144,9 @@ class Take:
     # -- reading -------------------------------------------------------------------------------------------
 
     def frame(self) -> bytes | None:
-        """Return the newest tick as numbers (little-endian doubles), or None where there is none since the last.
+        """Return the newest tick as numbers (little-endian doubles), see :meth:`.sight.Sight.frame`.
 
-        Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the
-        guards' list, guards.  Then the picture,
-        the handles, the forces, (value, slope) of each guard, and the samples: time, mode, all quantities.
+        None where there is none since the last.
         """
         rows, self._asked = self.session.rows(self._asked)
         if not len(rows):
@@ -189,30 +157,8 @@ class Take:
         self._before = rows[-2] if len(rows) > 1 else before
         samples = self._samples(rows, before)
         x, c = self.instants.take(rows[-1], self._before)
-        states = self._states(rows[-1])
-        reader, full = self.instants.full(states, x, c)
-        points, frames = self.instants.points(x, c)
-        head = [
-            self.number,
-            rows[-1][_TICK],
-            rows[-1][TIME],
-            self._mode(rows[-1]),
-            rows[-1][_PHASE],
-            rows[-1][_FAULT],
-            rows[-1][_TRANSITIONS],
-            len(samples),
-            reader.number,
-            len(reader.mode.guards),
-        ]
-        parts = [
-            np.array(head, dtype=np.float64),
-            self.picture.placed(points, frames),
-            self.hands.drawn(rows[-1], x, c, points, frames),
-            self.forces.drawn(x, c, states, full["multipliers"], points, frames),
-            np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
-            *samples,
-        ]
-        return np.concatenate(parts).astype("<f8").tobytes()
+        head = (self.number, *(rows[-1][i] for i in (_TICK, TIME, _PHASE, _FAULT, _TRANSITIONS)))
+        return self.sight.frame(head, self._states(rows[-1]), x, c, rows[-1], samples).astype("<f8").tobytes()
 
     def _samples(self, rows: Floats, before: Floats | None) -> list[Floats]:
         """Return time, mode and quantities of a few of the rows that are new, the last one among them."""
@@ -226,8 +172,7 @@ class Take:
         found = []
         for i in chosen:
             x, c = self.instants.take(rows[i], rows[i - 1] if i else before)
-            _, full = self.instants.full(self._states(rows[i]), x, c)
-            values = self.quantities.values(x, c, full["multipliers"])
+            values = self.sight.values(self._states(rows[i]), x, c)
             found.append(np.concatenate([[rows[i][TIME], self._mode(rows[i])], values]))
         return found
 

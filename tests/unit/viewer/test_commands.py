@@ -21,6 +21,9 @@ def test_commands_with_fields():
     assert read_command('{"do": "speed", "value": 0.001}') == {"do": "speed", "value": 0.001}
     assert read_command('{"do": "schedule", "on": false}') == {"do": "schedule", "on": False}
     assert read_command('{"do": "port", "port": "a", "twist": true}') == {"do": "port", "port": "a", "twist": True}
+    assert read_command('{"do": "seek", "at": 2, "after": true}') == {"do": "seek", "at": 2.0, "after": True}
+    assert read_command('{"do": "row", "number": 17}') == {"do": "row", "number": 17}
+    assert read_command('{"do": "words", "first": 0}') == {"do": "words", "first": 0}
     assert read_command(json.dumps(POINT)) == {
         "do": "point", "port": "handle", "at": (1.0, -2.0), "turn": 0.0, "held": True,
     }  # fmt: skip
@@ -36,6 +39,9 @@ def test_commands_with_fields():
         '{"do": "set", "values": {"m": 1}}',
         '{"do": ["run"]}',
         '{"do": "step"}',
+        '{"do": "seek", "at": 1}',
+        '{"do": "row", "number": -1}',
+        '{"do": "words"}',
         '{"do": "step", "ticks": 0}',
         '{"do": "step", "ticks": 1e9}',
         '{"do": "step", "ticks": true}',

@@ -5,9 +5,11 @@ import { Charts } from "./charts.js";
 import { Connection } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Dragging } from "./dragging.js";
+import { Film } from "./film.js";
 import { Frame } from "./frames.js";
 import { Gauges } from "./gauges.js";
 import { Keys } from "./keys.js";
+import { Local } from "./local.js";
 import { Log } from "./log.js";
 import { ModeMap } from "./modemap.js";
 import { Mechanism } from "./mechanism.js";
@@ -25,24 +27,26 @@ class App {
     this.dragging = new Dragging(this.mechanism, send);
     this.map = new ModeMap();
     this.gauges = new Gauges();
-    this.charts = new Charts();
-    this.log = new Log();
+    this.film = new Film(send);
+    this.charts = new Charts(this.film);
+    this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
     this.timing = new Timing();
-    this.controls = new Controls(send, this.dragging);
+    this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
-      this.mechanism, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
       this.controls,
     ];
-    this.connection = new Connection({
+    const local = document.getElementById("film-data");
+    this.connection = new (local ? Local : Connection)({
       message: (message) => this.message(message),
       frame: (numbers) => this.frame(numbers),
       state: (state, wait) => {
         if (state !== "open") this.newest = null;
         for (const panel of this.panels) panel.connection?.(state, wait);
       },
-    });
+    }, local);
     requestAnimationFrame(() => this.draw());
   }
 
@@ -69,6 +73,7 @@ class App {
 
   draw() {
     requestAnimationFrame(() => this.draw());
+    this.film.tick();
     const frame = this.newest;
     if (!frame) return;
     this.newest = null;

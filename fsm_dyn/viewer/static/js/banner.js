@@ -39,7 +39,7 @@ export class Banner {
 
   model(model) {
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
-    if (!this.said.starting) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
+    if (!this.said.starting && !model.film) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
@@ -71,6 +71,7 @@ export class Banner {
 
   frame(frame) {
     if (this.said.starting) this.say("starting", null);
+    if (document.body.classList.contains("film-mode")) return;
     const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
     if (phase !== this.now) this.phase(phase);
   }

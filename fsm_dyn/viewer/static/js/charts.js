@@ -1,13 +1,14 @@
 // Strip charts of chosen quantities against model time, one strip per unit, the modes as bands behind them.
 
-import { $, el } from "./dom.js";
+import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 1400; // samples
 const STRIPS = 4;
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
 
 export class Charts {
-  constructor() {
+  constructor(film) {
+    this.film = film;
     this.box = $("strips");
     this.plots = [];
     this.turn = 0;
@@ -22,6 +23,8 @@ export class Charts {
     this.names = model.quantities.map((q) => q.name);
     if (!same) this.chosen = this.usual();
     this.clear();
+    this.whole = model.film?.charts;
+    if (this.whole) [this.times, this.modes, this.values] = [this.whole.times, this.whole.modes, this.whole.values];
     this.build();
   }
 
@@ -41,6 +44,10 @@ export class Charts {
 
   take(frame) {
     const { samples, width, count } = frame;
+    if (this.whole) {
+      this.now = samples; // the instant that is looked at
+      return;
+    }
     for (let k = 0; k < count; k++) {
       const at = k * width, t = samples[at];
       if (this.times.length && t < this.times[this.times.length - 1]) this.clear();
@@ -72,7 +79,9 @@ export class Charts {
       const last = s === strips.length - 1;
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
       const options = {
-        width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false }, cursor: { show: false }, select: { show: false },
+        width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false },
+        cursor: this.whole ? { points: { show: false }, x: false, y: false, drag: { x: true, y: false } } : { show: false },
+        select: { show: !!this.whole },
         padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false }, y: { range: (_, low, high) => room(low, high) } },
         axes: [
           { ...axis, size: 20, show: last, gap: 2 },
@@ -82,17 +91,34 @@ export class Charts {
         hooks: { drawClear: [(plot) => this.bands(plot)] },
       };
       const holder = el("div", { class: "strip" });
+      const head = el("i", { class: "head", hidden: true });
       const names = el("p", { class: "series" }, ...members.map((i, k) => {
         const name = el("span", { text: this.names[i] });
         name.style.setProperty("--line", lines[k % lines.length]);
         return name;
       }));
       this.box.append(holder);
-      const plot = new uPlot(options, [[], ...members.map(() => [])], holder);
-      holder.append(names);
-      return { plot, members, holder };
+      const data = this.whole ? [this.times, ...members.map((i) => this.values[i])] : [[], ...members.map(() => [])];
+      const plot = new uPlot(options, data, holder);
+      holder.append(names, head);
+      if (this.whole) this.lead(plot);
+      return { plot, members, holder, head, names };
     });
     this.box.replaceChildren(...this.plots.map(({ holder }) => holder));
+  }
+
+  // Of a run that is over: a click goes to that instant, a stretch drawn out is seen alone, a double click shows all.
+  lead(plot) {
+    plot.over.addEventListener("click", () => {
+      if (plot.select.width < 3 && plot.cursor.left >= 0) this.film.seek(plot.posToVal(plot.cursor.left, "x"));
+    });
+    plot.hooks.setScale = [(one, key) => {
+      if (key !== "x" || this.aligning) return;
+      const { min, max } = one.scales.x;
+      this.aligning = true;
+      for (const { plot: other } of this.plots) if (other !== one) other.setScale("x", { min, max });
+      this.aligning = false;
+    }];
   }
 
   bands(plot) {
@@ -112,7 +138,23 @@ export class Charts {
     ctx.restore();
   }
 
+  // Where the instant lies in every strip, and the values there.
+  mark() {
+    if (!this.now) return;
+    for (const { plot, head, names, members } of this.plots) {
+      const x = plot.valToPos(this.now[0], "x") + plot.bbox.left / devicePixelRatio;
+      const seen = this.now[0] >= (plot.scales.x.min ?? -Infinity) && this.now[0] <= (plot.scales.x.max ?? Infinity);
+      head.hidden = !seen || !Number.isFinite(x);
+      if (!head.hidden) head.style.left = `${x}px`;
+      members.forEach((i, k) => setText(names.children[k], `${this.names[i]} ${short(this.now[2 + i])}`));
+    }
+  }
+
   frame() {
+    if (this.whole) {
+      this.mark();
+      return;
+    }
     // one strip a frame: each is drawn some twenty times a second
     this.turn = (this.turn + 1) % Math.max(this.plots.length, 2);
     const strip = this.plots[this.turn];
@@ -142,6 +184,7 @@ export class Charts {
       const checked = boxes.filter(([box]) => box.checked).map(([, i]) => i);
       this.chosen = [...this.chosen.filter((i) => checked.includes(i)), ...checked.filter((i) => !this.chosen.includes(i))];
       this.build();
+      this.mark();
     };
     dialog.showModal();
   }

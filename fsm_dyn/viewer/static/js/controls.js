@@ -3,13 +3,13 @@
 import { $, el, setText } from "./dom.js";
 
 export class Controls {
-  constructor(send, dragging) {
-    Object.assign(this, { send, dragging, phase: "" });
+  constructor(send, dragging, film) {
+    Object.assign(this, { send, dragging, film, phase: "" });
     dragging.onport = (port) => ($("port").value = port);
     $("run").onclick = () => this.run();
     $("step").onclick = () => this.step();
-    $("next").onclick = () => send({ do: "next" });
-    $("reset").onclick = () => send({ do: "reset" });
+    $("next").onclick = () => (film.film ? film.next() : send({ do: "next" }));
+    $("reset").onclick = () => (film.film ? film.seek(film.from) : send({ do: "reset" }));
     $("speed").oninput = () => this.speed(10 ** +$("speed").value);
     $("port").onchange = () => dragging.use($("port").value);
     $("twist").onchange = () => dragging.use($("port").value, $("twist").checked);
@@ -27,6 +27,10 @@ export class Controls {
     $("twist").checked = false;
     $("schedule-label").hidden = model.schedule === null;
     $("schedule").checked = model.schedule === true;
+    setText($("reset"), model.film ? "Beginning" : "Reset");
+    $("speed").max = model.film ? 1 : 0; // a film may run faster than life
+    this.fastest = model.film ? 10 : 1;
+    this.phase = "";
     this.show(model.speed);
   }
 
@@ -45,31 +49,37 @@ export class Controls {
     if (phase === this.phase) return;
     this.phase = phase;
     const running = phase === "running";
-    setText($("run-text"), running ? "Pause" : "Run");
+    setText($("run-text"), running ? "Pause" : this.film.film ? "Play" : "Run");
     $("run").setAttribute("aria-pressed", running);
   }
 
   run() {
-    this.send({ do: this.phase === "running" ? "pause" : "run" });
+    if (this.film.film) {
+      this.film.play();
+      this.frame();
+    } else this.send({ do: this.phase === "running" ? "pause" : "run" });
   }
 
   step() {
-    if (this.phase === "running") this.send({ do: "pause" });
+    if (this.film.film) this.film.step(1);
+    else if (this.phase === "running") this.send({ do: "pause" });
     else this.send({ do: "step", ticks: 1 });
   }
 
   faster(factor) {
-    this.speed(Math.min(1, Math.max(1e-3, factor ? 10 ** +$("speed").value * factor : 1)));
+    this.speed(Math.min(this.fastest, Math.max(1e-3, factor ? 10 ** +$("speed").value * factor : 1)));
   }
 
   speed(value) {
-    this.show(value);
-    this.send({ do: "speed", value: Math.min(1, Math.max(1e-3, value)) });
+    const speed = Math.min(this.fastest, Math.max(1e-3, value));
+    this.show(speed);
+    if (this.film.film) this.film.rate = speed;
+    else this.send({ do: "speed", value: speed });
   }
 
   show(value) {
     $("speed").value = Math.log10(value);
-    setText($("speed-text"), value > 0.995 ? "1×" : `1/${Number((1 / value).toPrecision(2))}`);
+    setText($("speed-text"), value > 0.995 ? `${Number(value.toPrecision(2))}×` : `1/${Number((1 / value).toPrecision(2))}`);
     $("speed").setAttribute("aria-valuetext", $("speed-text").textContent);
   }
 

@@ -22,7 +22,7 @@ export class Dragging {
   }
 
   model(model) {
-    this.ports = model.ports;
+    this.ports = model.film ? [] : model.ports; // what is over cannot be held
     this.port = model.port;
     this.held = false;
     this.hint();
@@ -108,12 +108,13 @@ export class Dragging {
 
   // Keys: G takes the handle or lets it go, arrows move it, Q and E turn it.
   toggle() {
+    if (!this.ports.length) return;
     if (this.held) this.release();
     else if (this.frameNow) this.take("keys", ...this.place(this.number));
   }
 
   key(key, down) {
-    if (!(key in DIRECTIONS) && !["q", "e"].includes(key)) return false;
+    if (!this.ports?.length || !(key in DIRECTIONS) && !["q", "e"].includes(key)) return false;
     if (down) {
       if (!this.held && key in DIRECTIONS) this.toggle();
       this.keys.add(key);

@@ -1,4 +1,4 @@
-// A frame: doubles in the order of fsm_dyn/viewer/take.py.
+// A frame: doubles in the order of fsm_dyn/viewer/sight.py.
 
 const HEAD = 10;
 export const HANDLE = 5;

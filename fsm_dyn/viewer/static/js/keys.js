@@ -5,12 +5,12 @@ import { $, el } from "./dom.js";
 const TABLE = [
   ["Space", "run or pause"],
   ["S", "one tick"],
-  ["N", "run to the next transition"],
+  ["N  B", "run to the next transition; of a recording also to the one before"],
   ["R", "reset to the start"],
   ["C", "clear a fault"],
   ["−  +  0", "slower, faster, real time"],
   ["G", "take the handle, let it go"],
-  ["← ↑ → ↓", "move the handle"],
+  ["← ↑ → ↓", "move the handle; of a recording: earlier, later"],
   ["Q  E", "turn the handle, where its twist is held"],
   ["P", "next port"],
   ["T", "hold the twist too"],
@@ -52,12 +52,17 @@ export class Keys {
       return;
     }
     if (!down) return;
+    const { film } = this.app, over = film.film;
     const actions = {
+      ...(over && {
+        b: () => film.next(-1), ArrowLeft: () => film.by(-1), ArrowRight: () => film.by(1),
+        ArrowUp: () => film.step(-1), ArrowDown: () => film.step(1), Home: () => film.seek(film.from), End: () => film.seek(film.to),
+      }),
       " ": () => controls.run(),
       s: () => controls.step(),
       n: () => $("next").click(),
       r: () => $("reset").click(),
-      c: () => controls.send({ do: "clear" }),
+      c: () => over || controls.send({ do: "clear" }),
       "-": () => controls.faster(0.5),
       "+": () => controls.faster(2),
       "=": () => controls.faster(2),

@@ -3,15 +3,18 @@
 import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 200;
+const AT_ONCE = 60; // transitions that are told at once of a run that is over
+const PAUSE = 150; // ms between questions for others
 
 export class Log {
-  constructor() {
-    this.list = $("entries");
+  constructor(film, send) {
+    Object.assign(this, { film, send, list: $("entries") });
   }
 
   model(model) {
     this.about = model;
     this.list.replaceChildren();
+    this.first = this.current = -1;
     this.story({ news: model.story, totals: model.totals });
   }
 
@@ -24,12 +27,42 @@ export class Log {
     else this.list.querySelector(".none")?.remove();
   }
 
+  // Of a run that is over: the transitions around the instant, the last one before it marked.
+  frame(frame) {
+    if (!this.about.film || !this.about.film.changes.length) return;
+    const made = frame.transitions, now = performance.now();
+    const within = this.first >= 0 && made >= this.first && made <= this.first + AT_ONCE;
+    const margin = within && (made - this.first < 8 ? this.first > 0 : this.first + AT_ONCE - made < 8 && this.first + AT_ONCE < this.about.film.changes.length);
+    if ((!within || margin) && now - (this.asked ?? -PAUSE) > PAUSE) {
+      this.asked = now;
+      this.send({ do: "words", first: Math.max(0, made - AT_ONCE / 2) });
+    }
+    if (made !== this.current) this.mark(made);
+  }
+
+  words({ first, items }) {
+    this.first = first;
+    this.list.replaceChildren(...items.map((item) => this.entry(item)).reverse());
+    this.mark(this.current);
+  }
+
+  mark(made) {
+    this.current = made;
+    for (const old of this.list.querySelectorAll(".now")) old.classList.remove("now");
+    const found = this.list.querySelector(`[data-number="${made - 1}"]`)?.closest("li");
+    if (!found) return;
+    found.classList.add("now");
+    const box = this.list.getBoundingClientRect(), own = found.getBoundingClientRect();
+    if (own.top < box.top || own.bottom > box.bottom) this.list.scrollTop += own.top - box.top - box.height / 3;
+  }
+
   entry(item) {
     const details = el("details", { "data-number": item.number },
       el("summary", {},
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
         el("span", { class: "what" }, this.chip(item.source), "→", this.chip(item.target)),
         el("span", { class: "cause", text: item.cause })));
+    if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.about.film.changes[item.number][0]));
     // what few will read is made when somebody wants to
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });
     return el("li", {}, details);

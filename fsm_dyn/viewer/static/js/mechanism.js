@@ -125,7 +125,7 @@ export class Mechanism {
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
       setText($("mode"), mode?.name ?? "…");
     }
-    if (this.shown.phase !== frame.phase) {
+    if (!this.about.film && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;
       setText($("phase"), PHASES[frame.phase]);
       document.body.dataset.phase = PHASES[frame.phase];

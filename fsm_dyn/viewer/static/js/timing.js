@@ -7,6 +7,8 @@ const LATELY = 2000; // ms that an overrun is shown
 export class Timing {
   model(model) {
     this.overruns = null;
+    const film = model.film;
+    setText($("timing"), film ? `${film.source} · ${film.rows.toLocaleString("en")} rows · ${film.changes.length.toLocaleString("en")} transitions` : "");
     setText($("recording"), model.recording ? `● recording ${model.recording}` : "");
   }
 

@@ -1,0 +1,202 @@
+"""Runs that are over, live or off line, as one kind of thing: instants in order, transitions, words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import compile as compile_mechanism
+from fsm_dyn.compiling import graph_of, initial_start
+from fsm_dyn.live.reading import Recorded
+from fsm_dyn.live.replaying import recorded_graph
+from fsm_dyn.live.rows import ADVANCED, FIXED, Columns
+from fsm_dyn.recording.assembly import transition_of
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.simulation.raw_run import read_transitions
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.values import named_values
+from fsm_dyn.viewer.instant import MODE, TIME, Floats
+from fsm_dyn.viewer.sight import Sight
+
+Integers = NDArray[np.int64]
+States = tuple[int, ...]
+
+_TICK = FIXED.index("tick")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One row: contact states, state, context, and the row itself where the run was live."""
+
+    states: States
+    x: Floats
+    c: Floats
+    row: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Film:
+    """A run that is over.
+
+    Attributes
+    ----------
+    sight : Sight
+        Reads it.
+    source : str
+        Where it comes from, in words.
+    t : ndarray, shape (n,)
+        Model time of every instant, s; it goes back where a live run was reset.
+    clock : ndarray, shape (n,)
+        The same where it never goes back, else the time that has passed in the model, s: what a page goes along.
+    mode : ndarray of int, shape (n,)
+        Index into ``states``.
+    states : tuple of tuple of int
+        Contact states of the modes met.
+    at : callable
+        Gives the instant with a number.
+    changes : ndarray of int, shape (m, 2)
+        Mode before and after every transition, indices into ``states``.
+    when : ndarray, shape (m,)
+        ``clock`` of every transition.
+    tell : callable
+        Gives the transition with a number, in words.
+    """
+
+    sight: Sight
+    source: str
+    t: Floats
+    clock: Floats
+    mode: Integers
+    states: tuple[States, ...]
+    at: Callable[[int], Instant]
+    changes: Integers
+    when: Floats
+    tell: Callable[[int], Transition]
+
+    def number(self, clock: float, *, after: bool = False) -> int:
+        """Return the last instant not after a time of the clock, or the first there is.
+
+        With ``after`` the first instant that is not before it, and of several at one time the last.
+        """
+        last = int(np.searchsorted(self.clock, clock, side="right")) - 1
+        if after:
+            last = max(last, int(np.searchsorted(self.clock, clock, side="left")))
+        return max(0, min(last, len(self.clock) - 1))
+
+
+def film_of_recording(recorded: Recorded, source: str = "") -> Film:
+    """Return a live run that was recorded; raises InputError where its file does not hold together."""
+    graph = recorded_graph(recorded)
+    rows, records = recorded.rows, recorded.records
+    start = initial_start(graph.automaton, graph.values, graph.parameters)
+    sight = Sight(graph, recorded.columns, start.x, start.context)
+    automaton = graph.automaton
+    states, mode, names = _modes_of(graph, recorded)
+    parameters = _parameters_of(graph, recorded)
+    clock = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(rows[:, TIME]), 0.0))]) + (
+        rows[0, TIME] if len(rows) else 0.0
+    )
+
+    def at(number: int) -> Instant:
+        before = rows[number - 1] if number and rows[number, ADVANCED] else None
+        values = parameters(rows[number, _TICK])
+        x, c = sight.instants.take(rows[number], before)
+        c[sight.instants.layout.p_slice] = values
+        return Instant(states[mode[number]], x, c, rows[number])
+
+    made = np.minimum(np.searchsorted(rows[:, _TICK], records[:, 0]), max(len(rows) - 1, 0))
+    found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
+    known = names(records[:, 0])
+    changes = np.array(
+        [[lookup[int(a)], lookup[int(b)]] for lookup, a, b in zip(known, found.source, found.target, strict=True)],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+
+    def tell(number: int) -> Transition:
+        own = known[number]
+        labels = [automaton.name_of(states[k]).name for k in own]
+        return transition_of(automaton, labels, found, [states[k] for k in own], number)
+
+    # a transition stands between two ticks: where within, its own time tells
+    within = np.where(
+        np.abs(found.time - rows[made, TIME]) <= recorded.settings["period"], found.time - rows[made, TIME], 0.0
+    )
+    return Film(sight, source, rows[:, TIME], clock, mode, states, at, changes, clock[made] + within, tell)
+
+
+def _modes_of(
+    graph: ModeGraph, recorded: Recorded
+) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
+    """Return the contact states met, the number of those of every row, and what the numbers in records stand for.
+
+    A live run numbers charts; modes that it has met are told by events; a reset forgets the charts of one mode but one.
+    """
+    by_name = {mode.name: mode.states for mode in graph.automaton.modes}
+    current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
+    stretches: list[tuple[float, list[States]]] = [(-np.inf, current)]
+    for event in recorded.events:
+        if event.get("event") == "supplied":
+            current += [tuple(codes) for codes in event["states"]]
+        elif event.get("event") == "done" and event["command"]["do"] == "reset":
+            current = list(dict.fromkeys(current))
+            stretches.append((float(event["tick"]), current))
+    states = tuple(dict.fromkeys(codes for _, known in stretches for codes in known))
+    numbers = {codes: k for k, codes in enumerate(states)}
+    lookups = [[numbers[codes] for codes in known] for _, known in stretches]
+    begins = np.array([begin for begin, _ in stretches])
+
+    def known_at(ticks: Floats) -> list[list[int]]:
+        return [lookups[k] for k in np.searchsorted(begins, ticks, side="right") - 1]
+
+    mode = np.zeros(len(recorded.rows), dtype=np.int64)
+    which = np.searchsorted(begins, recorded.rows[:, _TICK], side="right") - 1
+    for k, lookup in enumerate(lookups):
+        own = which == k
+        mode[own] = np.array(lookup, dtype=np.int64)[recorded.rows[own, MODE].astype(np.int64)]
+    return states, mode, known_at
+
+
+def _parameters_of(graph: ModeGraph, recorded: Recorded) -> Callable[[float], Floats]:
+    """Return the parameters at a tick: those that were set on the way count from then on."""
+    names = list(graph.automaton.terms.layout.p)
+    begins, values = [-np.inf], [graph.parameters]
+    for event in recorded.events:
+        if event.get("event") == "done" and event["command"]["do"] == "set":
+            changed = values[-1].copy()
+            for name, value in event["command"]["values"].items():
+                if name in names:
+                    changed[names.index(name)] = float(value)
+            begins.append(float(event["tick"]))
+            values.append(changed)
+    return lambda tick: values[int(np.searchsorted(begins, tick, side="right")) - 1]
+
+
+def film_of_run(trajectory: Trajectory, source: str = "", graph: ModeGraph | None = None) -> Film:
+    """Return an off-line run; its model is compiled from its text where no graph is given."""
+    model, record = trajectory.model, trajectory.record
+    if graph is None:
+        mechanism = load_mechanism("run", text=model.text)
+        values = named_values(mechanism, model.parameters.tolist())
+        graph = graph_of(compile_mechanism(mechanism).automaton, values)
+    layout = graph.automaton.terms.layout
+    rows = trajectory.rows
+    sight = Sight(graph, Columns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), held=False)
+    charts: Sequence[Any] = model.charts
+    states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
+    lookup = np.array([states.index(tuple(chart.states)) for chart in charts], dtype=np.int64)
+    mode = lookup[record.mode]
+    transitions = trajectory.transitions
+    named = {name: lookup[k] for k, name in enumerate(model.modes)}
+    changes = np.array([[named[x.source], named[x.target]] for x in transitions], dtype=np.int64).reshape(-1, 2)
+
+    def at(number: int) -> Instant:
+        return Instant(states[mode[number]], rows.x[number], np.array(rows.context[number]))
+
+    when = np.array([x.time for x in transitions])
+    return Film(sight, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number])

@@ -1,0 +1,138 @@
+// A run that is over: its clock, playing and going to any instant; the strip below the mechanism with the modes on it.
+
+import { $, setText, short } from "./dom.js";
+
+const SMALL = 0.005; // of the run, that a key goes
+const TICKS = 2000; // marks of transitions drawn at once
+
+export class Film {
+  constructor(send) {
+    Object.assign(this, { send, film: null, playing: false, rate: 1, waits: false });
+    this.box = $("film");
+    this.canvas = $("film-bands");
+    this.canvas.addEventListener("pointerdown", (event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      this.pointed(event);
+    });
+    this.canvas.addEventListener("pointermove", (event) => event.buttons & 1 && this.pointed(event));
+    new ResizeObserver(() => this.film && this.draw()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.film && this.draw());
+  }
+
+  model(model) {
+    this.film = model.film ?? null;
+    this.about = model;
+    this.box.hidden = !this.film;
+    document.body.classList.toggle("film-mode", !!this.film);
+    this.playing = this.waits = false;
+    this.wanted = null;
+    if (!this.film) return;
+    [this.from, this.to] = this.film.span;
+    this.clock = this.from;
+    this.row = 0;
+    setText($("film-span"), `${short(this.from)} s`);
+    setText($("film-end"), `${short(this.to, 4)} s`);
+    this.draw();
+  }
+
+  draw() {
+    const { canvas, film } = this, ratio = devicePixelRatio || 1;
+    const width = (canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio)));
+    const height = (canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio)));
+    const pen = canvas.getContext("2d"), x = (t) => ((t - this.from) / (this.to - this.from || 1)) * width;
+    film.bands.forEach(([begin, mode], i) => {
+      const end = film.bands[i + 1]?.[0] ?? this.to;
+      pen.fillStyle = this.about.graph.modes[mode]?.colour ?? "#bbb";
+      pen.fillRect(x(begin), 0, Math.max(0.6, x(end) - x(begin)), height);
+    });
+    pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+    pen.globalAlpha = film.changes.length > 200 ? 0.25 : 0.6;
+    const every = Math.ceil(film.changes.length / TICKS);
+    for (let i = 0; i < film.changes.length; i += every) pen.fillRect(x(film.changes[i][0]) - 0.5, 0.62 * height, 1, 0.38 * height);
+  }
+
+  pointed(event) {
+    const box = this.canvas.getBoundingClientRect();
+    this.seek(this.from + ((event.clientX - box.left) / box.width) * (this.to - this.from));
+  }
+
+  // Go to a time of the clock; after: to the first instant that is not before it. One question at a time: the newest waits.
+  seek(at, after = false) {
+    if (!this.film) return;
+    this.clock = Math.min(this.to, Math.max(this.from, at));
+    this.ask({ do: "seek", at: this.clock, after });
+  }
+
+  ask(command) {
+    if (this.waits) this.wanted = command;
+    else this.waits = this.send(command) !== false;
+  }
+
+  step(count) {
+    this.play(false);
+    this.ask({ do: "row", number: Math.max(0, this.row + count) });
+  }
+
+  by(share) {
+    this.seek(this.clock + share * SMALL * (this.to - this.from));
+  }
+
+  // To the next transition, or the one before.
+  next(way = 1) {
+    this.play(false);
+    const { changes } = this.film, eps = 1e-9 * Math.max(1, Math.abs(this.to));
+    const at = way > 0
+      ? changes.find(([t]) => t > this.clock + eps)
+      : changes.findLast(([t]) => t < this.clock - eps);
+    if (at) this.go(at[0]);
+  }
+
+  // To just after a transition.
+  go(t) {
+    this.play(false);
+    this.seek(t, true);
+    this.stay = true; // at its own time, though the row that shows it may be later
+  }
+
+  play(on = !this.playing) {
+    if (!this.film) return;
+    if (on && this.clock >= this.to) this.seek(this.from);
+    this.playing = on;
+    this.before = performance.now();
+    document.body.dataset.phase = on ? "running" : "paused";
+    setText($("phase"), on ? "playing" : "recorded");
+  }
+
+  // Called with every picture of the screen, whether there is a new frame or not.
+  tick() {
+    if (!this.film) return;
+    const now = performance.now();
+    if (this.playing) {
+      const next = this.clock + ((now - this.before) / 1000) * this.rate;
+      this.seek(next);
+      if (next >= this.to) this.play(false);
+    }
+    this.before = now;
+  }
+
+  frame(frame) {
+    if (!this.film) return;
+    this.waits = false;
+    this.row = frame.tick;
+    const clock = frame.samples[0];
+    if (this.wanted) {
+      const next = this.wanted;
+      this.wanted = null;
+      this.ask(next);
+    } else if (!this.playing && !this.stay) this.clock = clock;
+    this.stay = false;
+    $("film-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
+    this.canvas.setAttribute("aria-valuetext", `${frame.t.toFixed(3)} s`);
+    if (!this.playing) setText($("phase"), "recorded");
+    else setText($("phase"), "playing");
+  }
+
+  connection(state) {
+    if (state !== "open") this.waits = false;
+  }
+}

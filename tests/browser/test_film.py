@@ -1,0 +1,84 @@
+"""A run that is over, on the page: played, gone through, and a click in the log moves everything to that instant."""
+
+import pytest
+
+import fsm_dyn
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    trajectory = fsm_dyn.simulate(fsm_dyn.compile("shopping_cart"), until=4.5)
+    return trajectory, trajectory.save(tmp_path_factory.mktemp("run") / "cart.run.json")
+
+
+def check_film(page, trajectory):
+    """What a page of the cart's run does, however it was opened."""
+    page.wait("fsmDyn.last && fsmDyn.film.film && document.querySelectorAll('#entries summary').length > 0", 60)
+    assert page.evaluate("fsmDyn.last.t") == 0.0
+    assert page.locator("#film").is_visible()
+    entries = page.entries()
+    assert [entry[3] for entry in entries] == [x.cause for x in trajectory.transitions]
+
+    # a click in the log
+    x = trajectory.transitions[1]
+    page.locator("#entries summary").nth(len(entries) - 2).click()
+    page.wait(f"Math.abs(fsmDyn.last.t - {x.time}) < 0.01", 10)
+    page.wait(f"document.querySelector('#map').dataset.active === '{x.target}'", 10)
+    assert page.text("#mode") == x.target
+    assert "now" in page.locator("#entries li").nth(len(entries) - 2).get_attribute("class")
+    assert page.text("#time") == f"{page.evaluate('fsmDyn.last.t'):.3f} s"
+    page.keyboard.press("Escape")
+
+    # dragged along the strip
+    box = page.locator("#film-bands").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10, steps=5)
+    page.mouse.up()
+    page.wait("Math.abs(fsmDyn.last.t - 2.25) < 0.1", 10)
+    middle = page.evaluate("fsmDyn.last.t")
+
+    # by keys alone: forth and back between transitions, to the ends, playing
+    page.locator("#picture").focus()
+    for key, change in (("n", x), ("b", trajectory.transitions[0])):
+        page.keyboard.press(key)
+        if change.time > middle or key == "b":
+            page.wait(f"Math.abs(fsmDyn.film.clock - {change.time}) < 0.02", 10)
+    page.keyboard.press("End")
+    page.wait("fsmDyn.last.t > 4.4", 10)
+    page.keyboard.press("Home")
+    page.wait("fsmDyn.last.t === 0", 10)
+    page.keyboard.press("Space")
+    page.wait("fsmDyn.last.t > 0.2", 10)
+    assert page.phase == "running"
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    assert page.complaints == []
+
+
+def test_a_saved_run_is_opened_and_gone_through(saved, viewed):
+    trajectory, path = saved
+    _, page = viewed(path)
+    check_film(page, trajectory)
+
+
+def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):
+    from fsm_dyn.live.session import LiveSession, Settings
+    from fsm_dyn.live.stepping import Limits
+
+    path = tmp_path / "wall.mcap"
+    hand = {"axes": 2, "motion": [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]], "stop": "watchdog"}
+    how = Settings(paced=False, privileges=False, guard_timeout=20.0, ticks=4000, limits=Limits(velocity=20.0))
+    with LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted", hand, settings=how, record=path) as session:
+        assert session.wait(60)
+        made, _ = session.transitions()
+    _, page = viewed(path)
+    page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0", 60)
+    assert page.evaluate("fsmDyn.film.film.changes.length") == len(made) >= 4
+    page.keyboard.press("n")
+    page.wait(f"document.querySelector('#map').dataset.active === '{made[0]['target']}'", 10)
+    assert page.evaluate("fsmDyn.last.t") == pytest.approx(made[0]["time"], abs=1.5e-3)
+    assert page.locator(".handle").count() == 1, "where it was held"
+    assert page.complaints == []

@@ -1,0 +1,167 @@
+"""Runs that are over, as a page is shown them: the same instants, modes, transitions and words as the run had."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.reading import read_recording
+from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.stepping import Limits
+from fsm_dyn.viewer.cinema import Cinema, open_film
+from fsm_dyn.viewer.film import film_of_recording, film_of_run
+from fsm_dyn.viewer.projector import Projector, plain_json
+from fsm_dyn.viewer.sight import HEAD
+
+MOTION = [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]]
+
+
+@pytest.fixture(scope="module")
+def cart():
+    graph = fsm_dyn.compile("shopping_cart")
+    return fsm_dyn.simulate(graph, until=4.5)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A held wall: a parameter changed, a reset, going back."""
+    path = tmp_path_factory.mktemp("film") / "wall.mcap"
+    settings = Settings(
+        paced=False, privileges=False, guard_timeout=20.0, stall_ticks=10**6, limits=Limits(ramp=0.02, velocity=20.0)
+    )
+    hand = {"axes": 2, "motion": MOTION, "stop": "watchdog"}
+    graph = fsm_dyn.compile("virtual_wall")
+    with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
+        session.wait_for_ticks(1200)
+        session.send("set", values={"k": 1e4})
+        session.wait_for_ticks(1800)
+        session.send("reset")
+        session.wait_for_ticks(3500)
+    return path
+
+
+def test_a_run_is_shown_at_its_rows(cart):
+    film = film_of_run(cart)
+    projector = Projector(film)
+    told = projector.told()
+    assert told["film"]["span"] == [0.0, 4.5]
+    assert told["totals"]["transitions"] == len(cart.transitions) == len(told["film"]["changes"]) >= 3
+    assert [change[0] for change in told["film"]["changes"]] == [x.time for x in cart.transitions]
+    names = [mode["name"] for mode in told["graph"]["modes"]]
+    for number in (0, len(film.t) // 3, len(film.t) - 1):
+        frame = projector.frame(number)
+        assert frame[2] == cart.t[number]
+        assert names[int(frame[3])] == cart.modes[number]
+        width = 2 + len(told["quantities"])
+        quantities = dict(zip((q["name"] for q in told["quantities"]), frame[-width + 2 :], strict=True))
+        assert quantities["u1"] == cart["u1"][number]
+        assert quantities["total energy"] == pytest.approx(
+            cart["energy.kinetic"][number] + cart["energy.potential"][number]
+        )
+        guards = int(frame[9])
+        head = HEAD + 6 * len(told["picture"]["shapes"]) + 4 * told["picture"]["links"] + 9 * len(told["forces"])
+        assert len(frame) == head + 2 * guards + width
+    assert [item["cause"] for item in projector.words(0)] == [x.cause for x in cart.transitions]
+    spent = told["totals"]["seconds"]
+    assert sum(spent.values()) == pytest.approx(4.5, abs=1e-12)
+
+
+def test_a_transition_is_gone_to_on_its_later_side(cart):
+    film = film_of_run(cart)
+    for x, (_, target) in zip(cart.transitions, film.changes, strict=True):
+        number = film.number(x.time, after=True)
+        assert film.t[number] == x.time
+        assert film.mode[number] == target
+        assert film.mode[film.number(np.nextafter(x.time, -1.0))] != target
+    assert film.number(-1.0) == 0
+    assert film.number(99.0) == film.number(99.0, after=True) == len(film.t) - 1
+
+
+def test_a_saved_run_is_the_same_film(cart, tmp_path):
+    path = cart.save(tmp_path / "cart.run.json")
+    film, own = open_film(path), film_of_run(cart)
+    assert film.t.tolist() == own.t.tolist()
+    assert Projector(film).frame(100) == pytest.approx(Projector(own).frame(100), rel=1e-12, abs=1e-12)
+
+
+def test_a_recording_goes_along_a_clock_that_never_goes_back(recording):
+    recorded = read_recording(recording)
+    film = film_of_recording(recorded)
+    assert np.diff(film.t).min() < 0.0, "there was a reset"
+    assert np.diff(film.clock).min() >= 0.0
+    assert len(film.when) == len(recorded.records) >= 4
+    assert np.diff(film.when).min() >= 0.0
+    names = recorded.settings["modes"]
+    for k in range(0, len(film.t), 97):
+        state = film.sight.instants.automaton.name_of(film.at(k).states).name
+        assert state == names[int(recorded.rows[k, 5])]
+    for k, (a, b) in enumerate(film.changes):
+        after = film.number(film.when[k], after=True)
+        assert film.mode[after] == b or after + 1 < len(film.t)
+        x = film.tell(k)
+        assert (x.source, x.target) == tuple(film.sight.instants.automaton.name_of(film.states[i]).name for i in (a, b))
+        assert x.time == recorded.records[k, 1]
+
+
+def test_parameters_set_on_the_way_count_from_then_on(recording):
+    film = film_of_recording(read_recording(recording))
+    place = film.sight.instants.layout.p.index("k")
+    before, after = film.at(300).c[place], film.at(len(film.t) - 1).c[place]
+    assert after == 1e4 != before
+
+
+def test_charts_are_finite_and_even_over_the_whole(recording):
+    told = Projector(film_of_recording(read_recording(recording))).told()
+    charts = told["film"]["charts"]
+    assert len(charts["values"]) == len(told["quantities"])
+    assert {len(values) for values in charts["values"]} == {len(charts["times"])}
+    assert charts["times"] == sorted(charts["times"])
+    assert (charts["times"][0], charts["times"][-1]) == tuple(told["film"]["span"])
+    assert json.loads(plain_json(charts)) == charts
+
+
+def test_a_cinema_answers(cart):
+    heard = []
+
+    async def visit():
+        cinema = Cinema(lambda: film_of_run(cart, "run"), "cart")
+        cinema.join(heard.append)
+        with pytest.raises(InputError, match="nothing to be seen"):
+            await cinema.carry_out({"do": "row", "number": 3})
+        await cinema.play()
+        await cinema.carry_out({"do": "seek", "at": 2.0, "after": False})
+        await cinema.carry_out({"do": "words", "first": 1})
+        with pytest.raises(InputError, match="over"):
+            await cinema.carry_out({"do": "reset"})
+
+    asyncio.run(visit())
+    kinds = [message["kind"] if isinstance(message, dict) else "frame" for message in heard]
+    assert [kind for kind in kinds if kind != "guards"] == ["starting", "model", "frame", "frame", "words"]
+    frame = np.frombuffer([m for m in heard if isinstance(m, bytes)][-1], "<f8")
+    assert frame[2] == cart.t[cart.t <= 2.0][-1]
+    assert heard[-1]["items"][0]["number"] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"\x89MCAP0\r\n"])
+def test_what_is_no_run_is_told(tmp_path, content):
+    path = tmp_path / "broken.mcap"
+    path.write_bytes(content)
+    heard = []
+
+    async def visit():
+        cinema = Cinema(lambda: open_film(path), "broken.mcap")
+        await cinema.play()
+        cinema.join(heard.append)
+
+    asyncio.run(visit())
+    assert heard[0]["kind"] == "error"
+    assert str(path) in heard[0]["message"]
+
+
+def test_text_of_a_model_ends_no_script():
+    text = plain_json({"a": "</script><!--\u2028", "b": [1.5, None]})
+    assert "<" not in text
+    assert json.loads(text) == {"a": "</script><!--\u2028", "b": [1.5, None]}
