@@ -35,6 +35,7 @@ class Wanted:
     figure: bool
     motion: bool
     record: bool = False
+    html: Path | None = None
     plots: tuple[str, ...] = ()
 
 
@@ -68,6 +69,10 @@ def run_command(
     record: Annotated[
         bool, typer.Option("--record", help="Write the whole run as NAME.run.json, which `explain` reads.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write the run as a page that opens from disk: move it, go to any transition."),
+    ] = None,
     watching: Annotated[
         bool, typer.Option("--watch", help="Run again whenever the file is saved; Ctrl-C ends it.")
     ] = False,
@@ -89,6 +94,7 @@ def run_command(
         figure=figure or everything,
         motion=motion or everything,
         record=record or everything,
+        html=html,
         plots=plots,
     )
     options: dict[str, Any] = {
@@ -133,6 +139,11 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
     with working("writing", as_json):
         files = write_files(trajectory, wanted)
         files += _draw_plots(trajectory, graph, wanted)
+        if wanted.html is not None:
+            # the page reads instants on line, which brings the live half of the package along
+            from fsm_dyn.viewer.report import write_report
+
+            files.append(write_report(trajectory, wanted.html, graph))
     if as_json:
         print_json(_summary(trajectory, files))
     else:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli.compiling import ready_graph
-from fsm_dyn.cli.console import print_json, reporting, say
+from fsm_dyn.cli.console import print_json, reporting, say, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
 from fsm_dyn.errors import FsmDynError, InputError
@@ -38,6 +38,10 @@ def view_command(
             help="Whether the model's scheduled inputs run; by default where it has no port of its own.",
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Of a run that is over: write its page to a file instead of serving it."),
+    ] = None,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
     set_: Set = None,
@@ -51,6 +55,7 @@ def view_command(
     """
     try:
         from fsm_dyn.viewer.cinema import open_film
+        from fsm_dyn.viewer.report import write_report
         from fsm_dyn.viewer.serving import Watched, serve, serve_film
         from fsm_dyn.viewer.take import Wishes
     except ModuleNotFoundError as error:
@@ -74,10 +79,17 @@ def view_command(
         path = Path(model)
         if not path.exists():
             raise InputError(f"there is no run '{model}'")
+        if html is not None:
+            with working(f"writing {html}", as_json):
+                write_report(open_film(path), html)
+            say(f"wrote {html}")
+            return
         serve_film(lambda: open_film(path), path.name, port, opened)
         if as_json:
             print_json({"model": model, "runs": []})
         return
+    if html is not None:
+        raise InputError("--html shows a run that is over", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
     watched = _watched(model, Watched) if watch else None
     try:

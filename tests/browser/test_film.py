@@ -3,6 +3,7 @@
 import pytest
 
 import fsm_dyn
+from fsm_dyn.viewer.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -62,6 +63,18 @@ def test_a_saved_run_is_opened_and_gone_through(saved, viewed):
     trajectory, path = saved
     _, page = viewed(path)
     check_film(page, trajectory)
+
+
+def test_a_report_opens_from_disk_alone(saved, new_page, tmp_path):
+    trajectory, _ = saved
+    path = write_report(trajectory, tmp_path / "report.html")
+    page = new_page(path.as_uri())
+    check_film(page.open(), trajectory)
+    assert page.requests == [path.as_uri()], "it asks for nothing else"
+    page.keyboard.press("v")
+    page.locator("#quantities label", has_text="total energy").locator("input").check()
+    page.keyboard.press("Escape")
+    assert "total energy" in page.text("#strips")
 
 
 def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):

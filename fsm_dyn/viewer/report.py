@@ -1,0 +1,130 @@
+"""A run as one HTML file that opens from disk: the page itself, with its scripts and a choice of frames inside."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.errors import InputError
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.viewer.film import Film, film_of_run
+from fsm_dyn.viewer.projector import Projector, plain_json
+from fsm_dyn.viewer.show import plain
+
+STATIC: Final = Path(__file__).parent / "static"
+MOST_FRAMES: Final = 1500
+MOST_NUMBERS: Final = 1_500_000  # of all frames, four bytes each
+MOST_WORDS: Final = 2000  # transitions told in words
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_IMPORT: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+)\.js";\n', re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (class|function|const) ([\w$]+)", re.MULTILINE)
+_LINK: Final = re.compile(r'<link rel="stylesheet" href="([^"]+)"( id="[^"]+")?>')
+_SCRIPT: Final = re.compile(r'<script src="([^"]+)"( defer| type="module")></script>\n')
+
+
+def write_report(run: Trajectory | Film, path: Path, graph: ModeGraph | None = None) -> Path:
+    """Write a run as a self-contained page and return the path.
+
+    Parameters
+    ----------
+    run : Trajectory or Film
+    path : Path
+    graph : ModeGraph, optional
+        From which a trajectory came; without it the model is compiled from the trajectory's text.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    film = run if isinstance(run, Film) else film_of_run(run, "report", graph)
+    text = report_text(film)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write '{path}'", found=str(error)) from error
+    return path
+
+
+def report_text(film: Film) -> str:
+    """Return the page of a film with all that it needs."""
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
+    page = page.replace('href="icon.svg"', f'href="data:image/svg+xml;base64,{icon}"')
+    page = page.replace(
+        "<meta charset", f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<meta charset', 1
+    )
+    title = html.escape(f"{film.sight.graph.name} · fsm_dyn")
+    page = page.replace("<title>fsm_dyn</title>", f"<title>{title}</title>")
+    page = _LINK.sub(lambda link: f"<style{link[2] or ''}>\n{_file(link[1])}</style>", page)
+    names = [script[0] for script in _SCRIPT.findall(page)]
+    page = _SCRIPT.sub("", page)
+    scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
+    holder = f'<script type="application/json" id="film-data">{plain_json(plain(report_data(film)))}</script>\n'
+    inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
+    return page.replace("</body>", f"{holder}{inline}</body>")
+
+
+def report_data(film: Film) -> dict[str, Any]:
+    """Return what the page is told of a film, its frames and its transitions in words."""
+    projector = Projector(film)
+    projector.told()
+    size = len(projector.frame(0))
+    chosen = projector.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
+    frames = [projector.frame(int(number)) for number in chosen]
+    numbers = np.concatenate(frames).astype("<f4")
+    return {
+        "model": {**projector.told(), "guards": film.sight.guards()},
+        "frames": {
+            "places": np.concatenate([[0], np.cumsum([len(frame) for frame in frames])]).tolist(),
+            "clocks": film.clock[chosen].tolist(),
+            "times": film.t[chosen].tolist(),
+            "data": base64.b64encode(numbers.tobytes()).decode(),
+        },
+        "words": projector.words(0, MOST_WORDS),
+    }
+
+
+def bundled(name: str) -> str:
+    """Return a module of the page and all that it imports as one plain script.
+
+    The modules import by name from files beside them and export declarations, and nothing else; a test sees to that.
+    """
+    order: list[str] = []
+    _visit(name, order)
+    return "".join(_module(each) for each in order)
+
+
+def _visit(name: str, order: list[str]) -> None:
+    for _, other in _IMPORT.findall(_file(f"js/{name}.js")):
+        if other not in order:
+            _visit(other, order)
+    if name not in order:
+        order.append(name)
+
+
+def _module(name: str) -> str:
+    source = _file(f"js/{name}.js")
+    exported = ", ".join(match[1] for match in _EXPORT.findall(source))
+    body = _IMPORT.sub(lambda found: f"const {{ {found[1]} }} = module_{found[2]};\n", source)
+    body = _EXPORT.sub(r"\1 \2", body)
+    return f'const module_{name} = (() => {{\n"use strict";\n{body}\nreturn {{ {exported} }};\n}})();\n'
+
+
+def _file(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _closed(script: str) -> str:
+    """Return a script in which nothing ends the element it stands in."""
+    return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE)
