@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from fsm_dyn.plot import palette
+from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
@@ -20,7 +20,6 @@ Spans = dict[str, list[tuple[float, float]]]
 
 _POINTS = 600  # over a run, where steps are longer
 _LEFT, _LEFT_INCHES = 0.11, 0.88  # of the width of a wide picture; of a narrow one
-_LEGEND = 6  # entries at most
 _CLOSE = 0.002  # of the run: transitions nearer than this cannot be told apart
 
 
@@ -54,9 +53,9 @@ def draw_marks(axes: Axes, transitions: Sequence[Transition], span: float) -> No
             last = item.time
 
 
-def mode_handles(spans: Spans, colours: Mapping[str, str]) -> list[Patch]:
-    """Return what a legend shows of the modes met."""
-    return [Patch(facecolor=colours[name], label=name) for name in colours if name in spans]
+def lengths(spans: Spans) -> dict[str, float]:
+    """Return how long every mode lasted in all, s."""
+    return {name: sum(length for _, length in pieces) for name, pieces in spans.items()}
 
 
 def dense_rows(trajectory: Trajectory) -> Samples:
@@ -101,18 +100,6 @@ def head(picture: Figure, trajectory: Trajectory, text: str = "", spans: Spans |
         right = title.get_window_extent().x1 / (picture.dpi * picture.get_figwidth())
         picture.text(right + 0.02, 1.0 - 0.22 / height, text, fontsize=9, va="center", color=palette.SOFT)
     if spans:
-        handles = mode_handles(spans, palette.mode_colours(trajectory.model.modes))
-        if len(handles) > _LEGEND:
-            more = f"and {len(handles) - _LEGEND + 1} more"
-            handles = [*handles[: _LEGEND - 1], Patch(facecolor="none", label=more)]
-        picture.legend(
-            handles=handles,
-            loc="center left",
-            bbox_to_anchor=(left, 1.0 - 0.5 / height),
-            ncols=_LEGEND,
-            handlelength=1.2,
-            handleheight=0.9,
-            columnspacing=1.2,
-            borderaxespad=0.0,
-            borderpad=0.0,
-        )
+        colours = palette.mode_colours(trajectory.model.modes)
+        width = picture.get_figwidth()
+        mode_legend(picture, lengths(spans), colours, left * width, width - 0.15, 1.0 - 0.5 / height)

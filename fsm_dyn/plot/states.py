@@ -8,17 +8,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.plot import palette, style
-from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, mode_handles, mode_spans
+from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
+from fsm_dyn.plot.drawing.diagram import shortened
+from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.recording.transitions import Transition
 
 _LISTED = 8
-_APART = 0.015  # of the run: transitions nearer than this share a mark
+_APART = 0.015  # of the run: transitions nearer than this stand for each other in the list
+_LEGIBLE = 0.035  # of the run: marks nearer than this are written as one
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
 _WIDTH = 8.0
 _LEFT = 0.11  # of the width
+_NAMED = 1.5  # inches for the name of a mode in the list
 
 
 def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
@@ -109,16 +113,16 @@ def _draw_strip(
     axes.tick_params(bottom=False, labelbottom=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    groups: list[tuple[float, list[str]]] = []
+    groups: list[tuple[float, list[int]]] = []
     for number, item in listed:
         axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55)
-        if groups and item.time - groups[-1][0] < _APART * span:
-            groups[-1][1].append(str(number))
+        if groups and item.time - groups[-1][0] < _LEGIBLE * span:
+            groups[-1][1].append(number)
         else:
-            groups.append((item.time, [str(number)]))
+            groups.append((item.time, [number]))
     for time, numbers in groups:
         axes.annotate(
-            ",".join(numbers),
+            ",".join(map(str, numbers)) if len(numbers) < 4 else f"{numbers[0]}…{numbers[-1]}",
             (time, 1.0),
             xycoords=axes.get_xaxis_transform(),
             xytext=(0, 3),
@@ -142,30 +146,23 @@ def _finish(
     strip.set_xlim(trajectory.t[0], max(trajectory.t[-1], trajectory.t[0] + 1e-9))  # one row: it ended at once
     height = picture.get_figheight()
     picture.text(_LEFT, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
-    handles = mode_handles(spans, colours)
-    picture.legend(
-        handles=handles,
-        loc="center right",
-        bbox_to_anchor=(0.84, 1.0 - 0.2 / height),
-        ncols=min(len(handles), 5),
-        handlelength=1.2,
-        handleheight=0.9,
-        columnspacing=1.2,
-        borderaxespad=0.0,
-    )
+    left = _WIDTH * _LEFT + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0 + 0.3
+    mode_legend(picture, lengths(spans), colours, left, _WIDTH - 0.1, 1.0 - 0.2 / height)
 
 
 def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
     """Number the transitions listed under the panels: changes of mode first, then those that stand apart in time."""
     span = trajectory.t[-1] - trajectory.t[0]
     numbered = list(enumerate(trajectory.transitions, start=1))
-    chosen = [(number, item) for number, item in numbered if item.source != item.target][:_LISTED]
-    for number, item in numbered:
-        if len(chosen) == _LISTED:
-            break
-        few = len(numbered) <= _LISTED
-        if item.source == item.target and (few or all(abs(item.time - x.time) > _APART * span for _, x in chosen)):
-            chosen.append((number, item))
+    if len(numbered) <= _LISTED:
+        return numbered
+    chosen: list[tuple[int, Transition]] = []
+    changes = [(number, item) for number, item in numbered if item.source != item.target]
+    for candidates, alone in ((changes, len(changes) > _LISTED), (changes, False), (numbered, True)):
+        for number, item in candidates:
+            apart = all(abs(item.time - x.time) > _APART * span for _, x in chosen)
+            if len(chosen) < _LISTED and (number, item) not in chosen and (apart or not alone):
+                chosen.append((number, item))
     return sorted(chosen, key=lambda entry: entry[0])
 
 
@@ -173,12 +170,15 @@ def _list_transitions(
     picture: Figure, trajectory: Trajectory, listed: list[tuple[int, Transition]], top: float
 ) -> None:
     line = _LINE / picture.get_figheight()
+    changes = [f"{_fitted(item.source, _NAMED)} → {_fitted(item.target, _NAMED)}" for _, item in listed]
+    across = max(0.37, 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH))
+    room = (0.98 - _LEFT - across) * _WIDTH
     for i, (number, item) in enumerate(listed):
         y = top - line * i
         picture.text(_LEFT, y, f"{number}", fontsize=8, va="center", ha="right", color=palette.INK, fontweight="bold")
         picture.text(_LEFT + 0.01, y, f"{item.time:.4f} s", fontsize=8, va="center")
-        picture.text(_LEFT + 0.11, y, f"{item.source} → {item.target}", fontsize=8, va="center")
-        picture.text(_LEFT + 0.37, y, _shortened(item.cause), fontsize=8, va="center", color=palette.SOFT)
+        picture.text(_LEFT + 0.11, y, changes[i], fontsize=8, va="center")
+        picture.text(_LEFT + across, y, _fitted(item.cause, room), fontsize=8, va="center", color=palette.SOFT)
     more = len(trajectory.transitions) - len(listed)
     if more:
         picture.text(
@@ -186,5 +186,9 @@ def _list_transitions(
         )
 
 
-def _shortened(text: str, length: int = 70) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+def _fitted(text: str, room: float) -> str:
+    """Return as much of a text as has room (inches) in the list."""
+    length = len(text)
+    while length > 1 and style.text_width(shortened(text, length), 8.0) > 72.0 * room:
+        length -= 1
+    return shortened(text, length)

@@ -10,6 +10,8 @@ from typing import Any
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.plot.palette import FAINT, FONT, INK
@@ -75,6 +77,14 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
     with settings():
         figure.savefig(target, format=kind, dpi=160, metadata=metadata)
     return target
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """Return how wide a line of text is at a font size, both in points."""
+    if not text.strip():
+        return 0.0
+    font = FontProperties(family=FONT, size=size, weight=weight)
+    return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width)
 
 
 def labelled(name: str, unit: str) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Outline
-from matplotlib.textpath import TextPath
 
 from fsm_dyn.plot import palette, style
 from fsm_dyn.plot.drawing.diagram import Box, Diagram, shortened
@@ -42,21 +40,15 @@ def picture(diagram: Diagram) -> Figure:
     return canvas
 
 
-def _text_width(text: str, size: float, weight: str = "normal") -> float:
-    if not text.strip():
-        return 0.0
-    font = FontProperties(family=palette.FONT, size=size, weight=weight)
-    return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width)
-
-
 def _box_size(box: Box) -> Size:
-    width = max(_text_width(box.title, _TITLE, "bold"), *(_text_width(line, _LINE) for line in box.lines), 30.0)
+    lines = [style.text_width(line, _LINE) for line in box.lines]
+    width = max(style.text_width(box.title, _TITLE, "bold"), *lines, 30.0)
     height = _LEADING * (_TITLE + _LINE * len(box.lines))
     return width + 2 * _PADDING[0], height + 2 * _PADDING[1]
 
 
 def _label_size(labels: tuple[str, ...]) -> Size:
-    width = max((_text_width(shortened(text), _LABEL) for text in labels), default=0.0)
+    width = max((style.text_width(shortened(text), _LABEL) for text in labels), default=0.0)
     return width, _LEADING * _LABEL * len(labels)
 
 

@@ -1,0 +1,71 @@
+"""Which colour is which mode, in the line of a picture that there is for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fsm_dyn.plot import style
+from fsm_dyn.plot.drawing.diagram import shortened
+
+_LONGEST = 30  # characters of a name
+_SIZE = 8.5  # points
+_HANDLE, _GAP = 1.8, 1.2  # the coloured patch with its distance, and the distance of entries, in letters' heights
+_POINTS_PER_INCH = 72.0
+
+
+def mode_legend(
+    picture: Figure, weights: Mapping[str, float], colours: Mapping[str, str], left: float, right: float, y: float
+) -> None:
+    """Name the modes met in one line, those that weigh most first where there is no room for all.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        Modes met, in the order they shall stand in, and how much of the picture is theirs.
+    left, right : float
+        Where the line begins and ends at the latest, in inches.
+    y : float
+        Its height in the picture, as a fraction.
+    """
+    shown = _fitting(weights, right - left)
+    handles = [Patch(facecolor=colours[name], label=shortened(name, _LONGEST)) for name in weights if name in shown]
+    if len(shown) < len(weights):
+        handles.append(Patch(facecolor="none", label=_more(len(weights) - len(shown))))
+    picture.legend(
+        handles=handles,
+        loc="center left",
+        bbox_to_anchor=(left / picture.get_figwidth(), y),
+        ncols=max(len(handles), 1),
+        fontsize=_SIZE,
+        handlelength=1.2,
+        handletextpad=_HANDLE - 1.2,
+        handleheight=0.9,
+        columnspacing=_GAP,
+        borderaxespad=0.0,
+        borderpad=0.0,
+    )
+
+
+def _fitting(weights: Mapping[str, float], room: float) -> set[str]:
+    """Return the modes there is room (inches) for, the weightiest first, and room for the count of the others."""
+    fitting: set[str] = set()
+    taken = 0.0
+    for name in sorted(weights, key=lambda name: -weights[name]):
+        taken += _width(shortened(name, _LONGEST))
+        others = len(weights) - len(fitting) - 1
+        if taken + (_width(_more(others)) if others else 0.0) > room and fitting:
+            break
+        fitting.add(name)
+    return fitting
+
+
+def _width(text: str) -> float:
+    """Return the width of an entry in inches."""
+    return (style.text_width(text, _SIZE) + (_HANDLE + _GAP) * _SIZE) / _POINTS_PER_INCH
+
+
+def _more(count: int) -> str:
+    return f"and {count} more"

@@ -1,0 +1,48 @@
+"""Names of modes have the room there is; what has none is counted."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.plot import palette, style
+from fsm_dyn.plot.legend import mode_legend
+from fsm_dyn.plot.views import telling_times
+
+LONG = {f"capstan_slide+lever_knuckle_stick+number_{i}": float(i) for i in range(9)}
+
+
+@pytest.mark.parametrize("weights", [LONG, {"rest": 1.0, "moving": 2.0}])
+def test_the_line_is_kept_and_what_weighs_most_is_named(weights):
+    with style.settings():
+        picture = style.new_figure(8.0, 1.0)
+        mode_legend(picture, weights, palette.mode_colours(list(weights)), 1.0, 7.9, 0.5)
+        picture.draw_without_rendering()
+        box = picture.legends[0].get_window_extent().transformed(picture.dpi_scale_trans.inverted())
+    assert 1.0 <= box.x0 < box.x1 <= 7.9
+    texts = [text.get_text() for text in picture.legends[0].get_texts()]
+    if weights is LONG:
+        assert texts[-1] == f"and {9 - len(texts) + 1} more"
+        assert all(text.endswith("…") for text in texts[:-1])
+    else:
+        assert texts == ["rest", "moving"]
+
+
+def test_no_text_of_a_run_with_many_modes_leaves_the_picture():
+    run = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 3.0)
+    for figure in (plot.states(run), plot.motion(run), plot.forces(run)):
+        figure.draw_without_rendering()
+        inside = figure.bbox
+        for text in [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]:
+            box = text.get_window_extent()
+            assert inside.x0 <= box.x0, text
+            assert box.x1 <= inside.x1, text
+
+
+def test_most_instants_of_a_film_lie_where_most_moves():
+    """The box stands for two of three seconds."""
+    run = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 3.0)
+    times = telling_times(run, run.model.scene, 9)
+    assert (times[0], times[-1]) == (0.0, 3.0)
+    assert (np.diff(times) > 0.0).all()
+    assert np.count_nonzero(times > 2.2) >= 6
