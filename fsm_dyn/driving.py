@@ -21,7 +21,7 @@ from fsm_dyn.spec.values import ParameterValue, evaluate
 JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
-    float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array
+    float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
 )
 
 
@@ -48,7 +48,7 @@ def make_drive(
     given : mapping
         For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
         with one key of ``linear steps expression`` as in a model file or ``sampled`` (rows of numbers, as a device
-        gave them), or a Python callable of the time.
+        gave them), a Python callable of the time, or the schedule of a named drive.
     span : (float, float)
         Times over which a callable may have to be tabulated, s.
 
@@ -97,13 +97,34 @@ def _check_continuity(automaton: Automaton, name: str, source: Pieces) -> None:
             )
 
 
-def last_breakpoint(automaton: Automaton, parameters: Mapping[str, ParameterValue]) -> float:
-    """Return the time (s) of the last breakpoint of the model's schedule, 0 without one."""
+def named_drive(automaton: Automaton, drive: str) -> Mapping[str, Schedule]:
+    """Return the schedules of one of the model's ``drives``.
+
+    Raises
+    ------
+    InputError
+        It has none of that name.
+    """
+    drives_ = automaton.mechanism.drives
+    if drive not in drives_:
+        raise InputError(
+            f"'{automaton.mechanism.name}' has no drive '{drive}'",
+            allowed=", ".join(drives_) or "it has none: give `inputs`",
+            remedy=nearest(drive, drives_),
+        )
+    return drives_[drive]
+
+
+def last_breakpoint(
+    automaton: Automaton, parameters: Mapping[str, ParameterValue], drive: Mapping[str, Schedule]
+) -> float:
+    """Return the time (s) of the last breakpoint of the model's schedule under a drive, 0 without one."""
+    own = {name: item.schedule for name, item in automaton.mechanism.inputs.items()}
     times = [
         evaluate(time, parameters)
-        for item in automaton.mechanism.inputs.values()
-        if item.schedule is not None
-        for time, _ in item.schedule.points
+        for schedule in {**own, **drive}.values()
+        if schedule is not None
+        for time, _ in schedule.points
     ]
     return max(times, default=0.0)
 
@@ -120,6 +141,8 @@ def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Pieces |
 def _from_value(name: str, value: InputValue, context: _Context) -> Pieces | KernelSource:
     if isinstance(value, str):
         return _from_text(name, Text(value), context)
+    if isinstance(value, Schedule):
+        return _from_schedule(name, value, context)
     if callable(value):
         return drives.from_callable(name, value, context.span)
     if isinstance(value, Mapping):

@@ -12,7 +12,7 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, initial_values, parameter_vector, start_from
 from fsm_dyn.compiling import compile as compile_mechanism
-from fsm_dyn.driving import InputValue, last_breakpoint, make_drive
+from fsm_dyn.driving import InputValue, last_breakpoint, make_drive, named_drive
 from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.online.machine import OnlineMachine
@@ -26,6 +26,7 @@ from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
 from fsm_dyn.simulation.run import STIFF_METHODS, run
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, named_values, parameter_values
 
 STRATEGIES = ("graph", "online", "mixed")
@@ -38,6 +39,7 @@ def simulate(
     graph: ModeGraph,
     until: float | None = None,
     *,
+    drive: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
@@ -58,6 +60,8 @@ def simulate(
     graph : ModeGraph
     until : float, optional
         End of the run, s; by default the end of the model's schedule, 5 s at least.
+    drive : str, optional
+        One of the model's ``drives``: named schedules that replace those of some inputs.
     inputs : mapping, optional
         Inputs that replace the schedule's: a number, an expression of ``t``, rows of (time, value), a mapping with
         ``linear``, ``steps`` or ``expression``, or a Python callable of the time.
@@ -111,10 +115,11 @@ def simulate(
         vector = parameter_vector(numbers)
     else:
         numbers, vector = graph.values, graph.parameters
+    named = named_drive(automaton, drive) if drive is not None else {}
     if until is None:
-        until = max(last_breakpoint(automaton, numbers), SHORTEST_DEFAULT)
-    drive = _drive(graph, numbers, vector, inputs or {}, until)
-    start = _start(graph, numbers, vector, initial or {}, drive)
+        until = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
+    driven = _drive(graph, numbers, vector, {**named, **(inputs or {})}, until)
+    start = _start(graph, numbers, vector, initial or {}, driven)
     if method == TIME_STEPPING and strategy == "graph":
         # time stepping evaluates no mode, so none that it meets has to be derived
         strategy = "mixed"
@@ -122,7 +127,7 @@ def simulate(
     number = machine.number_of(start.states)
     if method == TIME_STEPPING:
         raw = run_moreau_jean(
-            machine.tables, start.x, start.context, number, until, step or 0.0, drive, machine, progress
+            machine.tables, start.x, start.context, number, until, step or 0.0, driven, machine, progress
         )
     else:
         raw = run(
@@ -137,7 +142,7 @@ def simulate(
             atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
             step=step or 0.0,
             max_step=max_step,
-            drive=drive,
+            drive=driven,
             mode_source=machine,
             max_steps=max_steps,
             progress=progress,
@@ -145,7 +150,7 @@ def simulate(
     context = start.context
 
     def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return drive(times, context)
+        return driven(times, context)
 
     trajectory = Trajectory(
         _model(graph, machine, numbers, vector),
@@ -205,9 +210,9 @@ def _drive(
     def make() -> Drive:
         return make_drive(graph.automaton, numbers, inputs, (0.0, until))
 
-    if any(not isinstance(value, str | float | int) for value in inputs.values()):
+    if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
         return make()
-    return graph.remember(("drive", vector.tobytes(), tuple(sorted(inputs.items()))), make)
+    return graph.remember(("drive", vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0]))), make)
 
 
 def _start(

@@ -31,7 +31,7 @@ def stroke(graph: fsm_dyn.ModeGraph, force: float, until: float = 0.4) -> fsm_dy
 
 def led_stroke(graph: fsm_dyn.ModeGraph, duration: float) -> fsm_dyn.Trajectory:
     """A key led down by motion in ``duration`` (s), along one half of a cosine; ``graph`` of the variant `motion`."""
-    return fsm_dyn.simulate(graph, until=duration, inputs={"travel": f"0.0098*(1 - cos(pi*min(t/{duration}, 1)))/2"})
+    return fsm_dyn.simulate(graph, until=duration, inputs={"speed": f"0.0049*pi/{duration}*sin(pi*t/{duration})"})
 
 
 def figure() -> Figure:

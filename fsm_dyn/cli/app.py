@@ -13,6 +13,7 @@ from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.running import run_command
+from fsm_dyn.cli.studying import study_command
 from fsm_dyn.cli.verifying import verify_command
 from fsm_dyn.cli.view import view_command
 
@@ -35,6 +36,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compile": compile_command,
     "graph": graph_command,
     "run": run_command,
+    "study": study_command,
     "explain": explain_command,
     "live": live_command,
     "view": view_command,

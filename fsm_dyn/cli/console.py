@@ -70,6 +70,10 @@ class Progress:
         """Take note of the time that a run has reached, s."""
         self.detail = f", at t = {time_:.3g} s"
 
+    def counted(self, done: int, of: int) -> None:
+        """Take note of how many of several runs are done."""
+        self.detail = f", {done} of {of} runs"
+
     def tell(self) -> None:
         """Show a spinner on a terminal, else one line."""
         started = time.monotonic()

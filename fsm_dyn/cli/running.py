@@ -53,6 +53,7 @@ def run_command(
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
     step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
     set_: Set = None,
+    drive: Annotated[str | None, typer.Option("--drive", help="One of the model's named drives.")] = None,
     input_: Input = None,
     initial: Initial = None,
     out: Annotated[
@@ -104,6 +105,7 @@ def run_command(
         "rtol": rtol,
         "atol": atol,
         "step": step,
+        "drive": drive,
         "inputs": assignments("--input", input_),
         "initial": assignments("--initial", initial),
     }

@@ -13,6 +13,7 @@ from fsm_dyn.plot.modes import modes
 from fsm_dyn.plot.motion import motion
 from fsm_dyn.plot.phase import phase
 from fsm_dyn.plot.states import states
+from fsm_dyn.plot.study import study
 from fsm_dyn.plot.style import save
 
-__all__ = ["draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states"]
+__all__ = ["draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states", "study"]

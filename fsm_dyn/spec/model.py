@@ -370,6 +370,7 @@ class Mechanism:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     contacts: Mapping[str, Contact] = field(default_factory=dict)
     inputs: Mapping[str, Input] = field(default_factory=dict)
+    drives: Mapping[str, Mapping[str, Schedule]] = field(default_factory=dict)  # named schedules of some inputs
     loads: tuple[Load, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
     only_listed: bool = False

@@ -33,8 +33,8 @@ def strokes(graph):
 
 def slowly(led, duration, **more):
     """A stroke of the whole dip by motion, as one half of a cosine."""
-    travel = f"0.0098*(1 - cos(pi*min(t/{duration}, 1)))/2"
-    return fsm_dyn.simulate(led, until=duration + 0.2, inputs={"travel": travel}, **more)
+    speed = f"where(t < {duration}, 0.0049*pi/{duration}*sin(pi*t/{duration}), 0)"
+    return fsm_dyn.simulate(led, until=duration + 0.2, inputs={"speed": speed}, **more)
 
 
 def first(run, words, after=0.0):

@@ -17,7 +17,7 @@ from fsm_dyn.cli.settings import assignments
 from fsm_dyn.cli.watching import watch
 from fsm_dyn.errors import InputError, RunError
 
-COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "explain", "live", "view", "demo")
+COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "study", "explain", "live", "view", "demo")
 
 
 def call(*arguments):

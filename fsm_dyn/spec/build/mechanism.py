@@ -57,6 +57,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         shapes=shapes,
         contacts=_contacts(form, shapes),
         inputs=_scheduled(form.inputs, form.schedule),
+        drives=_drives(form),
         loads=loads_of(form.loads),
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
@@ -158,17 +159,28 @@ def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Con
     return found
 
 
+def _drives(form: MechanismForm) -> dict[str, Mapping[str, Schedule]]:
+    for drive in form.drives.values():
+        for name in drive:
+            _require_input(name, form.inputs)
+    return dict(form.drives)
+
+
+def _require_input(name: str, inputs: Mapping[str, Input]) -> None:
+    if name not in inputs:
+        raise ModelError(
+            f"there is no input {str(name)!r} to schedule",
+            where_of(name),
+            found=name,
+            allowed=", ".join(inputs) or "declare it under `inputs`",
+            remedy=nearest(name, inputs),
+        )
+
+
 def _scheduled(inputs: Mapping[str, Input], schedules: Mapping[str, Schedule]) -> dict[str, Input]:
     found = dict(inputs)
     for name, schedule in schedules.items():
-        if name not in found:
-            raise ModelError(
-                f"there is no input {str(name)!r} to schedule",
-                where_of(name),
-                found=name,
-                allowed=", ".join(inputs) or "declare it under `inputs`",
-                remedy=nearest(name, inputs),
-            )
+        _require_input(name, found)
         if found[name].schedule is not None:
             raise ModelError(f"input {str(name)!r} is scheduled twice", where_of(name), remedy="remove one of them")
         found[name] = replace(found[name], schedule=schedule)

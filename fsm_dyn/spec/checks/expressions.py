@@ -46,6 +46,9 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     coordinates = _coordinates(mechanism)
     schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
     inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
+    for drive, schedules in mechanism.drives.items():
+        for name, schedule in schedules.items():
+            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
     scopes = scopes_of(mechanism, constant, coordinates, inputs)
     speeds = {
         name: meaning(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
@@ -132,12 +135,17 @@ def _input(entry: Input, scope: Scope) -> Dimension:
     else:
         wanted = DIMENSIONLESS
     if entry.schedule is not None:
-        for time, value in entry.schedule.points:
-            meaning(time, _constant(scope), f"{what}: time", [TIME])
-            meaning(value, _constant(scope), what, None if wanted is None else [wanted])
-        if entry.schedule.value is not None:
-            meaning(entry.schedule.value, scope, what, None if wanted is None else [wanted])
+        _scheduled(entry.schedule, wanted, scope, what)
     return wanted or DIMENSIONLESS
+
+
+def _scheduled(schedule: Schedule, wanted: Dimension | None, scope: Scope, what: str) -> None:
+    allowed = None if wanted is None else [wanted]
+    for time, value in schedule.points:
+        meaning(time, _constant(scope), f"{what}: time", [TIME])
+        meaning(value, _constant(scope), what, allowed)
+    if schedule.value is not None:
+        meaning(schedule.value, scope, what, allowed)
 
 
 def _inferred(schedule: Schedule, scope: Scope, what: str) -> Dimension | None:

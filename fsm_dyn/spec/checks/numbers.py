@@ -10,7 +10,7 @@ from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.units import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
-from fsm_dyn.spec.model import Contact, Input, Mechanism, Shape
+from fsm_dyn.spec.model import Contact, Mechanism, Schedule, Shape
 
 Values = Mapping[str, float | Sequence[float]]
 
@@ -38,7 +38,11 @@ def check_numbers(mechanism: Mechanism) -> None:
         for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
             _value(text, values, f"the {word} of load {load.name!r}")
     for entry_ in mechanism.inputs.values():
-        _schedule(entry_, values)
+        if entry_.schedule is not None:
+            _schedule(entry_.schedule, values, f"the schedule of {entry_.name!r}")
+    for drive, schedules in mechanism.drives.items():
+        for name, schedule in schedules.items():
+            _schedule(schedule, values, f"{name!r} in the drive {drive!r}")
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         _value(text, values, f"the initial value of {name!r}")
     for name, shapes in mechanism.view.items():
@@ -129,12 +133,9 @@ def _with_zeros(mechanism: Mechanism, values: Values) -> Values:
     return {**dict.fromkeys(mechanism.coordinate_names, 0.0), **values}
 
 
-def _schedule(entry: Input, values: Values) -> None:
-    if entry.schedule is None:
-        return
-    what = f"the schedule of {entry.name!r}"
+def _schedule(schedule: Schedule, values: Values, what: str) -> None:
     last: float | None = None
-    for time, value in entry.schedule.points:
+    for time, value in schedule.points:
         at = _value(time, values, f"{what}: time")
         _value(value, values, what)
         if at is not None and last is not None and at <= last:
@@ -145,4 +146,4 @@ def _schedule(entry: Input, values: Values) -> None:
                 remedy="for a jump write `steps`, or two times a little apart",
             )
         last = at
-    _value(entry.schedule.value, values, what)
+    _value(schedule.value, values, what)

@@ -81,6 +81,9 @@ Title: TypeAlias = Annotated[
 ]
 
 
+Drive: TypeAlias = Annotated[dict[Reference, ScheduleField], section_of("a drive")]
+
+
 class MechanismForm(Form):
     """A mechanism for fsm_dyn, format 1."""
 
@@ -107,6 +110,7 @@ class MechanismForm(Form):
     contacts: Annotated[dict[Key, ContactForm], section_of("contacts")] = Field(default_factory=dict)
     inputs: Inputs = Field(default_factory=dict)
     schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)
+    drives: Annotated[dict[Key, Drive], section_of("drives")] = Field(default_factory=dict)
     loads: Annotated[list[LoadForm], items_of("loads")] = Field(default_factory=list)
     modes: ModesField = Modes({})
     memory: MemoryField = Field(default_factory=dict)

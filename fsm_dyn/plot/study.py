@@ -1,0 +1,64 @@
+"""A study as a figure: every quantity over time, a line for each run, and its extremes over what was varied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from fsm_dyn.plot import palette, style
+
+FloatArray = npt.NDArray[np.float64]
+_MOST = 4  # quantities drawn
+
+
+def study(
+    title: str,
+    varied: tuple[str, Sequence[float]],
+    times: FloatArray,
+    curves: Mapping[str, Sequence[FloatArray]],
+    units: Mapping[str, str],
+) -> Figure:
+    """Draw a study.
+
+    Parameters
+    ----------
+    title : str
+    varied : (str, sequence of float)
+        The parameter by which the runs are coloured, and its value in each.
+    times : ndarray, shape (n,)
+        s.
+    curves : mapping
+        For each quantity one array, shape (n,), per run, NaN where it had ended.
+    units : mapping of str to str
+    """
+    name, values = varied
+    low, high = min(values), max(values)
+    colour = matplotlib.colormaps["viridis"]
+    shown = list(curves)[:_MOST]
+    with style.settings():
+        picture = style.new_figure(9.6, 0.8 + 2.0 * len(shown))
+        panels = picture.subplots(len(shown), 3, squeeze=False, width_ratios=(2, 1, 1), sharex="col")
+        for row, quantity in zip(panels, shown, strict=True):
+            label = style.labelled(quantity, units.get(quantity, ""))
+            for value, curve in zip(values, curves[quantity], strict=True):
+                share = (value - low) / (high - low) if high > low else 0.0
+                row[0].plot(times, curve, color=colour(0.9 * share), lw=1.1)
+            row[0].set_ylabel(label)
+            for extreme, axes in ((np.nanmin, row[1]), (np.nanmax, row[2])):
+                ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in curves[quantity]]
+                axes.plot(values, ends, "o", color=palette.LINES[0], ms=4)
+                axes.locator_params(nbins=4)
+            for axes in row:
+                axes.grid(color="#EEEEEE", lw=0.8)
+        panels[-1, 0].set_xlabel("time, s")
+        for column, words in ((1, "least"), (2, "greatest")):
+            panels[-1, column].set_xlabel(style.labelled(name, units.get(name, "")))
+            panels[0, column].set_title(words, fontsize=8.5, color=palette.SOFT)
+        panels[0, 0].set_title(f"{name} from {low:.4g} (dark) to {high:.4g} (light)", fontsize=8.5, color=palette.SOFT)
+        picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
+        picture.tight_layout()
+    return picture

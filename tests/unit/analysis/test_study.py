@@ -1,0 +1,79 @@
+"""Studies: ranges, rows that agree with runs one by one, over one process and several, and what cannot run."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.analysis.study import read_range, study
+from fsm_dyn.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return fsm_dyn.compile("bouncing_ball")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values"),
+    [
+        ("let_off=0.5..3mm:6", "let_off", ["0.5 mm", "1 mm", "1.5 mm", "2 mm", "2.5 mm", "3 mm"]),
+        ("mu=0.1..0.5", "mu", ["0.1", "0.2", "0.3", "0.4", "0.5"]),
+        ("k=1e2 .. 3e2 N/m:3", "k", ["100 N/m", "200 N/m", "300 N/m"]),
+        ("q=-1..1deg:2", "q", ["-1 deg", "1 deg"]),
+    ],
+)
+def test_ranges(text, name, values):
+    assert read_range(text) == (name, values)
+
+
+@pytest.mark.parametrize("text", ["let_off", "let_off=3mm", "=1..2", "x=1..2:1", "x=a..b:3", "x=--1..2"])
+def test_what_is_no_range(text):
+    with pytest.raises(InputError):
+        read_range(text)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rows_are_those_of_single_runs(graph, jobs):
+    told = []
+    found = study(
+        graph, {"e": [0.5, 0.7, 0.9]}, until=1.5, jobs=jobs, progress=lambda done, of: told.append((done, of))
+    )
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert [row.values["e"] for row in found.rows] == [0.5, 0.7, 0.9]
+    for row in found.rows:
+        run = fsm_dyn.simulate(graph, until=1.5, parameters={"e": row.values["e"]})
+        assert row.outcome == "done"
+        assert row.transitions == len(run.transitions)
+        for name in found.quantities:
+            assert row.last[name] == run[name][-1]
+            assert row.greatest[name] == run[name].max()
+            np.testing.assert_array_equal(row.curves[name], run.sample(found.times)[name])
+
+
+def test_all_combinations_and_a_table(graph):
+    found = study(graph, {"e": [0.5, 0.9], "m": ["1 kg", "2 kg"]}, until=0.2, jobs=1)
+    headings, lines = found.table()
+    assert headings[:3] == ["e", "m", "outcome"]
+    assert [line[:2] for line in lines] == [[0.5, 1.0], [0.5, 2.0], [0.9, 1.0], [0.9, 2.0]]
+
+
+def test_a_run_that_fails_is_a_row(graph):
+    found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1, max_steps=3)
+    assert {row.outcome for row in found.rows} == {"too many steps"}
+
+
+def test_what_is_unknown_is_refused(graph):
+    with pytest.raises(InputError, match="quantity"):
+        study(graph, {"e": [0.5]}, until=1.0, quantities=["nothing"])
+    with pytest.raises(InputError, match="parameter"):
+        study(graph, {"nothing": [0.5]}, until=1.0)
+
+
+def test_figure(graph, tmp_path):
+    found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1)
+    curves = {name: [row.curves[name] for row in found.rows] for name in found.quantities}
+    figure = plot.study("title", ("e", [0.5, 0.9]), found.times, curves, found.units)
+    assert len(figure.axes) == 3 * len(curves)
+    assert len(figure.axes[0].lines) == 2
+    assert plot.save(figure, tmp_path / "study.png").stat().st_size > 5000
