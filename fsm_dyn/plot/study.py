@@ -13,6 +13,7 @@ from fsm_dyn.plot import palette, style
 
 FloatArray = npt.NDArray[np.float64]
 _MOST = 4  # quantities drawn
+_SAME = 1e-6  # values that differ by less, relative, are one
 
 
 def study(
@@ -52,6 +53,9 @@ def study(
                 ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in curves[quantity]]
                 axes.plot(values, ends, "o", color=palette.LINES[0], ms=4)
                 axes.locator_params(nbins=4)
+                middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
+                if spread <= _SAME * abs(middle):  # rounding is no dependence
+                    axes.set_ylim(middle - 0.1 * abs(middle), middle + 0.1 * abs(middle))
             for axes in row:
                 axes.grid(color="#EEEEEE", lw=0.8)
         panels[-1, 0].set_xlabel("time, s")
