@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fsm_dyn.recording import Trajectory
 
 _SHOWN = 30
+_WIDE = 60  # characters of two modes' names beyond which a line names one of them
 
 
 PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "ending", "graph")
@@ -212,10 +213,13 @@ def describe(trajectory: Trajectory) -> str:
     if shown:
         headings = ["time, s", "from", "to", "cause"]
         rows = [[f"{x.time:.6f}", x.source, x.target, x.cause] for x in shown]
+        if max(len(x.source) + len(x.target) for x in shown) > _WIDE:  # it is where the line before ended
+            headings.pop(1)
+            rows = [[time, *others] for time, _, *others in rows]
         if any(x.impulse for x in shown):
-            headings.insert(3, "impact, J")
+            headings.insert(-1, "impact, J")
             for x, row in zip(shown, rows, strict=True):
-                row.insert(3, f"{-x.energy_lost:+.2e}" if x.impulse else "")
+                row.insert(-1, f"{-x.energy_lost:+.2e}" if x.impulse else "")
         lines += ["", table(headings, rows)]
     more = len(trajectory.transitions) - len(shown)
     if more:

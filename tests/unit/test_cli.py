@@ -406,3 +406,12 @@ def test_run_draws_the_plots_asked_for(tmp_path):
     wrong = call("run", "rolling_disk", "--plot", "forcse")
     assert wrong.exit_code == 2
     assert "forces" in wrong.output
+
+
+@pytest.mark.parametrize(("model", "columns"), [("bouncing_ball", ["from", "to"]), ("piano_action_simple", ["to"])])
+def test_of_two_long_names_a_line_tells_where_it_leads(model, columns):
+    """Where it comes from is where the line before ended."""
+    from fsm_dyn.cli.running import describe
+
+    heading = describe(fsm_dyn.simulate(fsm_dyn.compile(model), until=1.0)).splitlines()[2].split()
+    assert heading[2 : 2 + len(columns)] == columns
