@@ -45,6 +45,9 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/python mechanisms/piano_action.py docs/pictures
 	$(BIN)/python mechanisms/escapements.py docs/pictures
 	$(BIN)/python mechanisms/seat_belt_reel.py docs/pictures
+	$(BIN)/python mechanisms/latches_and_switches.py docs/pictures
+	$(BIN)/fsm-dyn study piano_action --drive forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
+	rm docs/pictures/piano_action_study.csv
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
 

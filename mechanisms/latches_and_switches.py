@@ -1,0 +1,86 @@
+"""Force over displacement of latch, switch and button: led slowly, led fast, and pushed.
+
+``python mechanisms/latches_and_switches.py FOLDER`` writes the picture of the gallery.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+import fsm_dyn
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A model, its two led drives and their ends (s), the slow push by force, and how to label the axes."""
+
+    model: str
+    slow: tuple[str, float]
+    fast: tuple[str, float]
+    push: str
+    unit: tuple[str, float]
+    across: str
+    up: str
+    sign: float
+    lever: float
+
+
+CURVES = (
+    Curve("latch_door", ("gently", 4.0), ("slam", 0.5), "push", ("x", 1e3), "door, mm", "force, N", 1.0, 1.0),
+    Curve(
+        "toggle_switch", ("slowly", 2.0), ("flick", 0.02), "finger", ("q", 57.29578),
+        "lever, degrees", "moment, N m", -1.0, 25e-3,
+    ),
+    Curve("push_button", ("slowly", 4.0), ("tap", 0.02), "finger", ("y", 1e3), "cap, mm", "force, N", 1.0, 1.0),
+)  # fmt: skip
+GROWTH = {"latch_door": 3.0, "toggle_switch": 2.0, "push_button": 0.5}  # N/s
+
+
+def _led(curve: Curve, drive: str, until: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    run = fsm_dyn.simulate(fsm_dyn.compile(f"{curve.model}:motion"), until=until, drive=drive)
+    rows = run.sample(np.linspace(1e-6, until, 4000))
+    name, scale = curve.unit
+    return rows[name] * scale, curve.sign * rows.multipliers["led"][:, 0]
+
+
+def _pushed(curve: Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Pushed with a force that grows slowly: where the curve falls, the mechanism jumps."""
+    rate = GROWTH[curve.model]
+    others = {"handle": 0.0} if curve.model == "latch_door" else {}
+    graph = fsm_dyn.compile(curve.model)
+    run = fsm_dyn.simulate(graph, until=6.0, inputs={curve.push: f"{rate}*t", **others})
+    times = np.linspace(0.0, 6.0, 12000)
+    name, scale = curve.unit
+    return run.sample(times)[name] * scale, rate * times * curve.lever
+
+
+def figure() -> Figure:
+    """Three panels, one for each mechanism."""
+    picture = Figure(figsize=(9.6, 3.4), layout="constrained")
+    for axes, curve in zip(picture.subplots(1, 3), CURVES, strict=True):
+        axes.plot(*_led(curve, *curve.slow), label="led slowly", linewidth=1.6)
+        axes.plot(*_led(curve, *curve.fast), label="led fast", linewidth=0.9)
+        axes.plot(*_pushed(curve), ":", label="pushed", color="C3", linewidth=1.3)
+        axes.set(xlabel=curve.across, ylabel=curve.up, title=curve.model)
+    first, switch, button = picture.axes
+    first.set_ylim(-5, 20)
+    switch.set_ylim(-0.16, 0.16)
+    button.set_ylim(0, 2.2)
+    first.legend(frameon=False, fontsize=8)
+    return picture
+
+
+def main() -> None:
+    """Write the picture into the folder named, or here."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    figure().savefig(folder / "latches_and_switches.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()
