@@ -38,7 +38,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation again
+pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and count the gallery's modes again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 	$(BIN)/fsm-dyn run gripper --until 2.5 --motion --out docs/pictures
@@ -48,6 +48,7 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation agai
 	$(BIN)/python mechanisms/latches_and_switches.py docs/pictures
 	$(BIN)/fsm-dyn study piano_action --drive forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
 	rm docs/pictures/piano_action_study.csv
+	$(BIN)/python mechanisms/mode_tables.py docs/gallery
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
 

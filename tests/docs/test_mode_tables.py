@@ -1,0 +1,37 @@
+"""The tables of modes in the gallery are what the models give."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "gallery").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def tables():
+    found = importlib.util.spec_from_file_location("mode_tables", ROOT / "mechanisms" / "mode_tables.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_counts_modes(tables, page):
+    marks = tables.MARKED.findall(page.read_text(encoding="utf-8"))
+    assert len(marks) == 1
+    rows = [
+        line for line in marks[0][0].splitlines() + page.read_text(encoding="utf-8").splitlines() if "runs |" in line
+    ]
+    for name in marks[0][1].split():
+        assert any(line.startswith(f"| `{name}` |") for line in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [("toggle_switch", "latches_and_switches"), ("compass_gait", "index"), ("cart_on_ramp", "wheels")],
+)
+def test_rows_are_up_to_date(tables, name, page):
+    text = (ROOT / "docs" / "gallery" / f"{page}.md").read_text(encoding="utf-8")
+    assert tables.row(name) in text.splitlines()
