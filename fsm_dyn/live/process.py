@@ -49,6 +49,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         Limits.from_data(settings["limits"]),
         bool(settings["schedule"]),
         tuple(settings["turns"]),
+        dict(settings.get("initial") or {}),
     )
 
 

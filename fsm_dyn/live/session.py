@@ -212,6 +212,11 @@ class LiveSession:
         self._told += found
 
     @property
+    def structural(self) -> frozenset[str]:
+        """Parameters that wait for a reset: they enter gaps, constraints or inertia."""
+        return self._stepper.structural
+
+    @property
     def alive(self) -> bool:
         """Whether the run is under way."""
         return self._process.poll() is None

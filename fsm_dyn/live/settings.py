@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fsm_dyn.errors import InputError
@@ -38,6 +39,8 @@ class Settings:
         Ticks without a new sample after which the device counts as stalled.
     guard_timeout : float
         How long the tick process may miss its heartbeat, s.
+    initial : mapping
+        What replaces entries of the model's ``initial``, ``mode`` among them.
     """
 
     period: float = 1e-3
@@ -53,6 +56,7 @@ class Settings:
     privileges: bool = True
     stall_ticks: int = 100
     guard_timeout: float = 0.1
+    initial: Mapping[str, float | str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""

@@ -74,6 +74,8 @@ class Stepper:
         Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
     turns : tuple of int
         The device's axes that turn, in rad.
+    initial : mapping
+        What replaces entries of the model's ``initial``.
     """
 
     graph: ModeGraph
@@ -85,6 +87,7 @@ class Stepper:
     limits: Limits = field(default_factory=Limits)
     schedule: bool = False
     turns: tuple[int, ...] = ()
+    initial: Mapping[str, float | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or METHODS[self.method].adaptive:
@@ -100,7 +103,7 @@ class Stepper:
         graph = self.graph
         # of its own: other runs of the graph have nothing to do with what is set here
         self.values, self.parameters = dict(graph.values), graph.parameters.copy()
-        home = initial_start(graph.automaton, graph.values, graph.parameters)
+        home = initial_start(graph.automaton, graph.values, graph.parameters, self.initial)
         self.machine = StockMachine(
             graph.automaton, (home.x, home.context), derived=graph.automaton.modes[: graph.derived]
         )
@@ -200,7 +203,7 @@ class Stepper:
     def _begin_at(self, inputs: Floats) -> Start:
         """Find the start with these inputs, rates and second rates, shape (3 n_w,)."""
         graph = self.graph
-        return initial_start(graph.automaton, self.values, self.parameters, {}, lambda t, c: inputs[None, :])
+        return initial_start(graph.automaton, self.values, self.parameters, self.initial, lambda t, c: inputs[None, :])
 
     def ports_at(self, x: Floats, context: Floats) -> None:
         """Evaluate forces, positions and rates of the ports at a state into ``tick_data.ports``."""

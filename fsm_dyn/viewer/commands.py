@@ -14,11 +14,15 @@ LONGEST: Final = 1024  # bytes of a message
 RATE: Final = 240.0  # messages a second that a page may keep up
 BURST: Final = 480.0
 FARTHEST: Final = 1e6  # m; whoever points farther away is not pointing
+LARGEST: Final = 1e15  # of a parameter or an input, SI
 LATEST: Final = 1e9  # s of a run's clock
 MOST_ROWS: Final = 1e9
 MOST_STEPS: Final = 1000
 _NAME: Final = 200
 
+_FIELDS: Final = (
+    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "seek", "row", "words",
+)  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
 
@@ -49,6 +53,10 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "on": _flag(data, "on")}
     if what == "port":
         return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
+    if what in ("set", "drive"):
+        return {"do": what, "name": _name(data, "name"), "value": _number(data, "value", -LARGEST, LARGEST)}
+    if what == "initial":
+        return {"do": what, "mode": _name(data, "mode")}
     if what == "seek":
         return {"do": what, "at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
     if what == "row":
@@ -66,7 +74,7 @@ def read_command(text: str) -> dict[str, Any]:
     raise InputError(
         "no such command",
         found=repr(what)[:40],
-        allowed=", ".join((*_PLAIN, "step", "speed", "schedule", "port", "point", "seek", "row", "words")),
+        allowed=", ".join((*_PLAIN, *_FIELDS)),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError
+from fsm_dyn.viewer.setup import check_mode
 from fsm_dyn.viewer.take import Take, Wishes
 
 RATE: Final = 60.0  # frames a second
@@ -43,6 +44,7 @@ class Show:
         self._graph: ModeGraph | None = None
         self._next = False
         self._ended = False
+        self._rereading: asyncio.Task[None] | None = None  # kept, or it would be collected
         self._since = 0.0  # s, when that start began
 
     # -- pages ---------------------------------------------------------------------------------------------
@@ -159,7 +161,18 @@ class Show:
                 self._next = False
             case "done" if event["command"]["do"] == "speed":
                 take.speed = float(event["command"]["value"])
+        if take.setup.heard(event, take.instants.parameters, take.instants.layout.p):
+            self._rereading = asyncio.create_task(self._reread(take))
+        if event.get("event") in ("at reset", "done"):
+            self._tell({"kind": "setup", "number": take.number, **take.setup.told()})
         self._tell({"kind": "event", "number": take.number, **event})
+
+    async def _reread(self, take: Take) -> None:
+        """Draw a run that has begun anew with other parameters as it is now."""
+        sight = await asyncio.to_thread(take.reread)
+        if self.take is take:
+            take.adopt(sight)
+            self._tell(take.told())
 
     def _timing(self, take: Take) -> dict[str, Any]:
         report = take.session.report()
@@ -193,6 +206,14 @@ class Show:
                 await self.start(self._graph)
             case _ if take is None:
                 raise InputError("nothing is running", remedy="correct the model, or start again")
+            case "initial" if self._graph is not None:
+                await asyncio.to_thread(check_mode, take.graph, command["mode"])
+                self.wishes = replace(self.wishes, mode=command["mode"])
+                await self.start(self._graph)
+            case "set":
+                take.setup.set(command["name"], command["value"])
+            case "drive":
+                take.setup.drive(command["name"], command["value"])
             case "point":
                 self._known(take, command["port"])
                 take.point(command["port"], command["at"], command["turn"], command["held"])

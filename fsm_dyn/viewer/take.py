@@ -12,7 +12,7 @@ import numpy as np
 
 from fsm_dyn import compiling
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters, initial_start
+from fsm_dyn.compiling import Parameters, graph_of, initial_start
 from fsm_dyn.live.holding import held_ports, hold
 from fsm_dyn.live.rows import FIXED
 from fsm_dyn.live.session import LiveSession, Settings
@@ -22,6 +22,7 @@ from fsm_dyn.spec import Mechanism
 from fsm_dyn.viewer.grips import suitable, with_grips
 from fsm_dyn.viewer.hands import Hands
 from fsm_dyn.viewer.instant import MODE, TIME, Floats
+from fsm_dyn.viewer.setup import Setup
 from fsm_dyn.viewer.sight import HEAD as HEAD
 from fsm_dyn.viewer.sight import Sight
 from fsm_dyn.viewer.story import Story
@@ -46,6 +47,8 @@ class Wishes:
         Whether the model's scheduled inputs run; None: where the model has no port of its own.
     parameters : mapping
         Values that replace the file's.
+    mode : str
+        In which the run begins; empty: as the model says.
     record : path or None
         The file for the recording; a run after the first one takes the next free name.
     """
@@ -55,6 +58,7 @@ class Wishes:
     schedule: bool | None = None
     parameters: Parameters | None = None
     record: Path | None = None
+    mode: str = ""
 
 
 class Take:
@@ -79,7 +83,8 @@ class Take:
         given = graph.automaton.mechanism
         self.graph, parameters = held_for_page(graph, wishes.parameters)
         self.schedule = wishes.schedule if wishes.schedule is not None else not given.ports
-        start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters)
+        initial = {"mode": wishes.mode} if wishes.mode else {}
+        start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
         ports = held_ports(self.graph.automaton.mechanism)
         axes = max(len(port.axes) for port in ports)
         settings = Settings(
@@ -89,6 +94,7 @@ class Take:
             limits=Limits(velocity=POINTER_SPEED, turning=POINTER_SPEED, dead_man=0),
             schedule=self.schedule,
             guard_timeout=PATIENCE,
+            initial=initial,
         )
         self.recording = _free_name(wishes.record)
         self.session = LiveSession.start(
@@ -108,6 +114,7 @@ class Take:
             self.session.close()
             raise
         self.instants, self.hands = self.sight.instants, cast(Hands, self.sight.hands)
+        self.setup = Setup(self.graph, self.session, parameters, self.schedule)
         self.story = Story(self.session)
         self.speed = 1.0
         self.port = self.hands.handles[0].port.name
@@ -129,10 +136,23 @@ class Take:
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.wishes.period,
+            "setup": {**self.setup.told(), "mode": self.wishes.mode},
             "recording": str(self.recording) if self.recording else "",
             "story": list(self.story.told),
             "totals": self.story.totals(),
         }
+
+    def reread(self) -> Sight:
+        """Return what reads the run with the parameters that are in force since its reset."""
+        graph = graph_of(self.graph.automaton, self.setup.given)
+        start = initial_start(graph.automaton, graph.values, graph.parameters)
+        return Sight(graph, self.columns, start.x, start.context)
+
+    def adopt(self, sight: Sight) -> None:
+        """Read the run by another sight from now on."""
+        self.sight, self.instants, self.hands = sight, sight.instants, cast(Hands, sight.hands)
+        self.graph, self._charted = sight.graph, -math.inf
+        self.grown()
 
     def grown(self) -> bool:
         """Tell whether modes were derived since this was asked last."""

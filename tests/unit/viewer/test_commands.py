@@ -22,6 +22,13 @@ def test_commands_with_fields():
     assert read_command('{"do": "schedule", "on": false}') == {"do": "schedule", "on": False}
     assert read_command('{"do": "port", "port": "a", "twist": true}') == {"do": "port", "port": "a", "twist": True}
     assert read_command('{"do": "seek", "at": 2, "after": true}') == {"do": "seek", "at": 2.0, "after": True}
+    assert read_command('{"do": "set", "name": "k", "value": 3}') == {"do": "set", "name": "k", "value": 3.0}
+    assert read_command('{"do": "drive", "name": "push", "value": -1}') == {
+        "do": "drive",
+        "name": "push",
+        "value": -1.0,
+    }
+    assert read_command('{"do": "initial", "mode": ""}') == {"do": "initial", "mode": ""}
     assert read_command('{"do": "row", "number": 17}') == {"do": "row", "number": 17}
     assert read_command('{"do": "words", "first": 0}') == {"do": "words", "first": 0}
     assert read_command(json.dumps(POINT)) == {
@@ -40,6 +47,9 @@ def test_commands_with_fields():
         '{"do": ["run"]}',
         '{"do": "step"}',
         '{"do": "seek", "at": 1}',
+        '{"do": "set", "name": "k", "value": "3"}',
+        '{"do": "set", "name": "k", "value": Infinity}',
+        '{"do": "initial"}',
         '{"do": "row", "number": -1}',
         '{"do": "words"}',
         '{"do": "step", "ticks": 0}',

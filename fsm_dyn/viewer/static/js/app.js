@@ -13,6 +13,7 @@ import { Local } from "./local.js";
 import { Log } from "./log.js";
 import { ModeMap } from "./modemap.js";
 import { Mechanism } from "./mechanism.js";
+import { Setup } from "./setup.js";
 import { Timing } from "./timing.js";
 
 const KEPT = 1200; // script times
@@ -32,11 +33,12 @@ class App {
     this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
     this.timing = new Timing();
+    this.setup = new Setup(send);
     this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
       this.mechanism, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
-      this.controls,
+      this.controls, this.setup,
     ];
     const local = document.getElementById("film-data");
     this.connection = new (local ? Local : Connection)({

@@ -19,6 +19,7 @@ const TABLE = [
   ["[  ]", "choose a mode in the graph"],
   ["M", "the graph large, the mechanism small, or not"],
   ["V", "choose what is charted"],
+  ["X", "parameters, drives, and the mode it begins in"],
   ["L", "go to the log; Enter opens an entry"],
   ["?", "this list"],
 ];
@@ -45,6 +46,7 @@ export class Keys {
     const field = event.target.closest?.(FIELDS);
     if (field && (key === " " || key === "Enter" || key.startsWith("Arrow"))) return;
     if (event.target.closest?.("button") && (key === " " || key === "Enter")) return;
+    if (field && event.target.type === "number") return;
     if (event.target.closest?.("#entries, #map") && key.startsWith("Arrow")) return;
     const { controls, dragging, mechanism, map, charts } = this.app;
     if (this.app.model && dragging.key(key, down)) {
@@ -68,7 +70,10 @@ export class Keys {
       "=": () => controls.faster(2),
       0: () => controls.faster(0),
       g: () => dragging.toggle(),
-      Escape: () => dragging.release(),
+      Escape: () => {
+        dragging.release();
+        if (!this.app.setup.box.hidden) this.app.setup.toggle(false);
+      },
       p: () => controls.port(1),
       t: () => controls.toggle("twist"),
       d: () => controls.toggle("schedule"),
@@ -77,6 +82,7 @@ export class Keys {
       "]": () => map.walk(1),
       m: () => map.enlarge(),
       v: () => charts.choose(),
+      x: () => this.app.setup.toggle(),
       l: () => ($("entries").querySelector("summary") ?? $("entries")).focus(),
       "?": () => this.dialog.showModal(),
     };

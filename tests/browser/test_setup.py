@@ -1,0 +1,58 @@
+"""Parameters on sliders, drives on buttons, the mode a run begins in."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def value(page, name):
+    return page.evaluate(f"fsmDyn.setup.rows.get('{name}').number.valueAsNumber")
+
+
+def test_parameters_drives_and_the_first_mode(viewed):
+    """Of the wall: its stiffness at once, its mass at a reset; the push as long as a button is pressed."""
+    _, page = viewed("virtual_wall")
+    page.running()
+    page.keyboard.press("x")
+    assert page.locator("#setup").is_visible()
+
+    # at once, by the slider alone and by keys
+    stiffness = value(page, "k")
+    page.locator("input[aria-label='k, slider']").focus()
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+    page.wait(f"fsmDyn.setup.rows.get('k').number.valueAsNumber > 1.2 * {stiffness}", 10)
+    assert page.evaluate("document.querySelector('#waiting').textContent") == ""
+
+    # at the reset
+    mass = page.locator("input[aria-label='m, kg']")
+    mass.fill("2.5")
+    mass.press("Enter")
+    page.wait("/m: taken at the next reset/.test(document.querySelector('#waiting').textContent)", 10)
+    page.evaluate("window.before = fsmDyn.model")
+    page.locator("#waiting button").click()
+    page.wait("fsmDyn.model !== window.before", 20)
+    page.wait("document.querySelector('#waiting').textContent === ''", 10)
+    page.wait("fsmDyn.last?.t < 5 && fsmDyn.setup.rows.get('m').number.valueAsNumber === 2.5", 10)
+
+    # a drive
+    push = page.evaluate("fsmDyn.charts.names.indexOf('push')")
+    page.evaluate(f"fsmDyn.charts.chosen = [{push}]")
+    latest = f"fsmDyn.charts.values[{push}].at(-1)"
+    button = page.locator("button[aria-label='push +']")
+    button.focus()
+    page.keyboard.down("Space")
+    page.wait(f"{latest} > 0.5", 10)
+    page.keyboard.up("Space")
+    page.wait(f"{latest} === 0", 10)
+    assert page.phase == "running", "the key was the button's"
+
+    # begun anew in another mode
+    run = page.evaluate("fsmDyn.model.number")
+    page.locator("#initial-mode").select_option("sliding")
+    page.wait(f"fsmDyn.model.number > {run}", 60)
+    assert page.evaluate("fsmDyn.model.setup.mode") == "sliding"
+    page.running()
+    page.keyboard.press("Escape")
+    assert page.locator("#setup").is_hidden()
+    assert page.complaints == []
