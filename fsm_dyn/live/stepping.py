@@ -347,13 +347,22 @@ class Stepper:
             if name not in layout.p:
                 raise InputError(f"no parameter '{name}'", allowed=", ".join(layout.p), remedy=nearest(name, layout.p))
             self.parameters[layout.p.index(name)] = value
-            if name in self.values:
-                self.values[name] = value
+            self._note(name, value)
             if name in self.structural:
                 waiting.append(name)
             else:
                 self._apply(layout.p.index(name), value)
         return tuple(waiting)
+
+    def _note(self, name: str, value: float) -> None:
+        """Take a parameter, or the element ``name[i]`` of one, into the values that the next start is made from."""
+        whole, _, place = name.partition("[")
+        known = self.values.get(whole)
+        if isinstance(known, tuple):
+            at = int(place.rstrip("]"))
+            self.values[whole] = (*known[:at], value, *known[at + 1 :])
+        elif known is not None:
+            self.values[name] = value
 
     def _apply(self, index: int, value: float) -> None:
         """Set a parameter of the model as it runs: forces jump, so that contact states are decided anew."""

@@ -15,7 +15,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live.holding import held_ports
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+from fsm_dyn.spec.values import ParameterValue, evaluate, flat_parameters, flat_values, parameter_values
 from fsm_dyn.spec.values import units as units_of
 from fsm_dyn.viewer.instant import Floats
 
@@ -65,10 +65,18 @@ class Setup:
             found.append(
                 {
                     "name": name, "value": value, "now": self._values[name], "unit": self._units.get(name, ""),
-                    "reset": name in self._structural, "hand": name in couplers,
+                    "reset": bool(self._followers(name) & self._structural), "hand": name in couplers,
                 }
             )  # fmt: skip
         return sorted(found, key=lambda item: bool(item["hand"]))
+
+    def _followers(self, name: str) -> set[str]:
+        """Return a parameter and all that depend on it, elements of vectors by their own names."""
+        found = {name}
+        for other, parameter in self._mechanism.parameters.items():  # a parameter depends on earlier ones
+            if found & {free for text in parameter.values for free in expressions.free_names(expressions.parse(text))}:
+                found.add(other)
+        return {flat for flat in flat_parameters(self._mechanism) if flat.partition("[")[0] in found}
 
     def _drives(self) -> list[dict[str, Any]]:
         """Return the inputs that neither a device nor, in this run, a schedule drives."""
@@ -95,11 +103,9 @@ class Setup:
         """
         given = {**self.given, name: value}
         values = parameter_values(self._mechanism, given)
-        changed = {
-            key: found
-            for key, found in values.items()
-            if not isinstance(found, tuple) and found != self._values[key] and math.isfinite(found)
-        }
+        before = flat_values(self._mechanism, self.given)
+        after = flat_values(self._mechanism, given)
+        changed = {key: found for key, found in after.items() if found != before[key] and math.isfinite(found)}
         if changed:
             self._session.send("set", values=changed)
         self.given, self._values = given, values

@@ -89,7 +89,9 @@ def test_drives_are_those_that_nobody_else_drives():
             of_its_schedule = {"push": 16.0, "turn": 15.0}
             assert {name: item["size"] for name, item in drives.items()} == of_its_schedule
             await stage.show.carry_out({"do": "drive", "name": "push", "value": 12.5})
-            await stage.until(lambda: stage.show.take.session.snapshot()["inputs"]["push"] == 12.5)
+            take = stage.show.take
+            await stage.until(lambda: take.session.snapshot() is not None)
+            await stage.until(lambda: take.session.snapshot()["inputs"]["push"] == 12.5)
             with pytest.raises(InputError, match="no input"):
                 await stage.show.carry_out({"do": "drive", "name": "handle_1", "value": 1.0})
 

@@ -54,7 +54,7 @@ export class Setup {
 
   // A parameter: a slider over two decades (or to and fro where it is not positive) and the number itself.
   row(item) {
-    const { name, value, unit, reset } = item, positive = value > 0, size = Math.abs(value) || 1;
+    const { name, value, unit, reset } = item, positive = value > 0, size = Math.abs(value) || (unit === "m" ? 0.0025 : 0.5);
     const slider = el("input", { type: "range", min: -1, max: 1, step: 1 / STEPS, "aria-label": `${name}, slider` });
     const number = el("input", { type: "number", step: "any", "aria-label": `${name}${unit ? `, ${unit}` : ""}` });
     const to = (s) => (positive ? value * SPAN ** s : value + 2 * size * s);
