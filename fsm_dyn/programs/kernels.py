@@ -144,7 +144,7 @@ def compile_programs(
     library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
-        quicker = [share_angles(program) for program in distinct.values()]
+        quicker = [share_angles(program) if optimisation else program for program in distinct.values()]
         text = module_text(quicker, list(names.values()), target().triple)
         code = object_code(text, optimisation)
         library = link(code, list(names.values()))

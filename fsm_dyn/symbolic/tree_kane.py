@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fsm_dyn.programs import Node, Quadratic, tangent
+from fsm_dyn.programs import Node, Quadratic, leaves_first, tangent
 from fsm_dyn.symbolic.frames import NEWTONIAN, Triple, apply
 from fsm_dyn.symbolic.inertia import Inertia
 from fsm_dyn.symbolic.kane import Kane
@@ -118,21 +118,49 @@ def along_tree(terms: Terms, kane: TreeKane, gravity: Vector, kinematic: Sequenc
         ),
     )
     rests = values.put([definition.rest for definition in motion.definitions])
-    whole, n, zero = assemble(tree), tree.n, motion.graph.zero
+    n, zero = tree.n, motion.graph.zero
+    inertia, forces = composite_inertia(tree), composite_forces(tree)
     return replace(
         terms,
-        M=tuple(tuple(whole.entries.get(i, {}).get(j, zero) for j in range(n)) for i in range(n)),
-        f=tuple(whole.forces.get(i, zero) for i in range(n)),
+        M=tuple(tuple(inertia.entries.get(i, {}).get(j, zero) for j in range(n)) for i in range(n)),
+        f=tuple(forces[i] for i in range(n)),
         rows=tuple(_dense_row(tree, row, rests) for row in terms.rows),
         tree=tree,
     )
 
 
-def assemble(tree: TreeTerms) -> Quadratic:
-    """Substitute all auxiliary speeds, outermost first: the inertia of composite bodies."""
-    whole = tree.quadratic.copy()
+def composite_forces(tree: TreeTerms) -> list[Node]:
+    """Return the forces on all variables with those on auxiliary speeds handed on to the others.
+
+    Outwards what accelerates while no speed changes, inwards the forces that this leaves: linear in the bodies.
+    """
+    n, zero = tree.n, tree.quadratic.graph.zero
+    motion = [zero] * n
+    for form, rest in tree.definitions:
+        total = rest
+        for j, coefficient in form.items():
+            total = total + coefficient * motion[j]
+        motion.append(total)
+    forces = []
+    for i in range(len(motion)):
+        force = tree.quadratic.forces.get(i, zero)
+        for j, entry in tree.quadratic.entries.get(i, {}).items():
+            force = force - entry * motion[j]
+        forces.append(force)
     for k in reversed(range(len(tree.definitions))):
-        whole.substitute(tree.n + k, *tree.definitions[k])
+        for j, coefficient in tree.definitions[k][0].items():
+            forces[j] = forces[j] + coefficient * forces[n + k]
+    return forces[:n]
+
+
+def composite_inertia(tree: TreeTerms) -> Quadratic:
+    """Substitute all auxiliary speeds, outermost first: M, the inertia of composite bodies."""
+    whole = tree.quadratic.copy()
+    whole.forces.clear()
+    definitions = {tree.n + k: definition for k, definition in enumerate(tree.definitions)}
+    for k in leaves_first({k: form for k, (form, _) in definitions.items()}, range(tree.n)):
+        if k in definitions:
+            whole.substitute(k, definitions[k][0], whole.graph.zero)
     return whole
 
 
