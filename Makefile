@@ -56,7 +56,7 @@ live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \
 	  $(BIN)/fsm-dyn live $$model --for $(SECONDS) || exit 1; echo; done
 
-bench: $(VENV)/.installed-browser  ## run the benchmarks
+bench: $(VENV)/.installed-bench  ## run the benchmarks
 	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
 

@@ -20,6 +20,7 @@ from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.collecting import uncollected
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
@@ -81,7 +82,8 @@ def compile(
     key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
-        automaton = _derive(mechanism)
+        with uncollected():
+            automaton = _derive(mechanism)
         if cache:
             objects.store(key, json.dumps(storage.to_data(automaton)).encode())
     return graph_of(automaton, parameters)

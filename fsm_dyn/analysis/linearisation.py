@@ -14,7 +14,7 @@ from fsm_dyn.automaton.start import start
 from fsm_dyn.compiling import Parameters, initial_values, parameter_vector
 from fsm_dyn.driving import InputValue, make_drive
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.modes.assembly import configuration_program, dependent_columns
+from fsm_dyn.modes.assembly import dependent_columns
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.spec.values import parameter_values
 
@@ -107,7 +107,7 @@ def _independent_coordinates(
     system = graph.automaton.system
     n_q = len(system.layout.q)
     rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
-    slopes = configuration_program(system).evaluate(0.0, x, context)["jacobian"][rows]
+    slopes = system.configuration.evaluate(0.0, x, context)["jacobian"][rows]
     for first in system.quaternions:
         norm = np.zeros((1, n_q))
         norm[0, first : first + 4] = x[first : first + 4]

@@ -12,7 +12,6 @@ from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.analysis.saltation import carry, crossing, jump_rows
 from fsm_dyn.analysis.sections import CrossingSection, EventSection, Section
 from fsm_dyn.errors import RunError
-from fsm_dyn.modes.assembly import configuration_program
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.raw_run import RawRun
@@ -65,7 +64,7 @@ class ReturnMap:
         self.horizon = min(FIRST_HORIZON, longest)
         system = setting.machine.automaton.system
         self.system = system
-        self.configuration = setting.graph.remember(("configuration",), lambda: configuration_program(system))
+        self.configuration = system.configuration
 
     def reach(self, point: Point) -> Return:
         """Run from anywhere to the section itself, nothing renamed."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fsm_dyn.modes.assembly import Given, assemble, configuration_program
+from fsm_dyn.modes.assembly import Given, assemble
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
@@ -190,11 +190,7 @@ class Automaton:
         rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
         if not rows:
             return x
-        return closed_place(self._configuration, rows, t, x, c, len(self.terms.layout.q), self.quaternions)
-
-    @cached_property
-    def _configuration(self) -> Program:
-        return configuration_program(self.system)
+        return closed_place(self.system.configuration, rows, t, x, c, len(self.terms.layout.q), self.quaternions)
 
     def with_mode(self, mode: Mode) -> Automaton:
         """The same automaton with one more mode.

@@ -17,7 +17,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.following import SUFFIX, Follow
 from fsm_dyn.modes.system import System
-from fsm_dyn.programs import Program, gradient
+from fsm_dyn.programs import Program
 
 NEWTON_STEPS = 100
 NUDGES = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # rad, m: how far beside, where the start given leads nowhere
@@ -74,19 +74,7 @@ def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
         return follow(q)
-    return follow(_close(system, configuration_program(system), rows, q, given, follow))
-
-
-def configuration_program(system: System) -> Program:
-    """Residuals of all rows and their derivatives with respect to the coordinates."""
-    residual = list(system.nodes["residual"])
-    q = [system.symbols[name] for name in system.layout.q]
-    columns = gradient(residual, q)
-    jacobian = np.empty((len(residual), len(q)), dtype=object)
-    for i in range(len(residual)):
-        for j in range(len(q)):
-            jacobian[i, j] = columns[i][j]
-    return Program.from_nodes(system.layout, {"residual": np.array(residual, dtype=object), "jacobian": jacobian})
+    return follow(_close(system, system.configuration, rows, q, given, follow))
 
 
 def free_directions(system: System, q: Array, given: Collection[str]) -> Array:

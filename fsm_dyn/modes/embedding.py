@@ -86,7 +86,11 @@ class Embedded:
 
 
 def embed(
-    system: System, active: ActiveSet, samples: dict[str, Array], chart: Sequence[tuple[int, int]] | None = None
+    system: System,
+    active: ActiveSet,
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None = None,
+    held: Held | None = None,
 ) -> Embedded:
     """Embed ``active`` in the unconstrained system.
 
@@ -96,6 +100,8 @@ def embed(
         The terms evaluated at sampled states with a leading sample axis; the first sample is the present state.
     chart : pairs (row, dependent column), optional
         Elimination order to reproduce; chosen from the samples if None.
+    held : Held, optional
+        What :func:`hold` gives, if it is known already.
     """
     n_u = system.n_speeds
     zero = system.graph.constant(0.0)
@@ -103,7 +109,7 @@ def embed(
     f = _applied(system, active)
     scale = column_scale(samples["M"][:, :n_u, :n_u])
     H, partner = _force_rows(system, active, samples, scale)
-    held = hold(system, active, samples, chart, partner if active.sliding else None)
+    held = held or hold(system, active, samples, chart, partner if active.sliding else None)
     factors, numbers = held.factors, held.numbers
 
     dependent = factors.columns

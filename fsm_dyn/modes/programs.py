@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.embedding import ActiveSet, Embedded, embed
+from fsm_dyn.modes.embedding import ActiveSet, Embedded
 from fsm_dyn.modes.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.modes.system import System
-from fsm_dyn.modes.tree_embedding import embed_along_tree, shorter
+from fsm_dyn.modes.tree_embedding import embed_shorter
 from fsm_dyn.programs import Node, Program, functions, substitute, tangent
 
 
@@ -78,7 +78,7 @@ def derive_mode(
     chart : the elimination order to use, None to choose it
     """
     active = ActiveSet.of(system, states)
-    embedded = shorter(embed_along_tree(system, active, samples, chart), lambda: embed(system, active, samples, chart))
+    embedded = embed_shorter(system, active, samples, chart)
     pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)
     u = [system.symbols[name] for name in system.layout.u]
     replace = {u[j]: node for j, node in enumerate(embedded.speeds) if node is not u[j]}

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.modes.tree import Tree, TreePattern
-from fsm_dyn.programs import Graph, Layout, Node, Program, functions
+from fsm_dyn.programs import Graph, Layout, Node, Program, functions, gradient
 
 Array = npt.NDArray[np.float64]
 Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
@@ -109,6 +110,15 @@ class System:
             program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
             graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]),
         )  # fmt: skip
+
+    @cached_property
+    def configuration(self) -> Program:
+        """Residuals of all rows and their derivatives with respect to the coordinates."""
+        residual = self.nodes["residual"]
+        jacobian = np.empty((len(residual), len(self.layout.q)), dtype=object)
+        for i, slopes in enumerate(gradient(list(residual), [self.symbols[name] for name in self.layout.q])):
+            jacobian[i] = slopes
+        return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
 
     @property
     def n_speeds(self) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.embedding import ActiveSet, Embedded, all_multipliers, hold
+from fsm_dyn.modes.embedding import ActiveSet, Embedded, Held, all_multipliers, embed, hold
 from fsm_dyn.modes.system import System
 from fsm_dyn.modes.tree import accelerations
 from fsm_dyn.programs import Node, reachable, substitute
@@ -14,7 +14,11 @@ MOST_PRODUCTS = 20_000  # entries of M times independent speeds: beyond, embeddi
 
 
 def embed_along_tree(
-    system: System, active: ActiveSet, samples: dict[str, Array], chart: Sequence[tuple[int, int]] | None = None
+    system: System,
+    active: ActiveSet,
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None = None,
+    held: Held | None = None,
 ) -> Embedded | None:
     """Embed an active set as :func:`~fsm_dyn.modes.embedding.embed` does, without forming M.
 
@@ -26,7 +30,7 @@ def embed_along_tree(
     if system.tree is None or active.sliding:
         return None
     n_u, zero = system.n_speeds, system.graph.zero
-    held = hold(system, active, samples, chart)
+    held = held or hold(system, active, samples, chart)
     factors = held.factors
     u = [system.symbols[name] for name in system.layout.u]
     speeds = list(u)
@@ -57,14 +61,19 @@ def embed_along_tree(
     )
 
 
-def shorter(along_tree: Embedded | None, otherwise: Callable[[], Embedded]) -> Embedded:
-    """Return what takes fewer operations; the other way is not tried where it would be long for certain."""
+def embed_shorter(
+    system: System, active: ActiveSet, samples: dict[str, Array], chart: Sequence[tuple[int, int]] | None = None
+) -> Embedded:
+    """Embed an active set in the way that takes fewer operations; what would be long for certain is not tried."""
+    if system.tree is None or active.sliding:
+        return embed(system, active, samples, chart)
+    held = hold(system, active, samples, chart)
+    along_tree = embed_along_tree(system, active, samples, chart, held)
     if along_tree is None:
-        return otherwise()
+        return embed(system, active, samples, chart, held)
     if len(along_tree.independent) ** 2 * len(along_tree.speeds) > MOST_PRODUCTS:
         return along_tree
-    embedded = otherwise()
-    return min(embedded, along_tree, key=_length)
+    return min(embed(system, active, samples, chart, held), along_tree, key=_length)
 
 
 def _length(embedded: Embedded) -> int:

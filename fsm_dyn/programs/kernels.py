@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.programs.angles import share_angles
 from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.collecting import uncollected
 from fsm_dyn.programs.llvm import CODE_VERSION, module_text
 from fsm_dyn.programs.program import Array, Program
 
@@ -144,8 +145,9 @@ def compile_programs(
     library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
-        quicker = [share_angles(program) if optimisation else program for program in distinct.values()]
-        text = module_text(quicker, list(names.values()), target().triple)
+        with uncollected():
+            quicker = [share_angles(program) if optimisation else program for program in distinct.values()]
+            text = module_text(quicker, list(names.values()), target().triple)
         code = object_code(text, optimisation)
         library = link(code, list(names.values()))
         if library is None:

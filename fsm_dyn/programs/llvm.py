@@ -17,13 +17,14 @@ from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
 from fsm_dyn.programs.parts import Part, divide
 from fsm_dyn.programs.program import Program
 
-# Beyond so many instructions a program is compiled in parts.  On chains of 20 and 40 links (15,000 and 101,000
-# instructions) parts of 600 took 0.4 s and 2.7 s to compile instead of 0.65 s and 8.4 s, and ran no slower.
-LONGEST_FUNCTION = 4000
-PART_LENGTH = 600
+# Beyond so many instructions a program is compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500
+# instructions) parts of 200 took 0.25 s and 0.44 s to compile, parts of 600 took 0.42 s and 0.84 s, and ran no faster;
+# on a chain of 160 links (17,800) they took 0.64 s instead of 0.82 s, and run a seventh longer.
+LONGEST_FUNCTION = 2000
+PART_LENGTH = 200
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 3
+CODE_VERSION = 4
 
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 

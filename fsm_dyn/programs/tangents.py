@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fsm_dyn.errors import InputError
 from fsm_dyn.programs import functions as f
 from fsm_dyn.programs.graph import SYMBOL, Node
-from fsm_dyn.programs.sweeps import reachable
+from fsm_dyn.programs.sweeps import reachable, support
 
 
 def tangent(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
@@ -55,8 +55,13 @@ def tangent(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
 
 def gradient(outputs: Sequence[Node], symbols: Sequence[Node]) -> list[list[Node]]:
     """Return the Jacobian ``[i][j] = d outputs_i / d symbols_j``, one sweep per symbol."""
-    columns = [tangent(outputs, {symbol: symbol.graph.one}) for symbol in symbols]
-    return [[column[i] for column in columns] for i in range(len(outputs))]
+    met = [support([output]) for output in outputs]
+    rows = [[symbol.graph.zero for symbol in symbols] for _ in outputs]
+    for j, symbol in enumerate(symbols):
+        touched = [i for i, known in enumerate(met) if symbol in known]
+        for i, slope in zip(touched, tangent([outputs[i] for i in touched], {symbol: symbol.graph.one}), strict=True):
+            rows[i][j] = slope
+    return rows
 
 
 _FLAT = frozenset({"sign", "floor", "lt", "le", "eq", "ne", "and", "or", "not"})

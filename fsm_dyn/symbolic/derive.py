@@ -9,7 +9,7 @@ from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.symbolic.condensing import condense
 from fsm_dyn.symbolic.following import Follower, follow
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
-from fsm_dyn.symbolic.kane import Kane, empty_share
+from fsm_dyn.symbolic.kane import Kane, Share
 from fsm_dyn.symbolic.loads import Loads
 from fsm_dyn.symbolic.meeting import Meetings
 from fsm_dyn.symbolic.motion import Motion
@@ -57,7 +57,7 @@ def derive(mechanism: Mechanism) -> Terms:
     kane = (TreeKane if long else Kane)(system, held, flow)
     algebra = system.algebra(held, names)
     loads = Loads(kane, algebra).gather()
-    inertia = empty_share(system.graph, free.n) if long else kane.equations(loads.gravity)
+    inertia = Share([], [zero] * free.n) if long else kane.equations(loads.gravity)
     rows = Rows(system, speeds, free, system.algebra(free, names), flow, meetings)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))

@@ -273,6 +273,7 @@ class Rows:
 
     def _vanishes(self, A: tuple[Node, ...]) -> bool:
         """Whether all coefficients are zero everywhere; what has cases may be zero in some of them only."""
+        A = tuple(node for node in A if not node.is_zero)
         if all(self.system.reducer.is_zero(node) for node in A):
             return True
         if any(node.op in _WITH_CASES for node in reachable(A)):
@@ -283,7 +284,7 @@ class Rows:
         """Return ``A u + b`` with kinematic speeds at zero."""
         value = b
         for coefficient, symbol in zip(A, self._symbols, strict=True):
-            if symbol not in self._speeds.kinematic:
+            if not coefficient.is_zero and symbol not in self._speeds.kinematic:
                 value = value + coefficient * symbol
         return value
 

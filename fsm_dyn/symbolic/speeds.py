@@ -152,7 +152,10 @@ def _coefficients(
         if row.kinematic and row.name in positions:
             require_independent(node, forbidden, f"the position constraint '{row.name}'", row.text)
             node = system.motion(natural).rate(node)
-        coefficients = [reduce(tangent([node], {rate: graph.one})[0]) for rate in unknowns]
+        met = support([node])
+        coefficients = [
+            reduce(tangent([node], {rate: graph.one})[0]) if rate in met else graph.zero for rate in unknowns
+        ]
         if not support(coefficients).isdisjoint(forbidden):
             what = "constraint" if row.kinematic else "speed"
             raise ModelError(

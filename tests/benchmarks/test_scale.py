@@ -1,0 +1,142 @@
+"""How time grows with the number of bodies: chains of n links, rows of n four-bars; and chains against MuJoCo.
+
+Slopes are those of the straight line through the logarithms.  Compiling is all from the model's data to machine code
+that can run, nothing read from disk.
+"""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from numba import njit
+
+import fsm_dyn
+from fsm_dyn.programs import SELDOM_RUN, ObjectCache, compile_programs
+from fsm_dyn.simulation.kernels import call_kernel
+from mechanisms.chain import chain
+from mechanisms.four_bar_row import four_bar_row
+
+pytestmark = pytest.mark.benchmark
+LENGTHS = {"chain": (chain, (8, 16, 32, 64, 160)), "four-bar row": (four_bar_row, (8, 14, 24, 40))}
+STEEPEST = 1.3
+STEPS = 400
+STEP = 1e-4
+FIGURE = Path("out/scale.png")  # beside what `make demo` draws
+
+
+def best(action, times):
+    """The least processor time of several calls: what else the machine does only adds to it."""
+    found = []
+    for _ in range(times):
+        begin = time.process_time()
+        action()
+        found.append(time.process_time() - begin)
+    return min(found)
+
+
+def compiled(model):
+    graph = fsm_dyn.compile(fsm_dyn.load(model), cache=False)
+    programs = [program for mode in graph.automaton.modes for program in (mode.programs.rhs, mode.programs.full)]
+    nowhere = ObjectCache(None)
+    compile_programs(programs, nowhere)
+    compile_programs([graph.automaton.terms], nowhere, optimisation=SELDOM_RUN)
+    return graph
+
+
+def step_time(graph):
+    """Seconds per step of Runge and Kutta's method in a run: what a longer run takes more than a shorter one."""
+    settings = {"method": "rk4", "step": STEP}
+
+    def run(steps):
+        assert fsm_dyn.simulate(graph, until=steps * STEP, **settings).outcome.name == "done"
+
+    run(STEPS)
+    return (best(lambda: run(5 * STEPS), 5) - best(lambda: run(STEPS), 5)) / (4 * STEPS)
+
+
+def measured(build, n):
+    compiled(build(2))  # what is imported and started once
+    return best(lambda: compiled(build(n)), 3 if n < 50 else 2), step_time(fsm_dyn.compile(build(n)))
+
+
+def test_slopes(capsys):
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    axes = figure.subplots(1, 2)
+    slopes = {}
+    with capsys.disabled():
+        for name, (build, lengths) in LENGTHS.items():
+            times = np.array([measured(build, n) for n in lengths])
+            for axis, column, what, unit, scale in zip(
+                axes, times.T, ("compile", "step"), "sµ", (1.0, 1e6), strict=True
+            ):
+                slope = slopes[name, what] = np.polyfit(np.log(lengths), np.log(column), 1)[0]
+                axis.loglog(lengths, scale * column, "o-", label=f"{name}, slope {slope:.2f}")
+                axis.set(xlabel="n", ylabel=f"{what}, {unit if unit == 's' else 'µs'}")
+                print(f"\n{name}: {what}, slope {slope:.2f}:", ", ".join(
+                    f"n = {n}: {scale * value:.3g}" for n, value in zip(lengths, column, strict=True)))  # fmt: skip
+    for axis in axes:
+        axis.legend()
+        axis.grid(alpha=0.3, which="both")
+    FIGURE.parent.mkdir(exist_ok=True)
+    figure.savefig(FIGURE, dpi=120)
+    assert max(slopes.values()) <= STEEPEST
+
+
+# -- MuJoCo ---------------------------------------------------------------------------------------------------
+
+
+def mujoco_chain(n):
+    """The chain as an MJCF model; contacts and limits, of which there are none, are switched off."""
+    link = (
+        "<body pos='0 {at} 0'><joint type='hinge' axis='0 0 1'/>"
+        "<inertial pos='0 -0.05 0' mass='0.1' diaginertia='1e-4 1e-4 8.333333333333333e-05'/>"
+    )
+    bodies = "".join(link.format(at=0 if i == 0 else -0.1) for i in range(n)) + "</body>" * n
+    flags = "<flag contact='disable' constraint='disable'/>"
+    return f"<mujoco><option gravity='0 -9.81 0'>{flags}</option><worldbody>{bodies}</worldbody></mujoco>"
+
+
+@njit
+def evaluate_often(address, x, c, out, count):
+    for _ in range(count):
+        call_kernel(address, 0.0, x, c, out)
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 20, 40, 80, 160])
+def test_against_mujoco(n, capsys):
+    """Forward dynamics at one state, each called in a loop of its own; MuJoCo's from Python, which adds under 0.3 µs.
+
+    The same accelerations first, to 1e-7: inertia is given to MuJoCo about the centre in decimals.
+    """
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(mujoco_chain(n))
+    data = mujoco.MjData(model)
+    random = np.random.default_rng(4)
+    data.qpos[:], data.qvel[:] = random.uniform(-1.0, 1.0, n), random.uniform(-1.0, 1.0, n)
+    mujoco.mj_forward(model, data)
+
+    graph = fsm_dyn.compile(chain(n))
+    layout = graph.automaton.terms.layout
+    kernel = compile_programs([graph.automaton.modes[0].programs.rhs])[0]
+    x, c, out = np.concatenate([data.qpos, data.qvel]), np.zeros(layout.n_c), np.zeros(2 * n)
+    c[layout.p_slice] = graph.parameters
+    evaluate_often(kernel.address, x, c, out, 1)
+    np.testing.assert_allclose(out[n:], data.qacc, rtol=0, atol=1e-7 * np.abs(data.qacc).max())
+
+    count = 200_000 // n
+    ratios = []
+    for _ in range(7):
+        begin = time.process_time()
+        evaluate_often(kernel.address, x, c, out, count)
+        middle = time.process_time()
+        for _ in range(count):
+            mujoco.mj_forward(model, data)
+        ratios.append(((middle - begin) / count, (time.process_time() - middle) / count))
+    ours, theirs = np.min(ratios, axis=0)
+    found = float(np.median([b / a for a, b in ratios]))
+    with capsys.disabled():
+        print(f"\nn = {n}: {ours * 1e6:.2f} µs, MuJoCo {theirs * 1e6:.2f} µs, {found:.1f} times as fast")
+    assert found >= 3.0
