@@ -71,6 +71,7 @@ EXTRA_run :=
 EXTRA_live := [live]
 EXTRA_test := [test]
 EXTRA_browser := [browser]
+EXTRA_bench := [bench]
 EXTRA_docs := [docs]
 EXTRA_dev := [dev]
 
