@@ -1,0 +1,61 @@
+"""The mechanisms of the papers against SymPy's KanesMethod with ``lambdify(cse=True)``: as accurate, and sooner."""
+
+import time
+
+import numpy as np
+import pytest
+from numba import njit
+
+import fsm_dyn
+from fsm_dyn.compiling import initial_start
+from fsm_dyn.programs import compile_programs
+from fsm_dyn.simulation.kernels import call_kernel
+from tests.benchmarks.kanes_method import KaneModel
+
+pytestmark = pytest.mark.benchmark
+MODELS = [
+    "planar_three_body", "spatial_two_body", "seven_body_mechanism", "spatial_robot", "four_bar", "slider_crank",
+    "cam_flat_follower", "cam_roller_follower", "bevel_gears", "chaplygin_sleigh", "rolling_coin", "rattleback",
+]  # fmt: skip
+FASTER = 20.0
+CALLS = 300
+
+
+@njit
+def evaluate_often(address, x, c, out, count):
+    for _ in range(count):
+        call_kernel(address, 0.0, x, c, out)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_against_kanes_method(name, capsys):
+    graph = fsm_dyn.compile(name)
+    automaton, layout = graph.automaton, graph.automaton.terms.layout
+    mechanism = automaton.mechanism
+    begin = time.process_time()
+    theirs = KaneModel(mechanism, layout)
+    derived = time.process_time() - begin
+
+    start = initial_start(automaton, graph.values, graph.parameters)
+    free = tuple(0 for _ in automaton.contacts)
+    mode = automaton.derive(free, 0.0, start.x, start.context)
+    x, c, n_q = start.x, start.context, len(layout.q)
+    given = [*graph.parameters, *c[layout.w_slice]]
+    kernel = compile_programs([mode.programs.rhs])[0]
+    out = np.empty(layout.n_x)
+    evaluate_often(kernel.address, x, c, out, 1)
+    wanted = theirs.accelerations(0.0, x[:n_q], x[n_q:], given)[: len(layout.u)]
+    np.testing.assert_allclose(out[n_q:], wanted, rtol=0, atol=1e-8 * max(1.0, np.abs(wanted).max()))
+
+    ratios = []
+    for _ in range(5):
+        begin = time.process_time()
+        evaluate_often(kernel.address, x, c, out, 100 * CALLS)
+        middle = time.process_time()
+        for _ in range(CALLS):
+            theirs.accelerations(0.0, x[:n_q], x[n_q:], given)
+        ratios.append(100 * (time.process_time() - middle) / (middle - begin))
+    found = float(np.median(ratios))
+    with capsys.disabled():
+        print(f"\n{name}: {found:.0f} times as fast; KanesMethod derived in {derived:.1f} s")
+    assert found >= FASTER
