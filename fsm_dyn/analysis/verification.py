@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.analysis.lagrange import bodies_alone, lagrange_terms, rate_name
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeView
 from fsm_dyn.compiling import compile as compile_model
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.expressions import Text
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.programs import Node, evaluate, support, tangent
-from fsm_dyn.spec.model import Initial, Mechanism
+from fsm_dyn.spec.model import Mechanism
 
 if TYPE_CHECKING:
     from fsm_dyn.symbolic.terms import Terms
@@ -290,15 +290,10 @@ class _Derived:
         self.stores = any(contact.compliance is not None for contact in mechanism.contacts.values())
         if self.still and self.stores:
             self.omitted.append((POWER, "compliant contacts store energy too"))
-        self.lagrange: Batch | None = None
-        if any(frame.euler for frame in mechanism.frames.values()):
-            self.omitted.append((INERTIA, "Euler parameters are no free coordinates"))
-        elif any(contact.parameter for contact in mechanism.contacts.values()):
-            self.omitted.append((INERTIA, "a contact along a curve has a coordinate of its own"))
-        else:
-            bare = derive(_bare(mechanism))
-            self.bare_rates = bare.layout.u
-            self.lagrange = Batch(_lagrange(bare))
+        bare = derive(bodies_alone(mechanism))
+        self.own = [free.layout.q.index(name) for name in bare.layout.q]  # places along curves carry no mass
+        self.bare_rates = [rate_name(name) for name in bare.layout.q]
+        self.lagrange = Batch(lagrange_terms(bare))
 
     def compare(self, values: Mapping[str, float]) -> dict[str, tuple[Array, Array]]:
         """Return both sides of every comparison at a state; sums of powers bring the size of their terms along."""
@@ -307,8 +302,7 @@ class _Derived:
         u = np.array([values[name] for name in self.u])
         kane = self.kane(values)
         M, f = kane[: n * n].reshape(n, n), kane[n * n :]
-        if self.lagrange is not None:
-            found[INERTIA] = (kane, self._from_lagrange(self.lagrange, values))
+        found[INERTIA] = (kane, self._from_lagrange(values))
         if self.still:
             M_dot = self.rates(values).reshape(n, n)[:n_u, :n_u]
             size = float(np.abs(u * f[:n_u]).sum() + np.abs(u) @ np.abs(M[:n_u, :n_u]) @ np.abs(u))
@@ -320,12 +314,18 @@ class _Derived:
             found[POWER] = (np.array([powers.sum(), size]), np.array([loads[n + 1 :].sum() - loads[n], size]))
         return found
 
-    def _from_lagrange(self, lagrange: Batch, values: Mapping[str, float]) -> Array:
-        """M and f without loads, from the kinetic energy in coordinates and rates."""
-        n_q = self.n_q
+    def _from_lagrange(self, values: Mapping[str, float]) -> Array:
+        """M and f without loads, from the kinetic energy in coordinates and rates.
+
+        Euler parameters are taken as four free coordinates: W leads along the sphere of unit norm only, and there it
+        does not matter how the energy goes on beside it.
+        """
+        n_q, own = self.n_q, self.own
         kinematics = self.kinematics(values)
-        W, q_dot, onward = kinematics[: -2 * n_q].reshape(n_q, -1), kinematics[-2 * n_q : -n_q], kinematics[-n_q:]
-        terms = lagrange({**values, **dict(zip(self.bare_rates, q_dot, strict=True))})
+        W = kinematics[: -2 * n_q].reshape(n_q, -1)[own]
+        q_dot, onward = kinematics[-2 * n_q : -n_q][own], kinematics[-n_q:][own]
+        terms = self.lagrange({**values, **dict(zip(self.bare_rates, q_dot, strict=True))})
+        n_q = len(own)
         M_q, h = terms[: n_q * n_q].reshape(n_q, n_q), terms[n_q * n_q :]
         return np.concatenate([(W.T @ M_q @ W).ravel(), -W.T @ (h + M_q @ onward)])
 
@@ -346,25 +346,3 @@ def _flow(terms: Terms) -> dict[Node, Node]:
     flow = {terms.graph.symbol(q): rate for q, rate in zip(terms.layout.q, terms.q_dot, strict=True)}
     flow[terms.graph.symbol("t")] = terms.graph.one
     return flow
-
-
-def _lagrange(bare: Terms) -> list[Node]:
-    """Return ``∂²T/∂q̇²`` and ``d/dt ∂T/∂q̇ - ∂T/∂q`` at q̈ = 0."""
-    graph, T = bare.graph, bare.kinetic_energy
-    q, rates = ([graph.symbol(name) for name in names] for names in (bare.layout.q, bare.layout.u))
-    momenta = [tangent([T], {rate: graph.one})[0] for rate in rates]
-    columns = [tangent(momenta, {rate: graph.one}) for rate in rates]
-    drift = tangent(momenta, {**dict(zip(q, rates, strict=True)), graph.symbol("t"): graph.one})
-    pulls = [tangent([T], {symbol: graph.one})[0] for symbol in q]
-    matrix = [columns[j][i] for i in range(len(q)) for j in range(len(q))]
-    return [*matrix, *(a - b for a, b in zip(drift, pulls, strict=True))]
-
-
-def _bare(mechanism: Mechanism) -> Mechanism:
-    """The bodies alone, with the rates of the coordinates as speeds."""
-    return replace(
-        mechanism,
-        speeds={f"{name}_dot": Text(f"rate({name})") for name in mechanism.coordinates},
-        joints={}, constraints={}, shapes={}, contacts={}, loads=(), modes={}, only_listed=False, memory={},
-        transitions=(), ports={}, initial=Initial(), outputs={}, view={},
-    )  # fmt: skip

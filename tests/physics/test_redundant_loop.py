@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli import app
+from mechanisms.chain import chain
 
 PARALLELOGRAM = {
     "fsm_dyn": 1,
@@ -77,6 +78,32 @@ def test_a_loop_that_cannot_close_says_which_row_and_what_comes_nearest():
     assert "cannot be assembled: 'loop_" in message or "cannot be assembled: 'extra_" in message
     assert "what comes nearest" in message
     assert "the lengths do not fit" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "says"),
+    [
+        ({"parent": "gone", "axis": "gone.z"}, "joints.two", "there is no frame"),
+        ({"child": "gone", "at": ["P", "Q"]}, "joints.two", "which nothing makes"),
+    ],
+)
+def test_a_joint_to_a_missing_frame_names_joint_and_frame(change, where, says):
+    joints = dict(PARALLELOGRAM["joints"])
+    joints["two"] = {"revolute": {**joints["two"]["revolute"], **change}}
+    with pytest.raises(fsm_dyn.ModelError) as caught:
+        fsm_dyn.load({**PARALLELOGRAM, "joints": joints})
+    message = str(caught.value)
+    assert where in message
+    assert says in message
+    assert "gone" in message
+    assert "allowed: N, left" in message
+
+
+def test_a_long_chain_whose_last_link_has_no_mass_names_its_speed():
+    model = chain(9)
+    model["bodies"]["rod9"] |= {"mass": "0 kg", "inertia": {"zz": "0 kg*m^2"}}
+    with pytest.raises(fsm_dyn.ModelError, match="nothing has inertia along q9_dot"):
+        fsm_dyn.compile(model)
 
 
 def test_speeds_without_inertia_are_named():
