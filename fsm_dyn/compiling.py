@@ -93,8 +93,12 @@ def graph_of(automaton: Automaton, parameters: Parameters | None = None) -> Mode
     """Return the graph of an automaton with parameter values and the mode it starts in."""
     values = parameter_values(automaton.mechanism, parameters)
     vector = parameter_vector(values)
-    begin = initial_start(automaton, values, vector)
-    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name)
+    begin = initial_values(automaton, values, vector)
+    key = begin.key
+    found = start_from(automaton, begin)
+    graph = ModeGraph(automaton, values, vector, automaton.name_of(found.states).name)
+    graph.remember(key, lambda: found)
+    return graph
 
 
 def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
@@ -149,6 +153,11 @@ class InitialValues:
     mode: str | None
     settles: bool
     context: Array
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All that the start depends on, the inputs at its instant included, which are in the context."""
+        return ("start", self.context.tobytes(), tuple(self.values.items()), self.mode, self.settles)
 
 
 def initial_values(

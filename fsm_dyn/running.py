@@ -223,9 +223,8 @@ def _start(
     drive: Drive,
 ) -> Start:
     begin = initial_values(graph.automaton, numbers, vector, initial, drive)
-    # the inputs at the start, which are in the context, matter, not what they do later: settling takes its time
-    key = ("start", begin.context.tobytes(), tuple(begin.values.items()), begin.mode, begin.settles)
-    return graph.remember(key, lambda: start_from(graph.automaton, begin))
+    # settling takes its time, so a start is kept for all runs that begin alike, whatever their inputs do later
+    return graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
 
 
 def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterValue], vector: Array) -> RunModel:
@@ -246,8 +245,9 @@ def ready_machine(graph: ModeGraph) -> Machine:
 
 
 def _home(graph: ModeGraph) -> tuple[Array, Array]:
-    home = initial_start(graph.automaton, graph.values, graph.parameters)
-    return home.x, home.context
+    begin = initial_values(graph.automaton, graph.values, graph.parameters)
+    home = graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
+    return home.x.copy(), home.context.copy()
 
 
 def _take_machine(graph: ModeGraph, strategy: str) -> Machine:
