@@ -5,6 +5,7 @@ What is compared, and with what:
 - the inertia terms of Kane's equations with Lagrange's, from the kinetic energy in coordinates and their rates alone,
   carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
 - their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
+- the rates of the momenta of all bodies with the loads, along ways in which the whole moves as one rigid body;
 - the power of the loads with the change of potential energy and what they are said to give;
 - accelerations and forces of the mode, by embedding in machine code, with those of Lagrange's equations with
   multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.analysis.lagrange import bodies_alone, lagrange_terms, rate_name
+from fsm_dyn.analysis.momentum import Momenta
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeView
 from fsm_dyn.compiling import compile as compile_model
@@ -45,6 +47,7 @@ RIGHT_ANGLE = 0.5 * np.pi
 INERTIA = "inertia terms, Kane and Lagrange"
 ENERGY = "energy of the inertia terms (Ṁ - 2C is skew)"
 POWER = "power of the loads, and the potential and powers they are said to have"
+MOMENTA = "rates of momenta, and the loads along ways in which all moves as one"
 SPREAD = 1.0  # rad, m: how far from the start states are looked for
 MOST_TRIALS = 10
 
@@ -137,7 +140,10 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
     derived = _Derived(automaton.mechanism)
     found: dict[str, list[tuple[float, float]]] = {}
     for x in points:
-        both = {**routes.compare(x), **derived.compare(_named(automaton, x, begin.context))}
+        values = _named(automaton, x, begin.context)
+        both = {**routes.compare(x), **derived.compare(values)}
+        if not routes.frictional:
+            both |= derived.momenta(values, routes.accelerations(x), routes.rows_at(x))
         for name, (left, right) in both.items():
             size = max(float(np.abs(left).max(initial=0.0)), float(np.abs(right).max(initial=0.0)))
             found.setdefault(name, []).append((float(np.abs(left - right).max(initial=0.0)), size))
@@ -145,6 +151,8 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
         Comparison(name, max(d for d, _ in pairs) / max(1e-300, *(size for _, size in pairs)))
         for name, pairs in found.items()
     ]
+    if MOMENTA not in found:
+        derived.omitted.append((MOMENTA, "in no way can all move as one, or friction acts"))
     omitted = [Comparison(name, None, remark) for name, remark in (*routes.omitted, *derived.omitted)]
     return Verification(graph.name, mode.name, len(points), (*comparisons, *omitted))
 
@@ -211,6 +219,16 @@ class _Routes:
         )
         self.omitted: list[tuple[str, str]] = []
 
+    def accelerations(self, x: Array) -> Array:
+        """Return u̇ of the mode, embedded, in machine code."""
+        n_q = len(self.layout.q)
+        return self.view.derivatives(0.0, x[:n_q], x[n_q:], list(self.context[self.layout.w_slice]))[1]
+
+    def rows_at(self, x: Array) -> Array:
+        """Return A of the rows that hold, for the declared speeds."""
+        A: Array = self.automaton.terms.evaluate(0.0, x, self.context)["A"][self.rows][:, : len(self.layout.u)]
+        return A
+
     def compare(self, x: Array) -> dict[str, tuple[Array, Array]]:
         """Return both sides of every comparison at a state."""
         n_q, n = len(self.layout.q), len(self.layout.u)
@@ -254,7 +272,12 @@ class _Routes:
                 counts[name] = counts.get(name, -1) + 1
                 values.append(float(forces[name][counts[name]]))
             own = np.array([values[row] for row in self.rows])
-            found["forces of the rows, by their effect on the speeds"] = (A.T @ own, A.T @ solution[n:])
+            # a row may bear nothing: what momenta and forces are in this model stands beside it
+            scale = max(float(np.abs(f).max(initial=0.0)), float(np.abs(M @ x[n_q:]).max(initial=0.0)))
+            found["forces of the rows, by their effect on the speeds"] = (
+                np.append(A.T @ own, scale),
+                np.append(A.T @ solution[n:], scale),
+            )
         return found
 
 
@@ -287,6 +310,7 @@ class _Derived:
         self.still = all(node.is_zero for node in free.X)
         if not self.still:
             self.omitted += [(ENERGY, "something moves by itself"), (POWER, "something moves by itself")]
+        self.whole = Momenta(full, _flow(full)) if self.still else None
         self.stores = any(contact.compliance is not None for contact in mechanism.contacts.values())
         if self.still and self.stores:
             self.omitted.append((POWER, "compliant contacts store energy too"))
@@ -313,6 +337,15 @@ class _Derived:
             size = float(np.abs(powers).sum())
             found[POWER] = (np.array([powers.sum(), size]), np.array([loads[n + 1 :].sum() - loads[n], size]))
         return found
+
+    def momenta(self, values: Mapping[str, float], u_dot: Array, A: Array) -> dict[str, tuple[Array, Array]]:
+        """Return rates of momenta and forces along the ways in which all can move as one, if there are any."""
+        if self.whole is None or self.stores:
+            return {}
+        n_u = len(self.u)
+        loads = self.loads(values)[:n_u] - self.kane(values)[self.n * self.n :][:n_u]
+        pair = self.whole.compare(values, u_dot, A, loads)
+        return {} if pair is None else {MOMENTA: pair}
 
     def _from_lagrange(self, values: Mapping[str, float]) -> Array:
         """M and f without loads, from the kinetic energy in coordinates and rates.

@@ -4,7 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.analysis.verification import INERTIA
+from fsm_dyn.analysis.momentum import Momenta
+from fsm_dyn.analysis.verification import INERTIA, MOMENTA
 from fsm_dyn.cli import app
 from fsm_dyn.symbolic import accelerations
 
@@ -21,6 +22,22 @@ def test_all_routes_agree(name):
     assert len([c for c in found.comparisons if c.difference is not None]) >= 2
     assert str(found).endswith("all routes agree")
     assert not [c for c in found.comparisons if c.name == INERTIA and c.difference is None]
+
+
+@pytest.mark.parametrize("name", ["planar_three_body", "spatial_two_body", "billiard_ball", "spatial_robot"])
+def test_momenta_are_audited_where_all_can_move_as_one(name):
+    found = {c.name: c for c in fsm_dyn.verify(name, states=6).comparisons}
+    assert found[MOMENTA].difference <= 1e-12
+
+
+def test_a_lost_weight_shows_in_the_momenta(monkeypatch):
+    """Accelerations are of the mode as compiled; the loads the audit is told of are a tenth too small."""
+    whole = Momenta.compare
+    monkeypatch.setattr(
+        Momenta, "compare", lambda self, values, u_dot, A, loads: whole(self, values, u_dot, A, 0.9 * loads)
+    )
+    found = fsm_dyn.verify("planar_three_body", states=3)
+    assert not found.good
 
 
 def test_a_wrong_inertia_term_is_noticed(monkeypatch):
