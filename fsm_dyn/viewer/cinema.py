@@ -111,6 +111,9 @@ class Cinema:
             case "row":
                 self._row = max(0, min(command["number"], len(projector.film.t) - 1))
                 self._show(projector, self._listeners)
+            case "look":
+                projector.film.sight.picture.look(command["azimuth"], command["elevation"])
+                self._show(projector, self._listeners)
             case "words":
                 items = projector.words(command["first"])
                 for listener in list(self._listeners):

@@ -14,6 +14,7 @@ LONGEST: Final = 1024  # bytes of a message
 RATE: Final = 240.0  # messages a second that a page may keep up
 BURST: Final = 480.0
 FARTHEST: Final = 1e6  # m; whoever points farther away is not pointing
+TURN: Final = 100.0  # rad
 LARGEST: Final = 1e15  # of a parameter or an input, SI
 LATEST: Final = 1e9  # s of a run's clock
 MOST_ROWS: Final = 1e9
@@ -21,7 +22,7 @@ MOST_STEPS: Final = 1000
 _NAME: Final = 200
 
 _FIELDS: Final = (
-    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "seek", "row", "words",
+    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
@@ -53,6 +54,8 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "on": _flag(data, "on")}
     if what == "port":
         return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
+    if what == "look":
+        return {"do": what, **{key: _number(data, key, -TURN, TURN) for key in ("azimuth", "elevation")}}
     if what in ("set", "drive"):
         return {"do": what, "name": _name(data, "name"), "value": _number(data, "value", -LARGEST, LARGEST)}
     if what == "initial":

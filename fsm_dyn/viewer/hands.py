@@ -146,7 +146,7 @@ class Hands:
         axes = self._straight(handle)
         along = [self._slope(handle, x, c)] if handle.coordinate >= 0 else self._directions(handle, frames)
         shown = self._picture.flat @ np.array(along).T
-        moved = np.linalg.lstsq(shown, apart, rcond=None)[0]
+        moved = np.linalg.lstsq(shown, apart, rcond=0.1)[0]  # hardly along the line of sight
         position = [float(value) for value in self._at(row, axes) + moved]
         return [*position, twist] if handle.twist else position
 

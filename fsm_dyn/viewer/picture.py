@@ -15,9 +15,14 @@ from fsm_dyn.viewer.instant import Floats, Instants
 ORIGIN: Final = "O"
 LONGEST_LINE: Final = 50.0  # m; endless lines are drawn so far, beyond what any view shows
 
-# Directions of sight for mechanisms that leave the plane: x to the lower left, y to the right, z up.
-AXONOMETRIC: Final = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
+AZIMUTH, ELEVATION = 0.36, 0.35  # rad: from where mechanisms that leave the plane are seen at first
 PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def seen_from(azimuth: float, elevation: float) -> Floats:
+    """Return the directions to the right and up on the page, shape (2, 3), in N, of who looks from there; z is up."""
+    (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
+    return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,22 @@ class Picture:
     def of(cls, graph: ModeGraph, instants: Instants, x: Floats, c: Floats) -> Picture:
         """Return the picture of a graph; the state is the one it starts from."""
         scene = scene_of(graph.automaton, graph.parameters, graph.values)
-        return cls(scene, PLANAR if _is_planar(instants, x, c) else AXONOMETRIC)
+        return cls(scene, PLANAR if _is_planar(instants, x, c) else seen_from(AZIMUTH, ELEVATION))
+
+    @property
+    def planar(self) -> bool:
+        """Whether everything moves in planes across N.z, which are the page's."""
+        return self.flat is PLANAR
+
+    def look(self, azimuth: float, elevation: float) -> None:
+        """See a mechanism that leaves the plane from elsewhere (rad)."""
+        if not self.planar:
+            self.flat[:] = seen_from(azimuth, elevation)
 
     def told(self) -> dict[str, Any]:
         """Return the outlines, each in its own plane, for the page."""
         return {
-            "planar": bool(self.flat is PLANAR),
+            "planar": self.planar,
             "shapes": [_told(shape) for shape in self.scene.shapes],
             "links": len(self.scene.links),
         }

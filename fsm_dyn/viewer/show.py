@@ -210,6 +210,8 @@ class Show:
                 await asyncio.to_thread(check_mode, take.graph, command["mode"])
                 self.wishes = replace(self.wishes, mode=command["mode"])
                 await self.start(self._graph)
+            case "look":
+                take.sight.picture.look(command["azimuth"], command["elevation"])
             case "set":
                 take.setup.set(command["name"], command["value"])
             case "drive":

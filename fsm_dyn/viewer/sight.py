@@ -9,6 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.live.rows import Columns
+from fsm_dyn.recording.scene import NEWTONIAN
 from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.hands import Hands
@@ -17,6 +18,7 @@ from fsm_dyn.viewer.map import guard_texts, mode_map
 from fsm_dyn.viewer.picture import Picture
 from fsm_dyn.viewer.places import find_places
 from fsm_dyn.viewer.quantities import Quantities
+from fsm_dyn.viewer.solids import find_solids
 from fsm_dyn.viewer.touching import touching
 
 HEAD: Final = 10  # numbers at the head of a frame
@@ -46,6 +48,9 @@ class Sight:
         self.hands = Hands(graph, self.instants, self.picture, columns, x, c) if held else None
         self.forces = Forces(self.instants, self.picture, self.places)
         self.quantities = Quantities(graph, self.instants, self.places)
+        self.solids = () if self.picture.planar else find_solids(graph, self.instants, x, c)
+        points = self.instants.points(x, c)[0]
+        self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
     def told(self) -> dict[str, Any]:
         """Return what does not change from frame to frame."""
@@ -53,7 +58,12 @@ class Sight:
         return {
             "name": mechanism.name,
             "summary": mechanism.summary,
-            "picture": {**self.picture.told(), "grounds": [ground.told() for ground in self.grounds]},
+            "picture": {
+                **self.picture.told(),
+                "grounds": [ground.told() for ground in self.grounds],
+                "solids": [solid.told() for solid in self.solids],
+                "size": self._size,
+            },
             "ports": self.hands.told() if self.hands is not None else [],
             "forces": self.forces.told(),
             "quantities": [vars(q) for q in self.quantities.all],
@@ -96,7 +106,8 @@ class Sight:
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, and the samples.
+            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, where outlines and
+            solids are in space if the mechanism leaves the plane, and the samples.
         """
         instants = self.instants
         reader, full = instants.full(states, x, c)
@@ -114,8 +125,21 @@ class Sight:
             self.hands.drawn(row, x, c, points, frames) if self.hands is not None and row is not None else np.zeros(0),
             self.forces.drawn(x, c, states, full["multipliers"], points, frames),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
+            self._in_space(points, frames),
             *samples,
         ]  # fmt: skip
+        return np.concatenate(parts)
+
+    def _in_space(self, points: Floats, frames: Floats) -> Floats:
+        """Return the directions of sight, and of every outline and solid axes and origin; nothing in the plane."""
+        picture = self.picture
+        if picture.planar:
+            return np.zeros(0)
+        parts = [picture.flat.ravel()]
+        outlines = [(shape.frame, shape.origin) for shape in picture.scene.shapes]
+        for frame, origin in (*outlines, *((solid.frame, solid.origin) for solid in self.solids)):
+            turn = np.eye(3) if frame == NEWTONIAN else frames[picture.scene.frames.index(frame)]
+            parts += [turn.ravel(), picture.point(points, origin)]
         return np.concatenate(parts)
 
     def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:

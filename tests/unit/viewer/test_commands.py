@@ -29,6 +29,9 @@ def test_commands_with_fields():
         "value": -1.0,
     }
     assert read_command('{"do": "initial", "mode": ""}') == {"do": "initial", "mode": ""}
+    assert read_command('{"do": "look", "azimuth": 1, "elevation": -1}') == {
+        "do": "look", "azimuth": 1.0, "elevation": -1.0,
+    }  # fmt: skip
     assert read_command('{"do": "row", "number": 17}') == {"do": "row", "number": 17}
     assert read_command('{"do": "words", "first": 0}') == {"do": "words", "first": 0}
     assert read_command(json.dumps(POINT)) == {

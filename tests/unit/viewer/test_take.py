@@ -21,6 +21,7 @@ from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.instant import Instants
 from fsm_dyn.viewer.picture import Picture
 from fsm_dyn.viewer.places import direction, find_places, partial_of
+from fsm_dyn.viewer.sight import Sight
 from fsm_dyn.viewer.take import HEAD, Take, Wishes, held_for_page
 from fsm_dyn.viewer.touching import touching
 
@@ -140,6 +141,24 @@ def test_a_cam_presses_where_its_disk_is_highest():
     # partial velocities by differences of 1e-6 are good to 1e-9
     assert place == pytest.approx([0.01 * math.cos(phi), 0.04 + 0.01 * math.sin(phi)], abs=1e-7)
     assert np.abs(normal) == pytest.approx([0.0, 5.0], abs=1e-6)
+
+
+def test_solids_stand_where_the_model_puts_them():
+    """The ball on its table: a sphere about its centre; seen from anywhere, what is up on the page is up."""
+    graph, _ = held_for_page(fsm_dyn.compile("billiard_ball"), {})
+    start = initial_start(graph.automaton, graph.values, graph.parameters)
+    layout = graph.automaton.terms.layout
+    sight = Sight(graph, Columns(layout.w, layout.x, 0, ()), start.x, start.context, held=False)
+    ball, table = sight.solids
+    assert (ball.kind, table.kind) == ("sphere", "plane")
+    assert ball.radius == graph.values["r"]
+    assert table.axis == (0.0, 0.0, 1.0)
+    sight.picture.look(1.0, 0.5)
+    frame = sight.frame((1, 0, 0.0, 1, 0, 0), start.states, start.x, start.context)
+    space = frame[len(frame) - 6 - 12 * (len(sight.picture.scene.shapes) + 2) :]
+    towards = [np.cos(0.5) * np.cos(1.0), np.cos(0.5) * np.sin(1.0), np.sin(0.5)]
+    assert np.cross(space[:3], space[3:6]) == pytest.approx(towards)
+    assert space[-24:-12] == pytest.approx([*np.eye(3).ravel(), *start.x[:2], graph.values["r"]])
 
 
 def test_a_floor_is_found_under_what_rolls_on_it():

@@ -14,6 +14,7 @@ import { Log } from "./log.js";
 import { ModeMap } from "./modemap.js";
 import { Mechanism } from "./mechanism.js";
 import { Setup } from "./setup.js";
+import { Space } from "./space.js";
 import { Timing } from "./timing.js";
 
 const KEPT = 1200; // script times
@@ -29,6 +30,7 @@ class App {
     this.map = new ModeMap();
     this.gauges = new Gauges();
     this.film = new Film(send);
+    this.space = new Space(this.mechanism);
     this.charts = new Charts(this.film);
     this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
@@ -37,7 +39,7 @@ class App {
     this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
-      this.mechanism, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup,
     ];
     const local = document.getElementById("film-data");

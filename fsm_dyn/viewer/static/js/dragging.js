@@ -25,6 +25,8 @@ export class Dragging {
     this.ports = model.film ? [] : model.ports; // what is over cannot be held
     this.port = model.port;
     this.held = false;
+    this.space = !model.picture.planar && !document.getElementById("film-data");
+    [this.azimuth, this.elevation] = [0.36, 0.35]; // as the server begins
     this.hint();
   }
 
@@ -34,7 +36,8 @@ export class Dragging {
 
   hint() {
     const axes = this.ports.length ? "Drag a handle" : "";
-    setText($("hint"), axes && `${axes} ○, or take it with G and move it with the arrow keys`);
+    const turn = this.space ? "; drag elsewhere to look around, with Shift to move" : "";
+    setText($("hint"), axes && `${axes} ○, or take it with G and move it with the arrow keys${turn}`);
   }
 
   get number() {
@@ -80,9 +83,19 @@ export class Dragging {
     const box = this.mechanism.element.getBoundingClientRect();
     const at = [event.clientX - box.left, event.clientY - box.top];
     if (this.panning) {
-      this.mechanism.view.pan(at[0] - this.panning[0], at[1] - this.panning[1]);
+      const [dx, dy] = [at[0] - this.panning[0], at[1] - this.panning[1]];
+      if (this.space && !event.shiftKey) this.look(-0.008 * dx, 0.008 * dy);
+      else this.mechanism.view.pan(dx, dy);
       this.panning = at;
     } else if (this.held && this.by === "pointer") this.at = at;
+  }
+
+  // See a mechanism in space from elsewhere.
+  look(azimuth, elevation) {
+    if (!this.space) return;
+    this.azimuth += azimuth;
+    this.elevation = Math.min(1.55, Math.max(-1.55, this.elevation + elevation));
+    this.send({ do: "look", azimuth: this.azimuth % (2 * Math.PI), elevation: this.elevation });
   }
 
   up() {

@@ -20,6 +20,8 @@ export class Frame {
     this.handles = take(HANDLE * model.ports.length);
     this.forces = take(FORCE * model.forces.length);
     this.guards = take(2 * this.guardCount);
+    const { picture } = model;
+    this.space = take(picture.planar ? 0 : 6 + 12 * (picture.shapes.length + picture.solids.length));
     this.width = 2 + model.quantities.length;
     this.samples = take(this.count * this.width);
   }

@@ -1,0 +1,53 @@
+"""What of a mechanism has a body in space: spheres, disks and planes, for pages that draw in three dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.recording.outlines import vector_of
+from fsm_dyn.spec.values import evaluate
+from fsm_dyn.viewer.instant import Floats, Instants
+
+PLACED = 12  # numbers of a placement: the axes of a frame as columns, then its origin
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A sphere (``radius``), a disk (``radius``, across ``axis``) or a plane (facing ``axis``), fixed in a frame."""
+
+    name: str
+    kind: str
+    frame: str
+    origin: str
+    radius: float
+    axis: tuple[float, float, float]
+
+    def told(self) -> dict[str, Any]:
+        """Return it for the page."""
+        return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+
+
+def find_solids(graph: ModeGraph, instants: Instants, x: Floats, c: Floats) -> tuple[Solid, ...]:
+    """Return the shapes in space of a model; the state is one in which its axes are written down."""
+    _, frames = instants.points(x, c)
+    turns = dict(zip(instants.automaton.frame_names, frames, strict=True))
+    found = []
+    for shape in graph.automaton.mechanism.shapes.values():
+        if not shape.spatial:
+            continue
+        text = shape.axis if shape.kind == "disk" else shape.side
+        own = turns.get(shape.frame, np.eye(3))
+        axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
+        axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
+        radius = 0.0 if shape.radius is None else float(np.sum(evaluate(shape.radius, graph.values)))
+        found.append(
+            Solid(
+                shape.name, shape.kind, shape.frame, shape.origin, radius,
+                (float(axis[0]), float(axis[1]), float(axis[2])),
+            )
+        )  # fmt: skip
+    return tuple(found)

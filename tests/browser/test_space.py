@@ -1,0 +1,68 @@
+"""A mechanism that leaves the plane: drawn in three dimensions, looked at from elsewhere, held all the same."""
+
+import shutil
+
+import pytest
+
+from tests.browser.conftest import NAMES, Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def in_software(chromium):
+    """A page in a browser that draws three dimensions without a graphics card."""
+    own = next(filter(None, map(shutil.which, NAMES)), None)
+    browser = chromium.browser_type.launch(
+        executable_path=own, args=["--no-sandbox", "--enable-unsafe-swiftshader", "--use-angle=swiftshader"]
+    )
+    yield lambda address: Page(browser.new_page(viewport={"width": 1280, "height": 720}), address)
+    browser.close()
+
+
+COLOURS = """(() => {
+    const { renderer, scene, camera } = fsmDyn.space, gl = renderer.getContext();
+    renderer.render(scene, camera);
+    const [w, h] = [gl.drawingBufferWidth, gl.drawingBufferHeight], data = new Uint8Array(4 * w * h);
+    gl.readPixels(0, 0, w, h, gl.RGBA, gl.UNSIGNED_BYTE, data);
+    let drawn = 0;
+    for (let i = 3; i < data.length; i += 4) drawn += data[i] > 100;
+    return drawn / (w * h);
+})()"""
+
+
+def test_a_ball_in_three_dimensions(viewed, in_software):
+    run, _ = viewed("billiard_ball")
+    page = in_software(run.address).open().running()
+    page.wait("document.body.classList.contains('in-space') && fsmDyn.space.placed", 30)
+    page.wait_for_timeout(300)
+    assert page.evaluate(COLOURS) > 0.02
+    own = (page.address, page.address.replace("http", "ws", 1))
+    assert [url for url in page.requests if not url.startswith(own)] == []
+
+    # what is flat on the page and what is in space are the same: the ball's centre is where its handle is
+    apart = """(() => {
+        const { placed, three, camera } = fsmDyn.space, { view } = fsmDyn.mechanism, frame = fsmDyn.last;
+        const p = new three.Vector3().setFromMatrixPosition(placed[0].matrix).project(camera);
+        const [x, y] = view.screen(frame.handles[0], frame.handles[1]);
+        return Math.hypot((p.x + 1) / 2 * view.width - x, (1 - p.y) / 2 * view.height - y);
+    })()"""
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.wait_for_timeout(200)
+    assert page.evaluate(apart) < 1.0, "px"
+
+    # looked at from elsewhere, by dragging and by keys
+    before = page.evaluate("[...fsmDyn.last.space.subarray(0, 6)]")
+    page.mouse.move(60, 380)
+    page.mouse.down()
+    page.mouse.move(160, 350, steps=4)
+    page.mouse.up()
+    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1", 10)
+    page.keyboard.press("PageUp")
+    page.wait_for_timeout(300)
+    right, up = (page.evaluate(f"[...fsmDyn.last.space.subarray({k}, {k + 3})]") for k in (0, 3))
+    assert sum(a * b for a, b in zip(right, up, strict=True)) == pytest.approx(0.0, abs=1e-9)
+    assert sum(a * a for a in up) == pytest.approx(1.0)
+    assert page.evaluate(apart) < 1.0
+    assert [text for text in page.complaints if "GL Driver Message" not in text] == []
