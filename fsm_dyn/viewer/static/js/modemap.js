@@ -4,7 +4,8 @@ import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layers.js";
 
 const MOST = 12; // modes shown at once; of larger graphs those visited most and their neighbours, by short names
-const READABLE = 0.85; // the smallest zoom that is chosen; what does not fit follows the active mode
+const SMALLEST = 0.7; // the zoom at which a whole graph can still be read
+const READABLE = 0.85; // where it would be smaller: what does not fit follows the active mode
 const LARGEST = 1.15;
 const REBUILD = 1000; // ms between layouts
 const FOLLOW = 250; // ms between moves to the active mode
@@ -173,7 +174,7 @@ export class ModeMap {
     this.loops(best.down);
     this.cy.nodes().positions((n, i) => best.positions[i]);
     this.cy.fit(undefined, 8);
-    this.follows = this.cy.zoom() < READABLE;
+    this.follows = this.cy.zoom() < SMALLEST;
     if (!this.follows && this.cy.zoom() <= LARGEST) return;
     this.cy.zoom(this.follows ? READABLE : LARGEST);
     this.cy.center(this.follows && this.lit?.nonempty() ? this.lit : undefined);
@@ -308,7 +309,7 @@ export class ModeMap {
     } else if (data.mode) {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
       const told = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
-      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? data.name.split("+")[0] }), ` ${told || "all open"}`);
+      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split("+")[0] : data.name) }), ` ${told || "all open"}`);
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
