@@ -96,7 +96,7 @@ class Rows:
         if constraint.kind == "position":
             columns = [column[0] for column in self._motion.columns([node])[:-1]]
         else:
-            columns = [tangent([node], {symbol: self.system.graph.one})[0] for symbol in self._symbols]
+            columns = self._slopes(node)
         if not self._vanishes(tuple(self.system.reducer.reduce(column) for column in columns)):
             return False
         if support([node]) & {self.system.graph.symbol(TIME), *self.system.inputs}:
@@ -237,8 +237,8 @@ class Rows:
     def _velocity(
         self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int
     ) -> Row:
-        graph, reduce = self.system.graph, self.system.reducer.reduce
-        columns = [reduce(tangent([node], {symbol: graph.one})[0]) for symbol in self._symbols]
+        reduce = self.system.reducer.reduce
+        columns = [reduce(slope) for slope in self._slopes(node)]
         met = support(columns) & frozenset(self._symbols)
         if met:
             raise ModelError(
@@ -249,6 +249,11 @@ class Rows:
             )
         columns.append(reduce(substitute([node], self._still)[0]))
         return self._finish(name, owner, role, text, contact, columns, self._held([node])[0], None)
+
+    def _slopes(self, node: Node) -> list[Node]:
+        """Return the derivatives by all speeds."""
+        graph, met = self.system.graph, support([node])
+        return [tangent([node], {symbol: graph.one})[0] if symbol in met else graph.zero for symbol in self._symbols]
 
     def _finish(
         self,
