@@ -92,11 +92,12 @@ def test_commands_reach_the_compiled_loop(start):
     session.send("set", values={"k": 1e4})
     session.send("reset")
     wait_for(lambda: session.snapshot()["t"] == 0.0, "the reset")
+    session.send("input", values={"push": -5.0})  # whichever way the hand swings from where it took hold: down
     session.send("run", until="transition")
     wait_for(lambda: session.snapshot()["transitions"] > snapshot["transitions"], "a transition")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause after it")
     done = [event["command"]["do"] for event in session.events() if event["event"] == "done"]
-    assert done[:5] == ["pause", "step", "set", "reset", "run"]
+    assert done[:6] == ["pause", "step", "set", "reset", "input", "run"]
     assert session.close()["phase"] == "paused"
 
 
