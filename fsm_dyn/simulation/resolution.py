@@ -36,6 +36,8 @@ INPUT_JUMP: Final = 2
 ZENO: Final = 3
 CONTRADICTION: Final = 4  # rows that repeated each other agree no longer
 
+AGAIN: Final = 4  # transitions in one instant after which what came to its limit in it is left for good
+
 # entries of ``energy``
 ENERGY_BEFORE: Final = 0
 ENERGY_AFTER: Final = 1
@@ -100,6 +102,7 @@ def resolve(
     remaining: float,
     fired: NDArray[np.int64],
     n_fired: int,
+    limits: NDArray[np.int64],
     wanted: NDArray[np.int8],
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
@@ -130,6 +133,8 @@ def resolve(
     fired : int64 array, ``n_fired`` : int
         Numbers (in ``tables.guard_event``) of all guards that reached zero together, the first one leading;
         none unless the reason is ``EVENT`` or ``ZENO``.
+    limits : int64 array, shape (2 n_contacts,)
+        ``State.limits``; counts once an instant has seen ``AGAIN`` transitions.
     wanted : int8 array, shape (n_contacts,)
         Out: the contact states found (with ``NEED_MODE``: those for which there is no mode yet).
     impulse : float64 array, shape (n_rows,)
@@ -164,6 +169,8 @@ def resolve(
 
     event, direction = indices(work, n_contacts), vector(work, n_contacts)
     written = _read_fired(tables, mode, fired, n_fired, terms, event, direction)
+    if reason == EVENT and notes[INSTANT] >= AGAIN:
+        _recall_limits(limits, event, direction)
     before = indices(work, n_contacts)
     for k in range(n_contacts):
         before[k] = tables.mode_states[mode, k]
@@ -297,6 +304,15 @@ def _read_fired(
         if event[tables.transitions[w, tb.TRANSITION_CONTACT]] == code:
             written = w
     return written
+
+
+@lean
+def _recall_limits(limits: NDArray[np.int64], event: NDArray[np.int64], direction: NDArray[np.float64]) -> None:
+    """Add what came to its limit earlier in this instant, in other modes: going round and round, none is a way on."""
+    for k in range(event.shape[0]):
+        if event[k] == 0 and limits[k] != 0:
+            event[k] = limits[k]
+            direction[k] = limits[event.shape[0] + k]
 
 
 @lean

@@ -128,6 +128,7 @@ class State(NamedTuple):
     guards: Floats  # values, slopes, tolerances of all guards; then values and slopes of the fired ones
     armed: Integers
     fired: Integers
+    limits: Integers  # per contact what it came to its limit by in this instant (0: not), then in which direction
     history: Floats
     drift: Floats
 
@@ -200,8 +201,9 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     most = int(tables.sizes[tb.MAX_GUARDS])
     n = len(x)
     state, packed = STATE.allocate(
-        n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most, RING * RING_WIDTH, DRIFT_COUNT
-    )
+        n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most,
+        2 * int(tables.sizes[tb.N_CONTACTS]), RING * RING_WIDTH, DRIFT_COUNT,
+    )  # fmt: skip
     state.x[:] = x
     state.c[:] = c
     state.clock[TIME] = state.clock[BEGIN] = t
@@ -217,7 +219,7 @@ def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Pa
     """Return the same state with room for the guards of tables that have grown."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])
-    for name in ("x_dot", "clock", "counters", "history", "drift"):
+    for name in ("x_dot", "clock", "counters", "limits", "history", "drift"):
         getattr(state, name)[:] = getattr(old, name)
     for i in range(5):
         state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]

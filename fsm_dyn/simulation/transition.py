@@ -50,6 +50,7 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             state.clock[st.REMAINING],
             state.fired,
             state.counters[st.FIRED],
+            state.limits,
             work.wanted,
             work.impulse,
             work.energy,
@@ -143,11 +144,13 @@ def arrive(tables: Tables, drive: DriveArrays, state: State, work: Work, buffers
 
 
 @lean
-def _chatters(tables: Tables, options: Options, state: State) -> bool:
+def _chatters(tables: Tables, options: Options, state: State, work: Work) -> bool:
     """Count the transition that was made; tell whether there are too many in an instant or in a very short time."""
     t = state.clock[st.TIME]
     if t - state.clock[st.EVENT_TIME] > 4.0 * clock_resolution(tables, t):
         state.counters[st.INSTANT] = 0
+        state.limits[:] = 0
+    _keep_limits(tables, state, work)
     state.counters[st.INSTANT] += 1
     state.clock[st.EVENT_TIME] = t
     if t - state.clock[st.WINDOW] > _WINDOW * tables.tolerances[tol.TIME]:
@@ -156,6 +159,22 @@ def _chatters(tables: Tables, options: Options, state: State) -> bool:
     state.counters[st.WINDOW_COUNT] += 1
     most = options.counts[st.MAX_INSTANT]
     return state.counters[st.INSTANT] > most or state.counters[st.WINDOW_COUNT] > 10 * most
+
+
+@lean
+def _keep_limits(tables: Tables, state: State, work: Work) -> None:
+    """Keep which friction and which release reached their limits in this instant; an impact makes all that void."""
+    n_q, n_contacts = tables.sizes[tb.N_Q], tables.sizes[tb.N_CONTACTS]
+    for j in range(tables.sizes[tb.N_U]):
+        if state.x[n_q + j] != work.u_before[j]:
+            state.limits[:] = 0
+            return
+    for i in range(state.counters[st.FIRED]):
+        guard = state.fired[i]
+        k, event = tables.guard_contact[guard], tables.guard_event[guard]
+        if event == tb.SLIDES or (event == tb.OPENS and tables.contact_kind[k] == tb.GAP):
+            state.limits[k] = event
+            state.limits[n_contacts + k] = int(tables.guard_direction[guard])
 
 
 @lean
@@ -204,7 +223,7 @@ def make_transition(
         return outcomes.NON_FINITE
     chatters = False
     if reason == resolution.EVENT or reason == resolution.ZENO or reason == resolution.CONTRADICTION:
-        chatters = _chatters(tables, options, state)
+        chatters = _chatters(tables, options, state, work)
     else:
         state.counters[st.FIRED] = 0
         state.counters[st.HISTORY] = 0
