@@ -220,7 +220,7 @@ def test_a_led_stroke_of_any_speed_runs_to_its_end(led, duration):
 def test_a_key_pressed_slowly_may_be_let_go_of_at_any_pace(graph, release):
     """At the check capstan, jack and lever come to their friction limits in one instant; none goes round in circles."""
     table = [(0.0, 0.0), (0.1, 0.0), (2.1, 2.0), (2.1 + release, 0.0)]
-    run = fsm_dyn.simulate(graph, until=2.5 + release, inputs={"finger": {"linear": table}})
+    run = fsm_dyn.simulate(graph, until=3.1 + release, inputs={"finger": {"linear": table}})
     assert run.outcome.name == "done"
-    assert run.modes[-1].split("+")[0] in ("rest", "rising", "on_lever")
+    assert run.modes[-1].startswith("rest")
     assert run.energy.closure <= 1e-6
