@@ -216,6 +216,7 @@ class Contact:
     entry: str = ""
     bilateral: bool = False
     compliance: Compliance | None = None
+    pitch: Text | None = None
     where: Location = NOWHERE
 
     @property

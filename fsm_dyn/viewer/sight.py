@@ -10,6 +10,7 @@ import numpy as np
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.recording.scene import NEWTONIAN
+from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.grounds import find_grounds
 from fsm_dyn.viewer.hands import Hands
@@ -64,12 +65,18 @@ class Sight:
                 "solids": [solid.told() for solid in self.solids],
                 "size": self._size,
             },
+            "pitches": self._pitches(),
             "ports": self.hands.told() if self.hands is not None else [],
             "forces": self.forces.told(),
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
             "guards": self.guards(),
         }
+
+    def _pitches(self) -> dict[str, float]:
+        """Return what contacts sound at when they close, Hz; those that only click are not in it."""
+        contacts = self.graph.automaton.mechanism.contacts.values()
+        return {c.name: evaluate(c.pitch, self.graph.values) for c in contacts if c.pitch is not None}
 
     def mode_map(self) -> dict[str, Any]:
         """Return the mode graph as far as it is known."""

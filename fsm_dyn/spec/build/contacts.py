@@ -20,8 +20,13 @@ REBOUND = ("restitution", "law")  # of rigid contacts; a compliant one has a los
 def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return the contacts that the entry `name` stands for."""
     kind = exactly_one(form, KINDS)
-    if form.compliant is None:
-        return _stiff(name, form, kind, shapes)
+    found = _stiff(name, form, kind, shapes) if form.compliant is None else _yielding(name, form, kind, shapes)
+    return [replace(contact, pitch=form.pitch) for contact in found] if form.pitch is not None else found
+
+
+def _yielding(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
+    """Return compliant contacts."""
+    assert form.compliant is not None
     for key in REBOUND:
         if key in form.given():
             raise ModelError(
@@ -34,7 +39,8 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 
 
 def _properties(form: ContactForm) -> tuple[str, ...]:
-    return ("compliant", "closes_if") if form.compliant is not None else (*REBOUND, "compliant", "closes_if")
+    always = ("compliant", "closes_if", "pitch")
+    return always if form.compliant is not None else (*REBOUND, *always)
 
 
 def _stiff(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:

@@ -216,6 +216,8 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
             meaning(text, scopes.logic, f"the {word} friction of {name!r}", force)
     if contact.restitution is not None:
         meaning(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
+    if contact.pitch is not None:
+        meaning(contact.pitch, scopes.constant, f"the pitch of {name!r}", [divide(DIMENSIONLESS, TIME)])
     if contact.compliance is not None:
         _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
     if contact.closes_if is not None:

@@ -14,6 +14,8 @@ from fsm_dyn.spec.model import Contact, Mechanism, Schedule, Shape
 
 Values = Mapping[str, float | Sequence[float]]
 
+LOWEST, HIGHEST = 20.0, 20e3  # Hz: what people hear
+
 
 def check_numbers(mechanism: Mechanism) -> None:
     """Evaluate what depends on parameters alone and refuse the impossible.
@@ -100,6 +102,14 @@ def _contact(contact: Contact, values: Values) -> None:
             contact.kinetic.where,
             found=f"static {static:g}, kinetic {kinetic:g}",
             allowed="kinetic <= static",
+        )
+    pitch = _value(contact.pitch, values, f"the pitch of {contact.name!r}")
+    if pitch is not None and contact.pitch is not None and not LOWEST <= pitch <= HIGHEST:
+        raise ModelError(
+            f"nobody hears the pitch of {contact.name!r}",
+            contact.pitch.where,
+            found=f"{pitch:g} Hz",
+            allowed=f"{LOWEST:g} to {HIGHEST:g} Hz",
         )
     restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")
     if restitution is not None and contact.restitution is not None and not 0 <= restitution <= 1:

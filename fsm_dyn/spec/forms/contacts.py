@@ -117,6 +117,7 @@ class ContactForm(Form):
     restitution: Expression | None = None
     law: Law = "newton"
     closes_if: Expression | None = None
+    pitch: Expression | None = None
     bilateral: Flag = False
     compliant: ComplianceForm | None = None
     joint_stop: JointStopForm | None = None

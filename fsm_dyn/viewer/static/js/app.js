@@ -14,6 +14,7 @@ import { Log } from "./log.js";
 import { ModeMap } from "./modemap.js";
 import { Mechanism } from "./mechanism.js";
 import { Setup } from "./setup.js";
+import { Sound } from "./sound.js";
 import { Space } from "./space.js";
 import { Timing } from "./timing.js";
 
@@ -35,12 +36,13 @@ class App {
     this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
     this.timing = new Timing();
+    this.sound = new Sound();
     this.setup = new Setup(send);
     this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
       this.mechanism, this.space, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
-      this.controls, this.setup,
+      this.controls, this.setup, this.sound,
     ];
     const local = document.getElementById("film-data");
     this.connection = new (local ? Local : Connection)({
