@@ -13,11 +13,12 @@ user's cache directory, which also serves installations that may not be written 
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from numba.core.typed_passes import AnnotateTypes, NopythonTypeInference
 F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Any = numba.njit
+_OBJECTS = 20_000  # made between two looks for garbage during a build: a tenth less time, 15 MB more
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -232,7 +234,22 @@ class _PartCompiler(CompilerBase):
         return [_with_pass(self.state, _MakePart)]
 
 
+@contextlib.contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Let Python look for cyclic garbage seldom: a build makes millions of objects, nearly all of them kept."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 class _WholeCompiler(CompilerBase):
+    def compile_extra(self, func: Any) -> Any:
+        with _fewer_collections():
+            return super().compile_extra(func)
+
     def define_pipelines(self) -> list[Any]:
         return [_with_pass(self.state, _MakeWhole)]
 
