@@ -43,6 +43,31 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Handle:
+    """What is known of a device as a hand feels it with no force shown; ``None`` is unknown, never zero.
+
+    Attributes
+    ----------
+    mass : float, optional
+        Apparent mass along a straight axis, kg.
+    damping : float, optional
+        Viscous damping of the device alone, without a hand, N s/m.
+    friction : float, optional
+        Coulomb friction, N.
+    resolution : float, optional
+        Of the position, m.
+    delay : float
+        From the force's being written to its being shown, plus from the motion to its sample, s.
+    """
+
+    mass: float | None = None
+    damping: float | None = None
+    friction: float | None = None
+    resolution: float | None = None
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
 class Spec:
     """What is known of a device before it is opened.
 
@@ -52,9 +77,10 @@ class Spec:
     axes : int
         Number of axes of position and force, 1 to 6.
     stop : str
-        What lets go of the force when the tick process is no more: ``watchdog``, ``safe_frame`` or ``none``.
+        What lets go of the force first when the tick process is no more: ``watchdog``, ``safe_frame`` or ``none``.
     watchdog : float
-        After how long the device's own watchdog acts, s.
+        After how long the device's own watchdog acts, s; 0 where it has none.  A device may have one behind a
+        ``safe_frame``.
     safe_frame : bytes
         What the guard process writes to the device's transport.
     force, torque : float
@@ -63,6 +89,8 @@ class Spec:
         Whether ``read`` may wait for the device: it is then called in a thread of its own.
     turns : tuple of int
         The axes that turn, in rad, rad/s and N m; the others are in m, m/s and N.
+    handle : Handle
+        What is known of the device as a hand feels it.
     """
 
     name: str
@@ -74,6 +102,7 @@ class Spec:
     waits: bool = False
     torque: float = float("inf")
     turns: tuple[int, ...] = ()
+    handle: Handle = Handle()
 
 
 class Device(Protocol):

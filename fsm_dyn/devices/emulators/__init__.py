@@ -1,0 +1,1 @@
+"""Devices made of numbers: the mechanics of a handle, and the firmware or service that a driver talks to."""

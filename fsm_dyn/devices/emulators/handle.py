@@ -1,0 +1,86 @@
+"""The mechanics of an emulated device along one axis: a mass with damping and dry friction, and perhaps a hand.
+
+Between two instants the force shown is held, as a device's output stage does, and the motion is the exact solution of
+
+    m x'' + b x' = force + k (target - x) - c x'
+
+so that whatever energy a loop gains, it gains by sampling and holding, not by how the handle is integrated.  Dry
+friction is taken as an impulse per step, at most what stops the handle (Moreau); steps are short where there is some.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from scipy.linalg import expm
+
+_SHORT: Final = 1e-4  # s, longest step with dry friction
+
+
+@lru_cache(maxsize=64)
+def _held_solution(mass: float, damping: float, stiffness: float, step: float) -> tuple[float, ...]:
+    """Return the exact map over a step: (x, v) from (x, v, force), row by row."""
+    matrix = np.array([[0.0, 1.0, 0.0], [-stiffness / mass, -damping / mass, 1.0 / mass], [0.0, 0.0, 0.0]])
+    return tuple(float(value) for value in expm(matrix * step)[:2].ravel())
+
+
+@dataclass
+class EmulatedHandle:
+    """A handle that moves along one axis.
+
+    Attributes
+    ----------
+    mass, damping, friction : float
+        Of the handle: kg, N s/m and N.
+    resolution : float
+        Of the sensor, m; 0: exact.
+    hand_stiffness, hand_damping : float
+        Of the hand that holds it, N/m and N s/m; zero: nobody does.
+    target : float
+        Where the hand wants to be, m.
+    force : float
+        Shown, N; held until it is changed.
+    position, velocity : float
+        True ones, m and m/s.
+    """
+
+    mass: float
+    damping: float = 0.0
+    friction: float = 0.0
+    resolution: float = 0.0
+    hand_stiffness: float = 0.0
+    hand_damping: float = 0.0
+    target: float = 0.0
+    force: float = 0.0
+    position: float = field(default=0.0)
+    velocity: float = field(default=0.0)
+
+    @property
+    def measured(self) -> float:
+        """What the sensor tells of the position, m."""
+        if self.resolution <= 0.0:
+            return self.position
+        return self.resolution * math.floor(self.position / self.resolution + 0.5)
+
+    def advance(self, duration: float) -> None:
+        """Move for a while (s) under the force shown; solutions for a few durations are kept, let them be regular."""
+        if duration <= 0.0:
+            return
+        steps = max(1, math.ceil(duration / _SHORT - 1e-9)) if self.friction > 0.0 else 1
+        step = duration / steps
+        damping = self.damping + self.hand_damping
+        xx, xv, xf, vx, vv, vf = _held_solution(self.mass, damping, self.hand_stiffness, step)
+        stops = self.friction * step / self.mass
+        for _ in range(steps):
+            x, v = self.position - self.target, self.velocity
+            self.position = self.target + xx * x + xv * v + xf * self.force
+            v = vx * x + vv * v + vf * self.force
+            if self.friction > 0.0:
+                v = math.copysign(max(0.0, abs(v) - stops), v)
+                if v == 0.0 and self.velocity == 0.0:
+                    self.position = x + self.target  # it sticks
+            self.velocity = v
