@@ -133,8 +133,10 @@ class Device(Protocol):
     def close(self) -> None:
         """Let go of the device."""
 
-    # A driver for loops faster than 2 kHz also has ``compiled(self)``, which returns a
-    # :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options rule that out.
+    # A driver may also have ``remarks(self)``, a list of what is to be told at the end (bytes that were dropped), and
+    # ``attach(self, block)``, which is given the memory of the run.  One for loops faster than 2 kHz has
+    # ``compiled(self)``, which returns a :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options
+    # rule that out.
 
 
 def driver_class(name: str) -> Any:
@@ -152,7 +154,7 @@ def driver_class(name: str) -> Any:
         raise InputError(
             f"there is no driver '{name}'",
             found=str(error),
-            allowed="scripted, replay, pointer, or module:Class",
+            allowed="scripted, replay, pointer, udp, or module:Class",
         ) from error
 
 

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from fsm_dyn.errors import InputError, RunError
 
 PATIENCE: Final = 20.0  # s until an emulator is ready: it loads NumPy and SciPy
 ANSWER: Final = 5.0  # s for an answer
+# threads of the libraries behind NumPy would hold up an emulator that goes before them
+_ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 class Emulation(Protocol):
@@ -88,6 +91,7 @@ class EmulationProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, "--options", json.dumps(dict(options))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, text=True, start_new_session=True,
+            env={**os.environ, **_ALONE},
         )  # fmt: skip
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._lock = threading.Lock()

@@ -1,0 +1,167 @@
+"""What emulated devices of several axes have in common: handles, a watchdog, and all that can happen to them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.devices.emulators.handle import EmulatedHandle
+
+STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
+_LATE: Final = 0.1  # s behind the clock at the most; more is skipped
+OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog"})
+
+
+class EmulatedBody:
+    """A device's handles, one per axis, and what is shown on them.
+
+    Parameters
+    ----------
+    options : mapping
+        ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m) of each;
+        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none).
+
+    Attributes
+    ----------
+    plugged, stalled, frozen : bool
+        Whether it has power, gives no samples, does nothing at all.
+    counts : Counter
+        Of whatever is worth counting.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        axes = int(options.get("axes", 3))
+        numbers = [float(options.get(name, usual)) for name, usual in (("mass", 0.2), ("damping", 0.5))]
+        more = [float(options.get(name, 0.0)) for name in ("friction", "resolution")]
+        self.handles = [EmulatedHandle(*numbers, *more) for _ in range(axes)]
+        self.period = 1.0 / float(options.get("rate", 1000.0))
+        self._watchdog_time = float(options.get("watchdog", 0.02))
+        self._watchdog_on = self._watchdog_time > 0.0
+        self.plugged, self.stalled, self.frozen = True, False, False
+        self.let_go = ""
+        self.counts: Counter[str] = Counter()
+        self._log: list[dict[str, Any]] = []
+        self.handles[0].advance(STEP)  # what it takes for the first time, it takes before the device is there
+        self._moved_until = self._heard = time.monotonic()
+
+    @property
+    def force(self) -> list[float]:
+        """What is shown on each axis, N."""
+        return [handle.force for handle in self.handles]
+
+    @property
+    def position(self) -> tuple[float, ...]:
+        """What the sensors tell, m."""
+        return tuple(handle.measured for handle in self.handles)
+
+    @property
+    def velocity(self) -> tuple[float, ...]:
+        """True velocities, m/s."""
+        return tuple(handle.velocity for handle in self.handles)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether samples leave the device."""
+        return self.plugged and not self.stalled and not self.frozen
+
+    def obey(self, force: Sequence[float]) -> None:
+        """Show a force that came from the host."""
+        self._heard = time.monotonic()
+        if self.plugged:
+            self.let_go = ""
+            self._show(force, "host")
+
+    def advance(self) -> None:
+        """Move until now, and let the watchdog look."""
+        now = time.monotonic()
+        self._moved_until = max(self._moved_until, now - _LATE)
+        while now - self._moved_until >= STEP:
+            for handle in self.handles:
+                handle.advance(STEP)
+            self._moved_until += STEP
+        if self._watchdog_on and any(self.force) and now - self._heard >= self._watchdog_time:
+            self.release("watchdog")
+
+    def release(self, why: str) -> None:
+        """Show no force."""
+        self.let_go = why
+        self._show((0.0,) * len(self.handles), why)
+
+    def _show(self, force: Sequence[float], why: str) -> None:
+        if list(force) == self.force:
+            return
+        for handle, value in zip(self.handles, force, strict=True):
+            handle.force = float(value)
+        self._log.append(
+            {"time": time.monotonic(), "force": self.force, "position": [h.position for h in self.handles], "why": why}
+        )
+
+    # -- what can happen to it -------------------------------------------------------------------------------
+
+    def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
+        """Return what carries out the commands that every such device has."""
+        return {
+            "unplug": self._unplug, "plug": self._plug, "stall": self._stall, "freeze": self._freeze,
+            "hand": self._hand, "watchdog": self._watchdog, "state": self._state, "log": self._take_log,
+        }  # fmt: skip
+
+    def _unplug(self) -> None:
+        self.plugged = False
+        self.release("no power")
+
+    def _plug(self) -> None:
+        self.plugged = True
+
+    def _stall(self, on: bool = True) -> None:
+        self.stalled = bool(on)
+
+    def _freeze(self, on: bool = True) -> None:
+        self.frozen = bool(on)
+
+    def _watchdog(self, on: bool = True) -> None:
+        self._watchdog_on = bool(on) and self._watchdog_time > 0.0
+
+    def _hand(
+        self, stiffness: float = 300.0, damping: float = 10.0, target: float | Sequence[float] | None = None
+    ) -> None:
+        """Let a hand hold the device; it takes hold where the handles are, unless told a place."""
+        places = [handle.position for handle in self.handles]
+        if target is not None:
+            places = [float(x) for x in target] if isinstance(target, Sequence) else [float(target)] * len(places)
+        for handle, place in zip(self.handles, places, strict=True):
+            handle.hand_stiffness, handle.hand_damping = float(stiffness), float(damping) * (stiffness > 0.0)
+            handle.target = place
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "time": time.monotonic(), "position": [h.position for h in self.handles], "velocity": list(self.velocity),
+            "force": self.force, "plugged": self.plugged, "stalled": self.stalled, "frozen": self.frozen,
+            "let_go": self.let_go, "counts": dict(self.counts),
+        }  # fmt: skip
+
+    def _take_log(self) -> dict[str, Any]:
+        found, self._log = self._log, []
+        return {"log": found}
+
+
+class Spoiling:
+    """What spoils the bytes on their way: ``garbage`` and ``half`` frames, until it is switched off."""
+
+    def __init__(self) -> None:
+        self.how = ""
+        self.once = 0  # bytes of garbage that are to come
+
+    def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
+        """Return what carries out the two commands."""
+        return {"garbage": self._garbage, "half": self._half}
+
+    def _garbage(self, on: bool = True, bytes: int = 0) -> None:
+        if bytes:
+            self.once = int(bytes)
+        else:
+            self.how = "garbage" if on else ""
+
+    def _half(self, on: bool = True) -> None:
+        self.how = "half" if on else ""

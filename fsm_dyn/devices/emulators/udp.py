@@ -1,0 +1,139 @@
+"""A device program that speaks the datagrams of :mod:`fsm_dyn.devices.datagrams`, with handles made of numbers.
+
+Options are those of :class:`~fsm_dyn.devices.emulators.body.EmulatedBody` and ``port`` (that the driver is to listen
+at; a free one), ``velocity`` (whether samples have velocities; true).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fsm_dyn.devices import datagrams
+from fsm_dyn.devices.datagrams import BadDatagramError, SampleDatagram
+from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody, Spoiling
+from fsm_dyn.devices.emulators.lines import Lines, given_options
+from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.realtime import ask_for_privileges
+
+_KNOWN = OPTIONS | {"port", "velocity"}
+
+
+def start(options: Mapping[str, Any]) -> EmulationProcess:
+    """Start the program.
+
+    Raises
+    ------
+    InputError
+        It has no such option.
+    """
+    for name in options:
+        if name not in _KNOWN:
+            raise InputError(f"the emulator of udp has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+    return EmulationProcess(__name__, options)
+
+
+class DeviceProgram:
+    """Sends samples, obeys forces, and lets go by itself where none comes."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.body = EmulatedBody(options)
+        self.spoiling = Spoiling()
+        self._axes = len(self.body.handles)
+        self._with_velocity = bool(options.get("velocity", True))
+        self.port = int(options.get("port", 0)) or _free_port()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setblocking(False)
+        self.socket.connect(("127.0.0.1", self.port))
+        self._sequence = 0
+        self._answered: int | None = None  # sequence number of the last force obeyed
+
+    @property
+    def driver_options(self) -> dict[str, Any]:
+        """What the driver has to be told."""
+        return {"axes": self._axes, "port": self.port}
+
+    def listen(self) -> None:
+        """Obey the latest force that came; what came to a device without power is lost."""
+        latest = None
+        while True:
+            try:
+                data = self.socket.recv(1024)
+            except BlockingIOError:
+                break
+            except ConnectionRefusedError:  # nobody listens at the moment
+                continue
+            if not self.body.plugged:
+                continue
+            try:
+                found = datagrams.unpack_force(data, self._axes)
+            except BadDatagramError as error:
+                self.body.counts[str(error)] += 1
+                continue
+            if found.flags & datagrams.LET_GO:
+                latest, self._answered = found, None
+            elif self._answered is None or self.body.let_go or datagrams.newer(found.sequence, self._answered):
+                latest, self._answered = found, found.sequence
+            else:
+                self.body.counts["old"] += 1
+        if latest is not None:
+            self.body.counts["let go"] += bool(latest.flags & datagrams.LET_GO)
+            self.body.obey(latest.force)
+
+    def speak(self) -> None:
+        """Send a sample, or what is left of it on this line."""
+        if not self.body.speaks:
+            return
+        body = self.body
+        self._sequence += 1
+        velocity = body.velocity if self._with_velocity else None
+        data = datagrams.pack_sample(SampleDatagram(self._sequence, time.monotonic(), 0, body.position, velocity))
+        if self.spoiling.once:
+            self._send(os.urandom(self.spoiling.once))
+            self.spoiling.once = 0
+        if self.spoiling.how == "garbage":
+            data = os.urandom(len(data))
+        elif self.spoiling.how == "half":
+            data = data[: len(data) // 2]
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(ConnectionRefusedError, BlockingIOError):
+            self.socket.send(data)
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def main() -> None:
+    """Run the program until its standard input closes."""
+    program = DeviceProgram(given_options())
+    body, spoiling = program.body, program.spoiling
+    commands = {**body.commands(), **spoiling.commands()}
+    lines = Lines(commands)
+    ask_for_privileges()  # a device is punctual
+    lines.ready(program.driver_options, [name for name in commands if name not in ("state", "log")])
+    due = time.monotonic()
+    while lines.serve():
+        heard = [lines.descriptor, *([] if body.frozen else [program.socket])]
+        select.select(heard, [], [], max(0.0, due - time.monotonic()))
+        if not body.frozen:
+            program.listen()
+        body.advance()
+        if time.monotonic() >= due:
+            due = max(due + body.period, time.monotonic() - body.period)
+            program.speak()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Velocity from positions, for devices that measure none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+class RateFilter:
+    """The difference quotient through a filter of first order.
+
+    With `f` the bandwidth and `h` the time since the sample before,
+
+        v <- v + (1 - exp(-2 pi f h)) (dx / h - v)
+
+    which is the exact answer of ``v' = 2 pi f (dx/dt - v)`` to a quotient held over the step; it lags by ``1 / (2 pi
+    f)`` and lets the steps of a sensor of resolution ``r`` through as ``2 pi f r`` instead of ``r / h``.
+
+    Parameters
+    ----------
+    axes : int
+    bandwidth : float
+        Hz.
+    """
+
+    def __init__(self, axes: int, bandwidth: float) -> None:
+        self._rate = 2.0 * math.pi * bandwidth
+        self._axes = axes
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, at rest."""
+        self._before: tuple[float, Sequence[float]] | None = None
+        self._velocity = [0.0] * self._axes
+
+    def take(self, time: float, position: Sequence[float]) -> tuple[float, ...]:
+        """Take a position (m or rad) of a later time (s) and return the velocity."""
+        if self._before is not None:
+            since, where = self._before
+            step = time - since
+            part = -math.expm1(-self._rate * step)
+            for i, (x, before) in enumerate(zip(position, where, strict=True)):
+                self._velocity[i] += part * ((x - before) / step - self._velocity[i])
+        self._before = time, tuple(position)
+        return tuple(self._velocity)

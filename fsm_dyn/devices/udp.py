@@ -1,0 +1,314 @@
+"""Any device whose program sends datagrams: in C, Matlab or Rust, on this computer or another one.
+
+The program sends samples to the port of this driver, which answers each tick with a force; the bytes are those of
+:mod:`fsm_dyn.devices.datagrams`.  Nobody but one peer is listened to: the one declared or, on this computer alone, the
+first that sends a good sample.  Whatever is not a good, new sample of the peer is dropped and counted.
+
+The socket is connected to the peer as soon as it is known.  That makes it the transport of the guard too, which shares
+it: a write to it reaches the peer when this process is no more.  The program itself is to show no force once none has
+come for 20 ms, as the client in ``fsm_dyn/devices/clients`` does.
+
+Options
+-------
+axes : int
+    Number of axes (3).
+turns : list of int
+    The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
+host : str
+    The address to listen at (127.0.0.1).  For any but a loopback address the peer has to be declared.
+port : int
+    To listen at (10317).
+peer : str
+    Address of the device program, with or without its port: ``192.0.2.7:4000``.
+watchdog : float
+    After how long without a datagram the program shows no force, s (0.02); 0: it does not see to that.  Where the
+    network could lose the guard's datagram too, the force is then capped as that of a device that nothing stops.
+bandwidth : float
+    Of the velocity where the program sends none, Hz (30); see :class:`~fsm_dyn.devices.rates.RateFilter`.
+patience : float
+    How long to wait for the first sample, s (10).
+force, torque : float
+    The largest that the device can show, N and N m.
+mass, damping, friction, resolution, delay : float
+    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.device.Handle`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.devices import datagrams
+from fsm_dyn.devices.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
+from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live import memory
+from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Handle, Sample, Spec
+
+PORT: Final = 10317
+WATCHDOG_TIME: Final = 0.02  # s
+SILENCE: Final = 1.0  # s, after which a program may count from anywhere: it was started anew
+_MOST: Final = 64  # datagrams taken in a tick
+_HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")
+_KNOWN: Final = frozenset(
+    {"axes", "turns", "host", "port", "peer", "watchdog", "bandwidth", "patience", "force", "torque", *_HANDLE}
+)
+
+Address = tuple[str, int]
+
+
+def address_of(text: str) -> Address:
+    """Return address and port (0: any) that ``text`` names, a bare IPv6 address in brackets if with a port.
+
+    Raises
+    ------
+    InputError
+        It names none.
+    """
+    host, separator, port = text.rpartition(":")
+    if not separator or (":" in host and not host.endswith("]")):
+        host, port = text, "0"
+    try:
+        found = ipaddress.ip_address(host.strip("[]")), int(port)
+    except ValueError as error:
+        raise InputError("an address", found=text, allowed="numbers, as in 192.0.2.7 or 192.0.2.7:4000") from error
+    return str(found[0]), found[1]
+
+
+class Driver:
+    """The device behind a socket; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        self._socket = socket.socket(fileno=transport)
+        self._socket.setblocking(False)
+        self._strangers: socket.socket | None = None  # what comes from elsewhere once the other one is connected
+        declared = str(options.get("peer", ""))
+        self._allowed = address_of(declared) if declared else None
+        self._peer: Any = None
+        self._patience = float(options.get("patience", 10.0))
+        self._rates = RateFilter(self.spec.axes, float(options.get("bandwidth", 30.0)))
+        self._latest = Sample(0.0, 0, (0.0,) * self.spec.axes, (0.0,) * self.spec.axes)
+        self._heard = -SILENCE  # when the latest came, by the clock of this process
+        self._sent = 0
+        self._header: Any = None
+        self.dropped: Counter[str] = Counter()
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the device."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the driver udp has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        axes, watchdog = int(options.get("axes", 3)), float(options.get("watchdog", WATCHDOG_TIME))
+        turns = tuple(int(axis) for axis in options.get("turns", ()))
+        for name, found, good, wanted in (
+            ("axes", axes, 1 <= axes <= 6, "1 to 6"),
+            ("turns", turns, all(0 <= axis < axes for axis in turns), f"numbers from 0 to {axes - 1}"),
+            ("port", options.get("port", PORT), 0 <= int(options.get("port", PORT)) < 65536, "0 to 65535"),
+            ("watchdog", watchdog, watchdog >= 0.0, "0 or more, s"),
+            ("bandwidth", options.get("bandwidth"), float(options.get("bandwidth", 30.0)) > 0.0, "above 0, Hz"),
+        ):
+            if not good:
+                raise InputError(f"{name} of the driver udp", found=str(found), allowed=wanted)
+        local = cls._is_local(options)
+        rest = (0.0,) * axes
+        return Spec(
+            "udp",
+            axes,
+            SAFE_FRAME if local or watchdog > 0.0 else NOTHING,
+            watchdog,
+            datagrams.pack_force(ForceDatagram(0, 0.0, 0, rest, datagrams.LET_GO)),
+            force=float(options.get("force", float("inf"))),
+            torque=float(options.get("torque", float("inf"))),
+            turns=turns,
+            handle=Handle(**{name: float(options[name]) for name in _HANDLE if name in options}),
+        )
+
+    @staticmethod
+    def _is_local(options: Mapping[str, Any]) -> bool:
+        """Tell whether everything stays on this computer; raise InputError where a peer is missing."""
+        host, _ = address_of(str(options.get("host", "127.0.0.1")))
+        if ipaddress.ip_address(host).is_loopback:
+            return True
+        if not options.get("peer"):
+            raise InputError(
+                "the driver udp listens to other computers, but to whom?",
+                found=f"host {host}, no peer",
+                remedy="declare the device's address: --option peer=192.0.2.7",
+            )
+        return False
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return a socket bound to the port, connected to the peer where its port is declared."""
+        host, _ = address_of(str(options.get("host", "127.0.0.1")))
+        port = int(options.get("port", PORT))
+        found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            found.bind((host, port))
+        except OSError as error:
+            found.close()
+            raise InputError(
+                f"the driver udp cannot listen at {host}, port {port}",
+                found=str(error.strerror),
+                remedy="another run may listen there: end it, or choose --option port=...",
+            ) from error
+        return found.detach()
+
+    def attach(self, block: memory.Block) -> None:
+        """Take the memory in which the run says how it stands: what the flags of a force tell."""
+        self._header = block.header
+
+    def open(self) -> None:
+        """Wait for the first good sample.
+
+        Raises
+        ------
+        TimeoutError
+            None came.
+        """
+        until = time.monotonic() + self._patience
+        while self._peer is None:
+            if time.monotonic() > until:
+                place = "{}, port {}".format(*self._socket.getsockname()[:2])
+                raise TimeoutError(
+                    f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s{self._told()}"
+                )
+            if self._header is not None and self._header[memory.STOPPING]:
+                return
+            select.select([self._socket], [], [], 0.05)
+            self.read()
+
+    def calibrate(self) -> None:
+        """The program has its own zero."""
+
+    def read(self) -> Sample:
+        """Return the latest sample of the peer.
+
+        Raises
+        ------
+        ConnectionRefusedError
+            The program is no more.
+        """
+        for _ in range(_MOST):
+            try:
+                data, sender = self._socket.recvfrom(datagrams.LONGEST + 1)
+            except BlockingIOError:
+                break
+            except ConnectionRefusedError as error:
+                raise self._is_gone() from error
+            self._take(data, sender)
+        if self._strangers is not None:
+            self._count_strangers(self._strangers)
+        return self._latest
+
+    def _take(self, data: bytes, sender: Any) -> None:
+        """Take a datagram for what it is worth."""
+        if not self._may_send(sender):
+            self.dropped["stranger"] += 1
+            return
+        try:
+            sample = datagrams.unpack_sample(data, self.spec.axes)
+        except BadDatagramError as error:
+            self.dropped[str(error)] += 1
+            return
+        now = time.monotonic()
+        anew = now - self._heard > SILENCE
+        if anew:
+            self._rates.forget()
+        elif not (datagrams.newer(sample.sequence, self._latest.sequence) and sample.time > self._latest.time):
+            self.dropped["old"] += 1
+            return
+        self._heard = now
+        self._latest = self._measured(sample)
+        if self._peer is None:
+            self._connect(sender)
+
+    def _measured(self, sample: SampleDatagram) -> Sample:
+        velocity = sample.velocity
+        if velocity is None:
+            velocity = self._rates.take(sample.time, sample.position)
+        return Sample(sample.time, sample.sequence, sample.position, velocity, sample.buttons)
+
+    def _may_send(self, sender: Any) -> bool:
+        if self._peer is not None:
+            return bool(sender[:2] == self._peer)
+        if self._allowed is None:
+            return True
+        host, port = self._allowed
+        return sender[0] == host and port in (0, sender[1])
+
+    def _connect(self, sender: Any) -> None:
+        """Bind the socket, here and in the guard, to the peer; what others send goes to a second one, to be counted."""
+        self._peer = sender[:2]
+        self._socket.connect(sender)
+        if not hasattr(socket, "SO_REUSEPORT"):
+            return
+        self._strangers = socket.socket(self._socket.family, socket.SOCK_DGRAM)
+        self._strangers.setblocking(False)
+        for each in (self._socket, self._strangers):  # only now: two runs at one port would be a mistake
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._strangers.bind(self._socket.getsockname())
+
+    def _count_strangers(self, strangers: socket.socket) -> None:
+        for _ in range(_MOST):
+            try:
+                strangers.recv(1)
+            except BlockingIOError:
+                return
+            self.dropped["stranger"] += 1
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Send a force to the peer, if there is one.
+
+        Raises
+        ------
+        ConnectionRefusedError
+            The program is no more.
+        """
+        flags = datagrams.RUNNING
+        if self._header is not None:
+            running = self._header[memory.PHASE] == ct.RUNNING
+            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[memory.FAULT] != ct.NONE)
+        self._send(force, int(flags))
+        return force
+
+    def _send(self, force: Sequence[float], flags: int) -> None:
+        if self._peer is None:
+            return
+        self._sent += 1
+        answer = ForceDatagram(self._sent, time.monotonic(), self._latest.sequence, tuple(force), flags)
+        try:
+            self._socket.send(datagrams.pack_force(answer))
+        except BlockingIOError:  # a network that does not take it: the next one will do, or the far watchdog acts
+            self.dropped["not sent"] += 1
+        except ConnectionRefusedError as error:
+            raise self._is_gone() from error
+
+    def _is_gone(self) -> ConnectionRefusedError:
+        return ConnectionRefusedError("the device program at {}, port {}, is no more".format(*self._peer))
+
+    def _told(self) -> str:
+        return "; dropped: " + ", ".join(f"{n} {why}" for why, n in self.dropped.items()) if self.dropped else ""
+
+    def remarks(self) -> list[str]:
+        """Return what was dropped and why."""
+        return [f"datagrams{self._told()}".replace(";", "")] if self.dropped else []
+
+    def close(self) -> None:
+        """Tell the peer to let go; may be called again."""
+        if self._socket.fileno() < 0:
+            return
+        try:
+            self._send((0.0,) * self.spec.axes, datagrams.LET_GO)
+        finally:
+            self._socket.close()
+            if self._strangers is not None:
+                self._strangers.close()

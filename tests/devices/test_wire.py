@@ -1,0 +1,142 @@
+"""Devices across a wire, emulated in processes of their own: the force comes to zero in the order declared.
+
+Milliseconds are for tests/benchmarks: here it is who let go, and that the fault is named and stays.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.devices import datagrams
+from fsm_dyn.devices.datagrams import SampleDatagram
+from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live.session import LiveSession, Settings
+
+PATIENT = 30.0  # s that a machine under load may take for what should take a moment
+STALLED = "the device gave no new sample"
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + PATIENT
+    while not condition():
+        assert time.monotonic() < until, f"{what} did not come"
+        time.sleep(0.01)
+
+
+class Rig:
+    """A live run of the virtual wall with an emulated device in its hand."""
+
+    def __init__(self, driver, **options):
+        self.device = emulation(driver, {"axes": 2, **options})
+        settings = Settings(
+            privileges=False, guard_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
+        )
+        try:
+            self.session = LiveSession.start(
+                fsm_dyn.compile("virtual_wall"), driver, self.device.options, settings=settings
+            )
+        except BaseException:
+            self.device.close()
+            raise
+
+    def press(self):
+        """Have the hand press the plate until it feels it."""
+        self.session.wait_for_ticks(50)
+        y = self.device.state()["position"][1]
+        self.device.do("hand", stiffness=300.0, damping=10.0, target=[0.0, y - 0.03])
+        wait_for(lambda: self.device.state()["force"][1] > 0.3, "a force")
+        self.device.log()
+
+    def fault(self):
+        return self.session.snapshot()["fault"]
+
+    def is_let_go(self):
+        return not any(self.device.state()["force"])
+
+    def last(self):
+        """The last change of the force since asked."""
+        found = self.device.log()
+        assert found, "nothing changed"
+        return found[-1]
+
+    def clear(self):
+        """Clear the fault, which has stayed until now, and go on pressing."""
+        assert self.session.snapshot()["phase"] == "fault"
+        self.session.send("run")
+        ticks = self.session.snapshot()["tick"]
+        self.session.wait_for_ticks(ticks + 30)
+        assert self.session.snapshot()["phase"] == "fault", "it stays until a person clears it"
+        self.session.send("clear")
+        wait_for(lambda: self.session.snapshot()["phase"] == "paused", "the pause")
+        self.session.send("run")
+        wait_for(lambda: self.session.snapshot()["grip"] == 1.0, "the grip")
+        self.press()
+
+    def close(self):
+        report = self.session.close()
+        self.device.close()
+        return report
+
+
+@pytest.fixture
+def rig():
+    made = []
+
+    def make(driver, **options):
+        made.append(Rig(driver, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_a_device_program_that_fails_is_let_go(rig):
+    """One after the other in one run, strangers sending meanwhile; all but the first without the device's watchdog."""
+    it = rig("udp")
+    device = it.device
+    it.press()
+    position = it.session.snapshot()["position"]
+    stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for k in range(50):
+        data = datagrams.pack_sample(SampleDatagram(10**9 + k, time.monotonic(), 0, (9.0, 9.0), (0.0, 0.0)))
+        stranger.sendto(data, ("127.0.0.1", device.options["port"]))
+    stranger.close()
+
+    device.do("freeze")  # reads nothing, tells nothing
+    wait_for(lambda: it.fault() == STALLED, "the fault")
+    wait_for(it.is_let_go, "zero force")
+    assert it.last()["why"] == "watchdog"
+    device.do("freeze", on=False)
+    it.clear()
+
+    device.do("watchdog", on=False)
+    for what in ("garbage", "half", "stall", "unplug"):
+        device.do(what)
+        wait_for(lambda: it.fault() == STALLED, "the fault")
+        wait_for(it.is_let_go, "zero force")
+        assert it.last()["why"] == ("no power" if what == "unplug" else "host"), what
+        device.do("plug") if what == "unplug" else device.do(what, on=False)
+        it.clear()
+    rows, _ = it.session.rows()
+    assert abs(rows[:, it.session.columns.places["position"]] - position).max() < 0.5, "strangers move nothing"
+
+    device.do("freeze")
+    wait_for(lambda: it.fault() == STALLED, "the fault")
+    assert not it.is_let_go(), "nothing could reach it"
+    device.log()
+    device.do("freeze", on=False)
+    wait_for(it.is_let_go, "zero force")
+    (only,) = device.log()  # of all that waited for it, the last was obeyed
+    assert (only["why"], only["force"]) == ("host", [0.0, 0.0])
+
+    assert it.session.close()["fault"] == STALLED
+    (told,) = [e["why"] for e in it.session.events() if e["event"] == "driver"]
+    for what in ("50 stranger", "size", "magic"):
+        assert what in told
+    wait_for(lambda: device.state()["counts"]["let go"] == 1, "the last word")
