@@ -9,6 +9,7 @@ import typer
 
 from fsm_dyn.cli.compiling import check_command, compile_command, graph_command
 from fsm_dyn.cli.demo import demo_command
+from fsm_dyn.cli.device import device_command
 from fsm_dyn.cli.explaining import explain_command
 from fsm_dyn.cli.files import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
@@ -40,6 +41,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "explain": explain_command,
     "live": live_command,
     "view": view_command,
+    "device": device_command,
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():

@@ -44,14 +44,14 @@ def live_command(
     # numba and the stepper come with these.
     from fsm_dyn.devices.scripted import usual_motion
     from fsm_dyn.live.holding import held_ports
-    from fsm_dyn.live.session import LiveSession, Settings
+    from fsm_dyn.live.session import Settings
     from fsm_dyn.live.starting import held
     from fsm_dyn.live.stepping import DeviceMap, Limits
 
     parameters = assignments("--set", set_) or {}
     with working("compiling the model with its ports", as_json):
         graph = held(ready_graph(model, None, True), parameters)
-    options = {name: _value(text) for name, text in (assignments("--option", option) or {}).items()}
+    options = driver_options(option)
     if driver == "scripted":
         ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
         held_axes = ports.get(port, next(iter(ports.values()))).axes
@@ -69,6 +69,28 @@ def live_command(
         paced=not unpaced,
         ticks=-1 if seconds is None else round(seconds / period),
     )
+    hold_and_report(graph, driver, options, settings, parameters, record, as_json)
+
+
+def hold_and_report(
+    graph: Any,
+    driver: str,
+    options: dict[str, Any],
+    settings: Any,
+    parameters: dict[str, Any],
+    record: Path | None,
+    as_json: bool,
+) -> None:
+    """Hold a graph by a device until the run ends, and tell how it went.
+
+    Raises
+    ------
+    RunError
+        It ended by a fault.
+    """
+    # numba and the stepper come with it
+    from fsm_dyn.live.session import LiveSession
+
     with working("starting", as_json) as told:
         session = LiveSession.start(
             graph, driver, options, settings=settings, parameters=parameters, record=record,
@@ -88,6 +110,11 @@ def live_command(
         typer.echo(_told(graph.name, report, transitions))
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
         raise RunError(report["fault"] or report["guard"] or report.get("log") or "the model could not go on")
+
+
+def driver_options(given: list[str] | None) -> dict[str, Any]:
+    """Return what ``--option`` says."""
+    return {name: _value(text) for name, text in (assignments("--option", given) or {}).items()}
 
 
 def _value(text: Any) -> Any:

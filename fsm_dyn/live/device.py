@@ -133,7 +133,8 @@ class Device(Protocol):
     def close(self) -> None:
         """Let go of the device."""
 
-    # A driver may also have ``remarks(self)``, a list of what is to be told at the end (bytes that were dropped), and
+    # A driver may also have ``told(self)``, which returns counts by name (frames that were lost): they are told as an
+    # event ``device`` when they change; ``remarks(self)``, a list of what is to be told at the end; and
     # ``attach(self, block)``, which is given the memory of the run.  One for loops faster than 2 kHz has
     # ``compiled(self)``, which returns a :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options
     # rule that out.
@@ -145,16 +146,21 @@ def driver_class(name: str) -> Any:
     Raises
     ------
     InputError
-        There is no such driver.
+        There is no such driver, or a package that it needs is not there.
     """
     module, _, attribute = name.partition(":") if ":" in name else (f"fsm_dyn.devices.{name}", ":", "Driver")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
+        missing = getattr(error, "name", None) or ""
+        if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{missing}."):
+            raise InputError(
+                f"the driver '{name}' needs a package more", found=str(error), remedy="pip install 'fsm-dyn[devices]'"
+            ) from error
         raise InputError(
             f"there is no driver '{name}'",
             found=str(error),
-            allowed="scripted, replay, pointer, udp, or module:Class",
+            allowed="those that 'fsm-dyn device --list' tells, or module:Class",
         ) from error
 
 

@@ -30,6 +30,7 @@ from typing import Any
 BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION = 0, 1, 2, 3, 4
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
+SAFE_PATIENCE = 2.0  # s that a device may take nothing, before its own watchdog is what is left
 PATIENCE = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
 
 
@@ -115,8 +116,14 @@ def is_ending(pid: int) -> bool | None:
 
 
 def make_safe(transport: int, frame: bytes) -> None:
-    """Write the safe frame to the device."""
-    while frame:
+    """Write the safe frame to the device, before anything that was sent and has not gone out."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+
+        if os.isatty(transport):
+            termios.tcflush(transport, termios.TCOFLUSH)
+    until = time.monotonic() + SAFE_PATIENCE
+    while frame and time.monotonic() < until:
         try:
             frame = frame[os.write(transport, frame) :]
         except BlockingIOError:

@@ -34,6 +34,7 @@ WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing 
 PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
 _FAR: Final = 20  # periods that a tick may be late before the device is let go
 _LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
+_TELLING: Final = 250  # ticks between looks at what a driver has to tell of itself
 _LAST: Final = 2  # ticks after the force has come to zero, before a run ends
 
 
@@ -94,6 +95,9 @@ class TickProcess:
         self._beats = memory.plain(self.header)
         self._mail = 0
         self._last_tick = -1  # in which the run ends, once it is to end
+        self._tells = getattr(self.device, "told", dict)
+        self._told: dict[str, Any] = {}  # what the driver told last of itself
+        self._look_at_driver = _TELLING if hasattr(self.device, "told") else sys.maxsize
 
     def tell(self, event: dict[str, Any]) -> None:
         """Leave a message for whoever listens."""
@@ -157,6 +161,7 @@ class TickProcess:
         try:
             for remark in getattr(self.device, "remarks", list)():  # a driver may have something to say at the end
                 self.tell({"event": "driver", "why": remark[:500]})
+            self._tell_of_driver()
             self.device.close()
         except Exception as error:  # a driver may raise anything
             self.tell({"event": "driver", "why": repr(error)[:500]})
@@ -195,6 +200,8 @@ class TickProcess:
             looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
             try:
                 write(force.tolist())
+                if controller.ticks >= self._look_at_driver:
+                    self._tell_of_driver()
             except Exception as error:
                 self._driver_failed(error)
                 return
@@ -284,6 +291,14 @@ class TickProcess:
         """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
         self.controller.fault(ct.DRIVER_RAISED, repr(error))
         self._beats[memory.PHASE], self._beats[memory.FAULT] = control.FAULT, ct.DRIVER_RAISED
+
+    def _tell_of_driver(self) -> None:
+        """Tell what the driver has counted, where that has changed."""
+        self._look_at_driver += _TELLING if self._look_at_driver < sys.maxsize else 0
+        told = dict(self._tells())
+        if told != self._told:
+            self._told = told
+            self.tell({"event": "device", "counts": told})
 
     def _take_mail(self) -> None:
         messages, self._mail = memory.take_texts(self.block.mail, self.header, memory.MAIL, self._mail)

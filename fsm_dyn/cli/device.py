@@ -1,0 +1,149 @@
+"""The command ``device``: a mechanism held by a haptic device, or by one made of numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.compiling import ready_graph
+from fsm_dyn.cli.console import print_json, reporting, say, table, working
+from fsm_dyn.cli.files import Json
+from fsm_dyn.cli.live import driver_options, hold_and_report
+from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.errors import InputError
+
+
+@reporting
+def device_command(
+    model: Annotated[str | None, typer.Argument(help="A shipped model's name or a model file.")] = None,
+    driver: Annotated[
+        str | None, typer.Option("--driver", help="hapkit and others, see --list, or module:Class of your own.")
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Tell which drivers there are, what they need, which serial ports.")
+    ] = False,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Without hardware: start the emulator that belongs to the driver.")
+    ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="NAME=VALUE", help="An option of the driver, or of its emulator where that is used."
+        ),
+    ] = None,
+    port: Annotated[str, typer.Option("--port", help="The port that the device holds; the first by default.")] = "",
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            "--axes",
+            help="For each axis of the port the number of the device's, from 0, -1 for none, e.g. -1,0; by default "
+            "those that meet contacts.",
+        ),
+    ] = None,
+    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
+    slew: Annotated[float, typer.Option("--slew", help="Largest change of the force, N/s.")] = 2000.0,
+    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    guard_timeout: Annotated[
+        float, typer.Option("--guard-timeout", help="How long ticks may stand still before the guard acts, s.")
+    ] = 0.1,
+    seconds: Annotated[float | None, typer.Option("--for", help="How long, s; then without a page.", min=0.0)] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only tell the page's address.")] = False,
+    serve_on: Annotated[
+        int, typer.Option("--serve-on", help="Where to serve the page; 0: any free port.", min=0, max=65535)
+    ] = 0,
+    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a model by a device and watch it on a page; with --emulate without hardware.
+
+    What begins as ``fsm-dyn device virtual_wall --driver hapkit --emulate`` has a page on which the device can be
+    unplugged, garbled and stalled, and the stiffness of the wall felt to its limit.
+    """
+    if list_:
+        _list(as_json)
+        return
+    if model is None or driver is None:
+        raise InputError(
+            "a model and --driver are needed", remedy="fsm-dyn device virtual_wall --driver hapkit --emulate"
+        )
+    if record is not None and record.exists():
+        raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    # numba and the stepper come with these
+    from fsm_dyn.live.device import driver_class
+    from fsm_dyn.live.facing import facing_axes
+    from fsm_dyn.live.session import Settings
+    from fsm_dyn.live.starting import held
+    from fsm_dyn.live.stepping import DeviceMap, Limits
+
+    kind = driver_class(driver)
+    options = driver_options(option)
+    with _emulated(driver, options, emulate) as emulation:
+        if emulation is not None:
+            options = dict(emulation.options)
+        spec = kind.describe(options)
+        parameters = assignments("--set", set_) or {}
+        with working("compiling the model with its ports", as_json):
+            graph = held(ready_graph(model, None, True), parameters)
+        mapping = DeviceMap(
+            port=port, axes=facing_axes(graph, port, spec.axes) if axes is None else _numbers(axes), scale=scale
+        )
+        settings = Settings(
+            period=period,
+            substeps=substeps,
+            mapping=mapping,
+            limits=Limits(force=force, slew=slew),
+            ticks=-1 if seconds is None else round(seconds / period),
+            guard_timeout=guard_timeout,
+        )
+        hold_and_report(graph, driver, options, settings, parameters, record, as_json)
+
+
+@contextlib.contextmanager
+def _emulated(driver: str, options: dict[str, Any], wanted: bool) -> Iterator[Any]:
+    """Start the emulator of a driver, where one is wanted, and end it."""
+    if not wanted:
+        yield None
+        return
+    from fsm_dyn.devices.emulators.starting import emulation
+
+    started = emulation(driver, options)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError("--axes takes numbers", found=text, allowed="e.g. 0,1 or -1,0") from None
+
+
+def _list(as_json: bool) -> None:
+    """Tell which drivers there are, and which serial ports."""
+    from fsm_dyn.devices.listing import shipped_drivers
+    from fsm_dyn.devices.serial_line import ports
+
+    drivers, there = shipped_drivers(), ports()
+    if as_json:
+        print_json({"drivers": [vars(item) for item in drivers], "serial_ports": there})
+        return
+    rows = [
+        (
+            item.name,
+            "yes" if item.emulated else "",
+            f"needs the package {item.missing}: pip install 'fsm-dyn[devices]'" if item.missing else item.about,
+        )
+        for item in drivers
+    ]
+    typer.echo(table(("driver", "--emulate", "what it is"), rows))
+    typer.echo("\nserial ports: " + (", ".join(there) or "none"))
+    say("a driver of your own: module:Class, see docs/how_to/device.md")

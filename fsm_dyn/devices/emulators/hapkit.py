@@ -1,0 +1,308 @@
+"""An emulated paddle across a pseudo-terminal: the firmware's machine and the mechanics of a handle.
+
+Options
+-------
+mass, damping, friction : float
+    Of the handle: kg, N s/m and N (0.1, 0.5 and 0).
+resolution : float
+    Way per count of the sensor, m (20 µm).
+force : float
+    The largest it shows, N (5).
+watchdog : float
+    After how long without a force the firmware lets go, s (0.02); 0: never.
+rate : float
+    Samples a second (2000).
+radius : float
+    Of the handle, m (0.08).
+power : str
+    Where the board's comes from: the ``line``, so that no force is left once that is unplugged, or its ``own``.
+hand : mapping
+    That holds it: ``stiffness``, ``damping``, ``target`` (50 N/m, 1 N s/m, 0 m); stiffness and damping 0: nobody does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import shutil
+import tempfile
+import time
+import tty
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.hapkit_board import WORD, Board
+from fsm_dyn.devices.emulators.lines import Lines, given_options
+from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.realtime import ask_for_privileges
+
+USUAL: Final[dict[str, Any]] = {
+    "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,
+    "radius": 0.08, "power": "line", "hand": {},
+}  # fmt: skip
+HAND: Final = {"stiffness": 50.0, "damping": 1.0, "target": 0.0}
+COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "watchdog")
+BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
+GRID: Final = 1e-4  # s, to which the mechanics keeps
+MICRO: Final = 1e6
+_SMOOTH: Final = 2.0 * math.pi * 200.0  # rad/s, of the filter of the velocity, as in the sketch
+_MOST: Final = 4096  # bytes read at once
+_LOGGED: Final = 20000  # changes of the force kept until they are asked for
+
+
+def start(options: Mapping[str, Any]) -> EmulationProcess:
+    """Start an emulated paddle.
+
+    Raises
+    ------
+    InputError
+        There is no such option, or it cannot be so.
+    """
+    check(options)
+    return EmulationProcess(__name__, options)
+
+
+def check(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with those that were not given; raise InputError for what cannot be."""
+    for name in options:
+        if name not in USUAL:
+            raise InputError(f"the emulated hapkit has no option '{name}'", allowed=", ".join(USUAL))
+    found = {**USUAL, **options}
+    for name, value in found.items():
+        least = 0.0 if name in ("damping", "friction", "resolution", "watchdog") else 1e-9
+        if isinstance(USUAL[name], float) and not (isinstance(value, int | float) and least <= value < 1e6):
+            raise InputError(f"{name} of the emulated hapkit", found=str(value), allowed=f"from {least:g}")
+    if found["power"] not in ("line", "own") or set(found["hand"]) - set(HAND):
+        raise InputError("the emulated hapkit", found=f"power {found['power']}, hand {found['hand']}")
+    return found
+
+
+class Paddle:
+    """The emulated device: board, handle and line.
+
+    Parameters
+    ----------
+    options : mapping
+        Complete, as :func:`check` returns them.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._nm = max(1, round(1e9 * float(options["resolution"])))
+        self._resolution = 1e-9 * self._nm
+        self.handle = EmulatedHandle(options["mass"], options["damping"], options["friction"])
+        self.hand(**{**HAND, **options["hand"]})
+        self.board = self._new_board()
+        self._folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_hapkit_"))
+        self.path = self._folder / "port"
+        self._line = self._kept = -1
+        self._begun = self._at = time.monotonic()  # the mechanics has reached
+        self._zero = 0
+        self._last = self._at, 0  # time and counts of the sample before, for the velocity
+        self._velocity = 0.0  # as the firmware works it out, m/s
+        self._shown, self._why = 0.0, BEGINS
+        self._log: list[dict[str, Any]] = []
+        self._stalled = self._frozen = self._garbles = self._halves = False
+        self.plug()
+
+    def _new_board(self) -> Board:
+        given = self._options
+        return Board(
+            round(MICRO * given["radius"]), self._nm, round(MICRO * given["force"]), round(MICRO * given["watchdog"])
+        )
+
+    # -- what happens to it --------------------------------------------------------------------------------
+
+    def plug(self) -> None:
+        """Connect the line; a board that had its power from there begins anew."""
+        if self._line >= 0:
+            return
+        self._line, self._kept = os.openpty()  # kept open: the line stays when a driver closes its end
+        tty.setraw(self._kept)
+        os.set_blocking(self._line, False)
+        if self._options["power"] == "line":
+            self.board, self._zero, self._why = self._new_board(), 0, BEGINS
+        link = self.path.with_name("next")
+        link.symlink_to(os.ttyname(self._kept))
+        link.replace(self.path)
+
+    def unplug(self) -> None:
+        """Pull the line out."""
+        if self._line < 0:
+            return
+        self.path.unlink()
+        for end in (self._line, self._kept):
+            os.close(end)
+        self._line = self._kept = -1
+        if self._options["power"] == "line":
+            self.board.force, self.board.let_go, self.board.talks = 0, True, False
+            self._show(NO_POWER)
+
+    def garbage(self, bytes: int = 0, on: bool = False) -> None:
+        """Send noise: some bytes of it, or, while ``on``, instead of every sample."""
+        self._garbles = bool(on)
+        if bytes:
+            self._send(os.urandom(min(int(bytes), _MOST)))
+
+    def half(self, on: bool = False) -> None:
+        """Send half a sample, once or, while ``on``, instead of every one."""
+        self._halves = bool(on)
+        if not on:
+            frame = self._sample(time.monotonic())
+            self._send(frame[: len(frame) // 2])
+
+    def stall(self, on: bool = True) -> None:
+        """Send no samples any more, but take forces."""
+        self._stalled = bool(on)
+
+    def freeze(self, on: bool = True) -> None:
+        """Neither read nor send any more; the watchdog, in an interrupt of its own, goes on."""
+        self._frozen = bool(on)
+
+    def hand(self, stiffness: float | None = None, damping: float | None = None, target: Any = None) -> None:
+        """Let a hand hold the handle, or move to another place."""
+        handle = self.handle
+        target = target[0] if isinstance(target, list) else target
+        given = [value for value in (stiffness, damping, target) if value is not None]
+        if not all(math.isfinite(float(value)) for value in given) or min(stiffness or 0.0, damping or 0.0) < 0.0:
+            raise ValueError("stiffness and damping are numbers from 0, target is a number")
+        handle.hand_stiffness = handle.hand_stiffness if stiffness is None else float(stiffness)
+        handle.hand_damping = handle.hand_damping if damping is None else float(damping)
+        handle.target = handle.target if target is None else float(target)
+
+    def watchdog(self, on: bool = True) -> None:
+        """Take the watchdog out of the firmware, or put it in again."""
+        self.board.watchdog = round(MICRO * self._options["watchdog"]) if on else 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the device as it is; see :class:`.starting.Emulation`."""
+        handle, board = self.handle, self.board
+        return {
+            "time": self._at, "position": [handle.position], "velocity": [handle.velocity], "force": [self._shown],
+            "plugged": self._line >= 0, "stalled": self._stalled, "frozen": self._frozen,
+            "let_go": self._why if board.let_go else "",
+            "hand": {
+                "stiffness": handle.hand_stiffness, "damping": handle.hand_damping, "target": [handle.target],
+            },
+            "watchdog": 1e-6 * board.watchdog,
+            "counts": {"dropped": board.reader.dropped, "samples": board.sequence, "garbled": self._garbles},
+        }  # fmt: skip
+
+    def log(self) -> dict[str, Any]:
+        """Return the changes of the force shown since this was asked last."""
+        found, self._log = self._log, []
+        return {"log": found}
+
+    # -- time ----------------------------------------------------------------------------------------------
+
+    def run(self, lines: Lines) -> None:
+        """Live until the commands end."""
+        pause = 1.0 / self._options["rate"]
+        next_sample = time.monotonic()
+        while True:
+            waiting = [lines.descriptor, *([self._line] if self._line >= 0 and not self._frozen else [])]
+            ready, _, _ = select.select(waiting, [], [], max(0.0, next_sample - time.monotonic()))
+            if lines.descriptor in ready and not lines.serve():
+                return
+            now = time.monotonic()
+            if self._line >= 0 and not self._frozen:
+                self._obey(now)
+            self.board.watch(self._clock(now))
+            self._show(WATCHDOG if self.board.let_go else HOST)
+            if now >= next_sample:
+                self._move(now)
+                next_sample = next_sample + pause if now < next_sample + pause else now + pause
+                if self.board.talks and not (self._stalled or self._frozen):
+                    self._send(self._corrupted(self._sample(now)))
+
+    def _clock(self, now: float) -> int:
+        return int(MICRO * (now - self._begun)) % WORD
+
+    def _obey(self, now: float) -> None:
+        """Carry out what has come over the line."""
+        try:
+            data = os.read(self._line, _MOST)
+        except BlockingIOError:
+            return
+        answer = self.board.take(data, self._clock(now))
+        if answer:
+            self._send(answer)
+        if self.board.wants_zero:
+            self.board.wants_zero = False
+            self._zero += self._measured()
+
+    def _show(self, why: str) -> None:
+        """Let the board's force act from now on; the mechanics has moved until here under the one before."""
+        force = 1e-6 * self.board.force
+        if force == self._shown:
+            if not self.board.let_go:
+                self._why = HOST
+            return
+        now = time.monotonic()
+        self._advance(now)
+        self._shown = self.handle.force = force
+        self._why = why
+        self._log.append({"time": now, "force": [force], "position": [self.handle.position], "why": why})
+        del self._log[:-_LOGGED]
+
+    def _advance(self, now: float) -> None:
+        steps = int((now - self._at) / GRID)
+        for _ in range(steps):
+            self.handle.advance(GRID)
+        self._at += steps * GRID
+
+    def _measured(self) -> int:
+        """Return the counts of the sensor since the last zero."""
+        return math.floor(self.handle.position / self._resolution + 0.5) - self._zero
+
+    def _move(self, now: float) -> None:
+        """Move, and work out the velocity as the firmware does: differences, smoothed."""
+        self._advance(now)
+        at, counts = self._at, self._measured() + self._zero
+        before, counted = self._last
+        if at > before:
+            rate = self._resolution * (counts - counted) / (at - before)
+            self._velocity += (1.0 - math.exp(-_SMOOTH * (at - before))) * (rate - self._velocity)
+            self._last = at, counts
+
+    def _sample(self, now: float) -> bytes:
+        return self.board.sample(self._clock(now), self._measured(), round(MICRO * self._velocity))
+
+    def _corrupted(self, frame: bytes) -> bytes:
+        if self._garbles:
+            return os.urandom(len(frame))
+        return frame[: len(frame) // 2] if self._halves else frame
+
+    def _send(self, data: bytes) -> None:
+        """Send what the line takes; a host that does not read loses the rest."""
+        if self._line >= 0:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._line, data)
+
+    def close(self) -> None:
+        """Remove what was left in the file system."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Run the emulator; see :mod:`fsm_dyn.devices.emulators`."""
+    options = check(given_options())
+    paddle = Paddle(options)
+    lines = Lines({name: getattr(paddle, name) for name in (*COMMANDS, "state", "log")})
+    known = {name: options[name] for name in ("mass", "damping", "friction", "force")}
+    paddle.handle.advance(GRID)  # the first solution takes a while
+    ask_for_privileges()  # a device is on time
+    try:
+        lines.ready({"path": str(paddle.path), **known, "delay": 1.0 / options["rate"]}, COMMANDS)
+        paddle.run(lines)
+    finally:
+        paddle.close()
+
+
+if __name__ == "__main__":
+    main()

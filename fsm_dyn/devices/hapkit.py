@@ -1,0 +1,212 @@
+"""A paddle of one axis on a serial port, with the firmware that ships with it.
+
+Options
+-------
+path : str
+    The serial port; without it the only one there is.
+baud : int
+    Of the line (1000000); ports that are USB all the way do not mind.
+force : float
+    Never ask it for more, N; it says itself what it can show.
+mass, damping, friction : float
+    Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md tells how to measure them).
+delay : float
+    See :class:`~fsm_dyn.live.device.Handle`; 0 s.
+resolution : float
+    Of its position, m, for what is worked out before it is opened; the device tells the one in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.devices import hapkit_frames as hf
+from fsm_dyn.devices import serial_line as sl
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
+
+WATCHDOG: Final = 0.02  # s, of the firmware
+PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
+AGAIN: Final = 0.1  # s between questions
+UNANSWERED: Final = 50  # forces that it may leave unanswered
+GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
+_NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution")
+_KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
+_MICRO: Final = 1e6
+_HALF: Final = 1 << 15
+_WORD: Final = 1 << 16
+
+
+class Driver:
+    """The paddle; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        if transport is None:
+            raise InputError("the hapkit needs its line", remedy="open_transport returns it")
+        self.spec = self.describe(options)
+        self._line = transport
+        self._reader = hf.Reader()
+        self._identity: hf.IdentityBody | None = None
+        self._latest = Sample(0.0, 0, (0.0,), (0.0,))
+        self._told = hf.SampleBody(0, 0, 0, 0, 0, 0, hf.LET_GO, 0)
+        self._sequence = self._readings = self._waits = 0
+        self._most = 0  # µN
+        self._share = 0.0  # of the force asked for: less than 1 while it comes back
+        self._dropped = self._let_go = 0
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the paddle."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the hapkit has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        numbers: dict[str, float] = {}
+        for name in _NUMBERS:
+            if options.get(name) is not None:
+                given = options[name]
+                if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given < 1e6:
+                    raise InputError(f"{name} of the hapkit", found=str(given), allowed="a number from 0, in SI units")
+                numbers[name] = float(given)
+        force = numbers.pop("force", float("inf"))
+        return Spec("hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=Handle(**numbers))
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Open the serial port.
+
+        Raises
+        ------
+        InputError
+            There is none, there are several, or it cannot be opened.
+        """
+        path = str(options.get("path", ""))
+        if not path:
+            there = sl.ports()
+            if len(there) != 1:
+                raise InputError(
+                    "which serial port is the hapkit's?" if there else "there is no serial port",
+                    found=", ".join(there),
+                    remedy="--option path=..." if there else "plug the hapkit in, or try it with --emulate",
+                )
+            path = there[0]
+        return sl.open_line(path, int(options.get("baud", 1_000_000)))
+
+    def open(self) -> None:
+        """Ask the device who it is, until it answers.
+
+        Raises
+        ------
+        InputError
+            It does not answer, or speaks another version of the protocol.
+        """
+        until = time.monotonic() + PATIENCE
+        while self._identity is None:
+            if time.monotonic() > until:
+                raise InputError(
+                    "no hapkit answers on the serial port",
+                    found=f"{self._reader.dropped} pieces that are none of its frames" if self._reader.dropped else "",
+                    remedy="load fsm_dyn/devices/firmware/hapkit onto it; is the baud rate the sketch's?",
+                )
+            sl.write_line(self._line, hf.frame(hf.HelloBody()))
+            self._hear_until(min(until, time.monotonic() + AGAIN))
+        if self._identity.version != hf.VERSION:
+            raise InputError(
+                "the hapkit speaks another protocol",
+                found=f"version {self._identity.version}",
+                allowed=f"version {hf.VERSION}",
+                remedy="load the sketch that comes with this version of fsm_dyn",
+            )
+        self._most = min(self._identity.force, round(_MICRO * min(self.spec.force, 1e3)))
+
+    def _hear_until(self, until: float) -> None:
+        while self._identity is None and time.monotonic() < until:
+            time.sleep(0.001)
+            self._hear()
+
+    def calibrate(self) -> None:
+        """Make the place where it is its zero, and begin from a force of zero."""
+        sl.write_line(self._line, hf.frame(hf.ZeroBody()) + hf.SAFE_FRAME)
+        self._dropped = self._reader.dropped  # what came before it was asked is no damage
+        until = time.monotonic() + PATIENCE
+        while self._told.state & hf.LET_GO or self._readings == 0:
+            if time.monotonic() > until:
+                raise InputError("the hapkit tells no position", remedy="begin it anew: pull it out and plug it in")
+            time.sleep(0.001)
+            self._hear()
+        self._share = 1.0
+
+    def read(self) -> Sample:
+        """Return the latest sample, at once.
+
+        Raises
+        ------
+        LineGone
+            The device is unplugged.
+        """
+        self._hear()
+        return self._latest
+
+    def _hear(self) -> None:
+        """Take in what has come; of several samples the last."""
+        for body in self._reader.feed(sl.read_line(self._line)):
+            if isinstance(body, hf.IdentityBody):
+                self._identity = body
+            elif isinstance(body, hf.SampleBody) and self._identity is not None:
+                self._take(body, 1e-9 * self._identity.resolution)
+
+    def _take(self, body: hf.SampleBody, resolution: float) -> None:
+        if body.state & hf.LET_GO and not self._told.state & hf.LET_GO:
+            self._let_go += 1
+        self._told = body
+        self._readings += 1
+        self._latest = Sample(
+            body.time / _MICRO, self._readings, (resolution * body.counts,), (body.velocity / _MICRO,)
+        )
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Show a force.
+
+        Where the device has let go by itself it gets a force of zero until it takes hold, and then all of the force
+        within ``GENTLE`` ticks.
+
+        Raises
+        ------
+        LineFull, LineGone
+        TimeoutError
+            The device sends samples but has taken none of the last ``UNANSWERED`` forces.
+        """
+        if self._told.state & hf.LET_GO:
+            self._share = 0.0
+        elif self._share < 1.0:
+            self._share = min(1.0, self._share + 1.0 / GENTLE)
+        wanted = round(_MICRO * self._share * force[0])
+        shown = max(-self._most, min(self._most, wanted))
+        unanswered = (self._sequence - self._told.echo + _HALF) % _WORD - _HALF
+        if unanswered > UNANSWERED and self._heard_since():
+            raise TimeoutError(f"the hapkit takes no forces: {unanswered} are unanswered")
+        self._sequence = (self._sequence + 1) % _WORD
+        sl.write_line(self._line, hf.frame(hf.ForceBody(self._sequence, shown)))
+        return (shown / _MICRO,)
+
+    def _heard_since(self) -> bool:
+        """Whether samples still come: without any, that is what is wrong, and told as such."""
+        fresh = self._readings != self._waits
+        self._waits = self._readings
+        return fresh
+
+    def told(self) -> dict[str, float]:
+        """Return what the line has lost, and how often the device let go by itself."""
+        return {
+            "frames not understood by the host": self._reader.dropped - self._dropped,
+            "frames not understood by the device": self._told.dropped,
+            "let go by its watchdog": self._let_go,
+        }
+
+    def close(self) -> None:
+        """Show no force, whatever has not gone out before."""
+        with contextlib.suppress(sl.LineGone):
+            sl.discard_unsent(self._line)
+            sl.write_line(self._line, hf.SAFE_FRAME)

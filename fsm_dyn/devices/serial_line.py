@@ -1,0 +1,135 @@
+"""A serial line that never makes anybody wait: opened raw, by the system's own calls.
+
+What the tick process and its guard inherit is a descriptor; there is nothing that a library would add to it.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import sys
+from typing import Final
+
+from fsm_dyn.errors import InputError
+
+PATTERNS: Final = (
+    "/dev/serial/by-id/*", "/dev/ttyACM*", "/dev/ttyUSB*", "/dev/cu.usbmodem*", "/dev/cu.usbserial*",
+)  # fmt: skip
+CHUNK: Final = 4096  # bytes read at once
+_GONE: Final = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADF)
+
+
+class LineGone(OSError):
+    """The device at the other end is gone: unplugged, or its emulator ended."""
+
+
+class LineFull(OSError):
+    """The device does not take what is sent to it."""
+
+
+def ports() -> list[str]:
+    """Return the serial ports that a USB device made, each once, by the name that says most."""
+    found: dict[str, str] = {}
+    for pattern in PATTERNS:
+        for path in sorted(glob.glob(pattern)):
+            found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+def open_line(path: str, baud: int) -> int:
+    """Return the descriptor of a serial port, raw and non-blocking.
+
+    Raises
+    ------
+    InputError
+        There is no such port, it may not be opened, somebody has it open, or it has no such rate.
+    """
+    if sys.platform == "win32":
+        raise InputError("serial lines are opened on Linux and macOS only", remedy="run it there, or --emulate")
+    import fcntl
+    import termios
+    import tty
+
+    try:
+        line = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _cannot(path, error) from error
+    try:
+        fcntl.flock(line, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released with the last copy of the descriptor
+        rate = getattr(termios, f"B{baud}", None)
+        if rate is None:
+            raise InputError(f"the serial port '{path}' has no rate of {baud} baud", remedy="--option baud=115200")
+        tty.setraw(line)  # VMIN is 1: nothing to read is EAGAIN, not the end
+        attributes = termios.tcgetattr(line)
+        attributes[2] = attributes[2] & ~termios.HUPCL | termios.CLOCAL | termios.CREAD  # not reset when it is closed
+        attributes[4] = attributes[5] = rate
+        termios.tcsetattr(line, termios.TCSANOW, attributes)
+        termios.tcflush(line, termios.TCIOFLUSH)
+    except (OSError, termios.error) as error:
+        os.close(line)
+        raise _cannot(path, error) from error
+    except BaseException:
+        os.close(line)
+        raise
+    return line
+
+
+def _cannot(path: str, error: Exception) -> InputError:
+    number = error.errno if isinstance(error, OSError) else None
+    there = ", ".join(ports())
+    remedy = {
+        errno.ENOENT: f"plug the device in; serial ports here: {there or 'none'}; or try it with --emulate",
+        errno.EACCES: "join the group that owns it (often: sudo usermod -aG dialout $USER, and log in again)",
+        errno.EAGAIN: "end the program that has it open, a serial monitor perhaps",
+        errno.EBUSY: "end the program that has it open, a serial monitor perhaps",
+    }.get(number or 0, f"is it a serial port? serial ports here: {there or 'none'}")
+    return InputError(f"cannot open the serial port '{path}'", found=str(error), remedy=remedy)
+
+
+def read_line(line: int) -> bytes:
+    """Return what has come, at once; raises LineGone where nothing will come any more."""
+    try:
+        found = os.read(line, CHUNK)
+    except BlockingIOError:
+        return b""
+    except OSError as error:
+        raise _lost(error) from error
+    if not found:  # a raw line has an end only when it was hung up
+        raise LineGone("the device is unplugged: its line was hung up")
+    return found
+
+
+def write_line(line: int, data: bytes) -> None:
+    """Send all of it at once.
+
+    Raises
+    ------
+    LineFull
+        The line did not take all of it.  Half a frame may be out; the zero that begins the next one ends it.
+    LineGone
+    """
+    try:
+        sent = os.write(line, data)
+    except BlockingIOError as error:
+        raise LineFull("the device takes no more bytes: the line's buffer is full") from error
+    except OSError as error:
+        raise _lost(error) from error
+    if sent < len(data):
+        raise LineFull("the device takes no more bytes: the line's buffer is full")
+
+
+def discard_unsent(line: int) -> None:
+    """Throw away what was sent and has not gone out, so that what is sent next comes first."""
+    import termios
+
+    try:
+        termios.tcflush(line, termios.TCOFLUSH)
+    except termios.error as error:
+        raise _lost(OSError(*error.args)) from error
+
+
+def _lost(error: OSError) -> OSError:
+    if error.errno in _GONE:
+        return LineGone(error.errno, f"the device is unplugged ({error.strerror})")
+    return error
