@@ -49,6 +49,9 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/fsm-dyn study piano_action --drive forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
 	rm docs/pictures/piano_action_study.csv
 	$(BIN)/python mechanisms/mode_tables.py docs/gallery
+	$(BIN)/python mechanisms/wall_chatter.py docs/pictures
+	$(BIN)/fsm-dyn device virtual_wall --analyse --damping 1 --friction 0.1 --resolution 2e-5 --delay 1e-4 \
+	  --figure docs/pictures/z_width.png
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
 

@@ -27,6 +27,7 @@ ORDER = [
     ["compiling", "driving"],
     ["running"],
     ["analysis", "live"],
+    ["passivity"],
     ["devices", "viewer"],
     ["__init__"],
     ["cli"],

@@ -83,7 +83,7 @@ def linearise(
     programs = automaton.derive(found.states, 0.0, here.x, here.context).programs
     values = mode_derivatives(programs, layout.w).flow.evaluate(0.0, here.x, here.context)
     n_q = len(layout.q)
-    free, T = _independent_coordinates(graph, found.states, here.x, here.context)
+    free, T, _ = independent_coordinates(graph, found.states, here.x, here.context)
     kept = [*free, *(n_q + i for i in programs.independent)]
     basis = np.zeros((layout.n_x, len(kept)))
     basis[:n_q, : len(free)] = T
@@ -100,22 +100,36 @@ def linearise(
     )
 
 
-def _independent_coordinates(
-    graph: ModeGraph, states: Sequence[int], x: Array, context: Array
-) -> tuple[list[int], Array]:
-    """Coordinates that a mode's rows leave free, and how all follow them, shape (n_q, n_free)."""
+def independent_coordinates(
+    graph: ModeGraph, states: Sequence[int], x: Array, context: Array, by_inputs: Array | None = None
+) -> tuple[list[int], Array, Array]:
+    """Tell which coordinates a mode's rows leave free, and how all follow them and the inputs, to first order.
+
+    Parameters
+    ----------
+    states : sequence of int
+        Contact states of the mode.
+    by_inputs : ndarray, shape (rows of the system, n_w), optional
+        Derivatives of the rows on coordinates by the inputs; none where no input moves a row.
+
+    Returns
+    -------
+    list of int, ndarrays of shapes (n_q, n_free) and (n_q, n_w)
+    """
     system = graph.automaton.system
-    n_q = len(system.layout.q)
+    n_q, n_w = len(system.layout.q), len(system.layout.w)
     rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
     slopes = system.configuration.evaluate(0.0, x, context)["jacobian"][rows]
+    moved = np.zeros((len(rows), n_w)) if by_inputs is None else by_inputs[rows]
     for first in system.quaternions:
         norm = np.zeros((1, n_q))
         norm[0, first : first + 4] = x[first : first + 4]
-        slopes = np.vstack([slopes, norm])
+        slopes, moved = np.vstack([slopes, norm]), np.vstack([moved, np.zeros((1, n_w))])
     dependent = dependent_columns(slopes, range(n_q))
     free = [i for i in range(n_q) if i not in dependent]
-    T = np.zeros((n_q, len(free)))
+    T, P = np.zeros((n_q, len(free))), np.zeros((n_q, n_w))
     T[free, range(len(free))] = 1.0
     if dependent:
-        T[dependent] = -np.linalg.lstsq(slopes[:, dependent], slopes[:, free], rcond=None)[0]
-    return free, T
+        follow = -np.linalg.lstsq(slopes[:, dependent], np.hstack([slopes[:, free], moved]), rcond=None)[0]
+        T[dependent], P[dependent] = follow[:, : len(free)], follow[:, len(free) :]
+    return free, T, P

@@ -1,0 +1,224 @@
+"""What the conditions of passivity say of a held model with a device, with the numbers they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.live.device import Handle
+from fsm_dyn.live.holding import Axis
+from fsm_dyn.live.mapping import DeviceMap
+from fsm_dyn.passivity import conditions
+from fsm_dyn.passivity.held import HeldLoop, held_loop
+
+Floats = NDArray[np.float64]
+
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNKNOWN: Final = "unknown"
+STABLE: Final = "stable alone"
+_GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition along one axis: it holds where there is more than is needed.
+
+    Attributes
+    ----------
+    condition : str
+        ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation`` or ``stable alone``.
+    axis : str
+    verdict : str
+        ``pass``, ``fail``, or ``unknown`` where something is not known; never ``pass`` then.
+    needed : float or None
+        Damping or dry friction of the device; infinite where none would do, None where that is not known either.
+    given : float or None
+        What there is of it, None: unknown.
+    unit : str
+    why : str
+        What was compared, or what is missing.
+    """
+
+    condition: str
+    axis: str
+    verdict: str
+    needed: float | None
+    given: float | None
+    unit: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What the conditions say of a held model with a device.
+
+    Attributes
+    ----------
+    model, port : str
+    period : float
+        s.
+    handle : Handle
+        The device, as far as it is known.
+    stiffness, damping : mapping
+        Of the coupler as the device feels it, by axis.
+    checks : tuple of Check
+    """
+
+    model: str
+    port: str
+    period: float
+    handle: Handle
+    stiffness: Mapping[str, float]
+    damping: Mapping[str, float]
+    checks: tuple[Check, ...]
+
+    @property
+    def verdict(self) -> str:
+        """``fail`` if a condition of passivity fails, else ``unknown`` if one is unknown, else ``pass``."""
+        found = {check.verdict for check in self.checks if check.condition != STABLE}
+        return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as JSON holds it (an infinite need as a text)."""
+        data = asdict(self)
+        for check in data["checks"]:
+            if check["needed"] == np.inf:
+                check["needed"] = "infinite"
+        return {**data, "verdict": self.verdict}
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the checks as lines of a table: condition, axis, verdict, needed, given, why."""
+        return [
+            (c.condition, c.axis, c.verdict, _number(c.needed, c.unit), _number(c.given, c.unit), c.why)
+            for c in self.checks
+        ]
+
+    def __str__(self) -> str:
+        head = f"{self.model}, port {self.port}, at {1.0 / self.period:.4g} Hz: {self.verdict}"
+        return "\n".join([head, *("  " + ", ".join(row) for row in self.rows())])
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "unknown" if value is None else "infinite" if value == np.inf else f"{value:.4g} {unit}"
+
+
+def assess(
+    graph: ModeGraph,
+    handle: Handle | None = None,
+    *,
+    modes: Sequence[str] = (),
+    mapping: DeviceMap | None = None,
+    n_device: int | None = None,
+    period: float = 1e-3,
+    substeps: int = 1,
+    method: str = "rk4",
+    at: Mapping[str, float | str] | None = None,
+) -> Assessment:
+    """Compare a held model with a device by the conditions of passivity (docs/theory.md, "Passivity").
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Compiled from what :func:`fsm_dyn.live.holding.hold` returned.
+    handle : Handle, optional
+        What is known of the device along its straight axes; nothing, without it.
+    modes : sequence of str
+        Modes whose own response is looked at; by default the one that the graph starts in.
+    mapping, n_device, period, substeps, method
+        As of a live run.
+    at : mapping, optional
+        What replaces entries of the model's ``initial``.
+
+    Raises
+    ------
+    InputError
+        A mode or port is unknown, or the axes do not fit.
+    """
+    handle = handle or Handle()
+    loops = [
+        held_loop(
+            graph, mode, mapping=mapping, n_device=n_device, period=period, substeps=substeps, method=method, at=at
+        )
+        for mode in (modes or [graph.initial])
+    ]
+    first = loops[0]
+    checks: list[Check] = []
+    stiffness, damping = {}, {}
+    for k, axis in enumerate(first.axes):
+        known = Handle(delay=handle.delay) if axis.turns else handle  # a handle is known along straight axes
+        if not axis.prescribes:
+            felt = first.force_scale * first.scales[k] ** 2
+            K, B = (felt * float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
+            stiffness[axis.name], damping[axis.name] = K, B
+            checks += _of_coupler(axis, K, B, known, period)
+        for loop in loops:
+            checks.append(_of_mode(loop, [k], axis.name, known, axis.turns))
+    straight = [k for k, axis in enumerate(first.axes) if not axis.turns]
+    if len(straight) > 1:
+        checks += [_of_mode(loop, straight, "together", handle, False) for loop in loops]
+    return Assessment(
+        graph.name, first.axes[0].name.rpartition("_")[0], period, handle, stiffness, damping, tuple(checks)
+    )
+
+
+def _of_coupler(axis: Axis, K: float, B: float, handle: Handle, period: float) -> list[Check]:
+    """Look at what depends on the coupler alone: a rigid model, any model, rounding, and a wall that nobody holds."""
+    w, delay, turns = conditions.frequencies(period), handle.delay, axis.turns
+    late = f", {delay:g} s late" if delay else ""
+    rigid = conditions.wall_needs(K, B, period)
+    if delay:
+        wall = K + B * -np.expm1(-1j * w * period) / period
+        rigid = float(conditions.damping_needed(wall, w, period, delay).max())
+    any_model = float(conditions.coupler_needs_folded(K, B, w, period, delay).max())
+    two_port = float(conditions.coupler_needs(K, B, w, period, delay).max())
+    alone = max(0.0, K * (0.5 * period + delay) - B)
+    return [
+        _damping("wall", axis.name, rigid, handle, turns, f"the model rigid{late or ': K T/2 + |B|'}"),
+        _damping("coupler", axis.name, any_model, handle, turns, f"any passive model and hand{late}"),
+        _damping("two-port", axis.name, two_port, handle, turns, f"Llewellyn, below half the rate alone{late}"),
+        _quantisation(axis, K, handle),
+        _damping(STABLE, axis.name, alone, handle, turns, f"a wall without a hand: not passivity{late}"),
+    ]
+
+
+def _of_mode(loop: HeldLoop, axes: list[int], name: str, handle: Handle, turns: bool) -> Check:
+    """Look at the response of a mode, along one axis or along several together."""
+    condition = f"mode {loop.mode}"
+    if loop.growth > 1.0 + _GROWS:
+        why = f"the model by itself grows by {loop.growth - 1.0:.2g} in a tick: it is not passive"
+        return Check(condition, name, UNKNOWN, None, handle.damping, _unit(turns), why)
+    w = conditions.frequencies(loop.period)
+    near = loop.resonances()[:, None] * (1.0 + np.array([-1e-2, -1e-3, -1e-4, 0.0, 1e-4, 1e-3, 1e-2]))
+    w = np.unique(np.concatenate([w, near[(near > 0.0) & (near <= np.pi / loop.period)]]))
+    response = loop.response(w)[:, axes][:, :, axes]
+    needs = conditions.damping_needed(response, w, loop.period, handle.delay)
+    worst = int(np.argmax(needs))
+    why = f"its own response, most at {w[worst] / (2.0 * np.pi):.3g} Hz"
+    return _damping(condition, name, max(0.0, float(needs[worst])), handle, turns, why)
+
+
+def _unit(turns: bool) -> str:
+    return "N m s/rad" if turns else "N s/m"
+
+
+def _damping(condition: str, axis: str, needed: float, handle: Handle, turns: bool, why: str) -> Check:
+    verdict = UNKNOWN if handle.damping is None else PASS if handle.damping > needed else FAIL
+    return Check(condition, axis, verdict, needed, handle.damping, _unit(turns), why)
+
+
+def _quantisation(axis: Axis, K: float, handle: Handle) -> Check:
+    """Compare the dry friction with what a rounded position needs."""
+    unit = "N m" if axis.turns else "N"
+    if handle.resolution is None:
+        why = "the resolution is not known"
+        return Check("quantisation", axis.name, UNKNOWN, None, handle.friction, unit, why)
+    needed = conditions.friction_needed(K, handle.resolution)
+    verdict = UNKNOWN if handle.friction is None else PASS if handle.friction >= needed else FAIL
+    why = f"dry friction for steps of {handle.resolution:.3g} {'rad' if axis.turns else 'm'}: K Δ/2"
+    return Check("quantisation", axis.name, verdict, needed, handle.friction, unit, why)

@@ -1,0 +1,20 @@
+"""Held graphs, shared by the tests of passivity."""
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.live.holding import hold
+
+
+@pytest.fixture(scope="session")
+def held():
+    """Return a function that gives the held graph of a shipped model, or of a mapping."""
+    known = {}
+
+    def graph(source, **parameters):
+        key = (str(source), tuple(parameters.items()))
+        if key not in known:
+            known[key] = fsm_dyn.compile(hold(fsm_dyn.load(source)), parameters)
+        return known[key]
+
+    return graph

@@ -1,0 +1,30 @@
+"""Where a wall in the live loop begins to buzz, with a device made of numbers and no hand."""
+
+import pytest
+
+from mechanisms.wall_chatter import PERIOD, Wall, expected
+
+
+@pytest.fixture(scope="module")
+def walls():
+    return {one_sided: Wall(one_sided) for one_sided in (False, True)}
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize(("device", "mass"), [(1.0, 0.1), (2.0, 0.4)])
+def test_without_damping_of_the_wall_it_is_2_b_over_T_within_two_per_cent(walls, one_sided, device, mass):
+    wall, theory = walls[one_sided], 2.0 * device / PERIOD
+    assert not wall.buzzes(0.98 * theory, 0.0, device, mass)
+    assert wall.buzzes(1.02 * theory, 0.0, device, mass)
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("damping", [0.25, 0.75])
+def test_what_is_passive_does_not_buzz(walls, one_sided, damping):
+    """Passive is less than stable: the boundary of the simulated device lies above, where the equation has it."""
+    wall, device = walls[one_sided], 1.0
+    assert not wall.buzzes(2.0 * (device - damping) / PERIOD, damping, device)
+    boundary = expected(device, damping)
+    assert boundary > 2.0 * (device - damping) / PERIOD
+    assert not wall.buzzes(0.98 * boundary, damping, device)
+    assert wall.buzzes(1.02 * boundary, damping, device)
