@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def analyse(
     model: str,
     *,
-    driver: str = "",
+    driver: str | None = None,
     options: Mapping[str, Any] | None = None,
     known: Mapping[str, float | None] | None = None,
     modes: Sequence[str] = (),
     port: str = "",
+    axes: tuple[int, ...] | None = None,
     scale: float = 1.0,
     period: float = 1e-3,
     substeps: int = 1,
@@ -46,6 +47,7 @@ def analyse(
     """
     # numba and the stepper come with these.
     from fsm_dyn.live.device import Handle, driver_class
+    from fsm_dyn.live.facing import facing_axes
     from fsm_dyn.live.settings import Settings
     from fsm_dyn.live.starting import held
     from fsm_dyn.live.stepping import DeviceMap
@@ -56,13 +58,19 @@ def analyse(
     if driver:
         spec = driver_class(driver).describe(dict(options or {}))
         handle, n_device = spec.handle, spec.axes
+    elif axes:
+        n_device = 1 + max(axes)
     given = {name: value for name, value in (known or {}).items() if value is not None}
     handle = replace(handle, **given)
     with working("compiling the model with its ports", as_json):
         graph = held(ready_graph(model, None, True), parameters)
-    mapping = DeviceMap(port=port, scale=scale)
+    if axes is None:
+        axes = () if n_device is None else facing_axes(graph, port, n_device)
+    mapping = DeviceMap(port=port, axes=axes, scale=scale)
     with working("looking at its response", as_json):
-        found = assess(graph, handle, modes=modes, mapping=mapping, n_device=n_device, period=period, substeps=substeps)
+        found = assess(
+            graph, handle, modes=modes, mapping=mapping, n_device=n_device, period=period, substeps=substeps, at=at
+        )
         written = None if figure is None else draw(found, figure)
     if as_json:
         print_json({**found.as_dict(), "figure": written and str(written)})

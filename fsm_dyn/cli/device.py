@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from fsm_dyn.cli.analysing import analyse
 from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.live import driver_options, hold_and_report
-from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.cli.settings import Initial, Set, assignments
 from fsm_dyn.errors import InputError
 
 
@@ -58,7 +59,26 @@ def device_command(
         int, typer.Option("--serve-on", help="Where to serve the page; 0: any free port.", min=0, max=65535)
     ] = 0,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    analyse_: Annotated[
+        bool, typer.Option("--analyse", help="Instead of a run: are model and device passive together?")
+    ] = False,
+    mode: Annotated[list[str] | None, typer.Option("--mode", help="--analyse: a mode to look at; repeat.")] = None,
+    mass: Annotated[float | None, typer.Option("--mass", help="--analyse: of the device, kg.", min=0.0)] = None,
+    damping: Annotated[
+        float | None, typer.Option("--damping", help="--analyse: of the device alone, N s/m.", min=0.0)
+    ] = None,
+    friction: Annotated[
+        float | None, typer.Option("--friction", help="--analyse: dry friction of the device, N.", min=0.0)
+    ] = None,
+    resolution: Annotated[
+        float | None, typer.Option("--resolution", help="--analyse: of the device's position, m.", min=0.0)
+    ] = None,
+    delay: Annotated[float | None, typer.Option("--delay", help="--analyse: from motion to force, s.", min=0.0)] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="--analyse: draw the Z-width to this file, .svg or .png.")
+    ] = None,
     set_: Set = None,
+    initial: Initial = None,
     as_json: Json = False,
 ) -> None:
     """Hold a model by a device and watch it on a page; with --emulate without hardware.
@@ -68,6 +88,18 @@ def device_command(
     """
     if list_:
         _list(as_json)
+        return
+    if analyse_ and model is not None:
+        known = {
+            "mass": mass, "damping": damping, "friction": friction, "resolution": resolution, "delay": delay,
+        }  # fmt: skip
+        with _emulated(driver or "", driver_options(option), emulate) as emulation:
+            analyse(
+                model, driver=driver, options=driver_options(option) if emulation is None else emulation.options,
+                known=known, modes=mode or (), port=port, axes=None if axes is None else _numbers(axes), scale=scale,
+                period=period, substeps=substeps, parameters=assignments("--set", set_),
+                at=assignments("--initial", initial), figure=figure, as_json=as_json,
+            )  # fmt: skip
         return
     if model is None or driver is None:
         raise InputError(
