@@ -1,8 +1,8 @@
 """Reading back what a live run has recorded, also where the end is missing.
 
-A recording of ten minutes holds hundreds of megabytes in some ten thousand messages.  The file is mapped into memory
-and walked through record by record (MCAP: an opcode, a length of eight bytes, the content); rows go from there into
-one table.  The package ``mcap`` reads what is there once.
+A recording of ten minutes holds hundreds of megabytes in some thousand messages.  The file is mapped into memory and
+walked through record by record (MCAP: an opcode, a length of eight bytes, the content); rows stay where they are until
+somebody asks for them.  The package ``mcap`` reads what is there once.
 """
 
 from __future__ import annotations
@@ -11,20 +11,77 @@ import io
 import json
 import mmap
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import graph_of
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.rows import Columns
 
 _MAGIC: Final = b"\x89MCAP0\r\n"
 _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 0x04, 0x05, 0x06, 0x09, 0x0C, 0x0F
 _MESSAGE_HEAD: Final = 22  # bytes: channel, sequence, two times
+
+
+class Rows:
+    """The rows of a recording, in its file.
+
+    Parameters
+    ----------
+    data : mmap
+        The file; it stays mapped for as long as this lives.
+    parts : list of (place, length) in bytes
+        The messages that hold rows, in order.
+    width : int
+        Numbers in a row.
+
+    Raises
+    ------
+    ValueError
+        A message does not hold whole rows.
+    """
+
+    def __init__(self, data: mmap.mmap, parts: list[tuple[int, int]], width: int) -> None:
+        size = 8 * width
+        for _, length in parts:
+            if length % size:
+                raise ValueError(f"rows of {width} numbers in {length} bytes")
+        self._width = width
+        self._parts = [np.frombuffer(data, "<f8", length // 8, at).reshape(-1, width) for at, length in parts if length]
+        self._firsts = np.cumsum([0, *(len(part) for part in self._parts)])
+
+    def __len__(self) -> int:
+        return int(self._firsts[-1])
+
+    def __getitem__(self, number: int) -> NDArray[np.float64]:
+        """Return a row, shape (width,)."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        k = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return np.array(self._parts[k][number - self._firsts[k]], dtype=np.float64)
+
+    def columns(self, numbers: Sequence[int]) -> NDArray[np.float64]:
+        """Return some columns, shape (len(numbers), n), each contiguous; the file is gone through once."""
+        out = np.empty((len(numbers), len(self)))
+        for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
+            for own, number in zip(out, numbers, strict=True):
+                own[first : first + len(part)] = part[:, number]
+        return out
+
+    def whole(self) -> NDArray[np.float64]:
+        """Return all rows as one table, shape (n, width)."""
+        table = np.empty((len(self), self._width))
+        for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
+            table[first : first + len(part)] = part
+        return table
 
 
 @dataclass
@@ -38,8 +95,10 @@ class Recorded:
     graph : str
         The saved automaton.
     columns : Columns
-    rows, records : float64 arrays
-        One row per tick, one record per transition (the number of its tick in front).
+    table : Rows
+        One row per tick, in the file.
+    records : float64 array
+        One per transition, the number of its tick in front.
     events : list of mappings
     complete : bool
         Whether the file was closed in order.
@@ -48,10 +107,20 @@ class Recorded:
     settings: dict[str, Any]
     graph: str
     columns: Columns
-    rows: NDArray[np.float64]
+    table: Rows
     records: NDArray[np.float64]
     events: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        """All rows in memory, shape (n, width); of a long recording hundreds of megabytes."""
+        return self.table.whole()
+
+
+def recorded_graph(recorded: Recorded) -> ModeGraph:
+    """Return the graph that a recording carries."""
+    return graph_of(storage.from_data(json.loads(recorded.graph)), recorded.settings["parameters"])
 
 
 def read_recording(path: str | Path) -> Recorded:
@@ -63,10 +132,11 @@ def read_recording(path: str | Path) -> Recorded:
         The file is no recording of a live run.
     """
     try:
-        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if data[: len(_MAGIC)] != _MAGIC:
-                raise InputError(f"'{path}' is no MCAP file", found=repr(data[:8]))
-            return _read(str(path), data)
+        with Path(path).open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise InputError(f"'{path}' is no MCAP file", found=repr(data[:8]))
+        return _read(str(path), data)
     except (OSError, ValueError) as error:  # an empty file cannot be mapped
         raise InputError(f"cannot read '{path}'", found=str(error)) from error
     except (KeyError, TypeError, struct.error) as error:
@@ -107,9 +177,10 @@ def _read(path: str, data: mmap.mmap) -> Recorded:
         tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"]),
         tuple(described.get("discrete", ())), tuple(described.get("smooth", ())),
     )  # fmt: skip
-    rows, records = _table(data, parts["rows"], columns.width), _table(data, parts["transitions"], settings["record"])
+    table = Rows(data, parts["rows"], columns.width)
+    records = Rows(data, parts["transitions"], settings["record"]).whole()
     events = [json.loads(data[at : at + length]) for at, length in parts["events"]]
-    return Recorded(settings, graph, columns, rows, records, events, complete)
+    return Recorded(settings, graph, columns, table, records, events, complete)
 
 
 def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
@@ -123,19 +194,6 @@ def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
             return
         yield kind, at, length
         at += length
-
-
-def _table(data: mmap.mmap, parts: list[tuple[int, int]], width: int) -> NDArray[np.float64]:
-    """Return the doubles of some messages as rows."""
-    total = sum(length for _, length in parts)
-    if total % (8 * width):
-        raise ValueError(f"rows of {width} numbers in {total} bytes")
-    table = np.empty((total // (8 * width), width))
-    raw, place = table.reshape(-1).view(np.uint8), 0
-    for at, length in parts:
-        raw[place : place + length] = np.frombuffer(data, np.uint8, length, at)
-        place += length
-    return table
 
 
 class Mcap:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton import storage
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import graph_of
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.process import new_stepper
-from fsm_dyn.live.recording import Recorded
+from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, STATUS, UNFINISHED
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.simulation import outcomes
 
 _ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
-
-
-def recorded_graph(recorded: Recorded) -> ModeGraph:
-    """Return the graph that a recording carries."""
-    return graph_of(storage.from_data(json.loads(recorded.graph)), recorded.settings["parameters"])
 
 
 def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.plot import palette
+from fsm_dyn.pictures import palette
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.trajectory import Trajectory

@@ -7,8 +7,9 @@ import textwrap
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.pictures import palette
 from fsm_dyn.plot import motion as moving
-from fsm_dyn.plot import palette, style
+from fsm_dyn.plot import style
 from fsm_dyn.recording.trajectory import Trajectory
 
 _WIDTH = 100  # characters of a line

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import head, mode_spans, time_panel
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.trajectory import Trajectory

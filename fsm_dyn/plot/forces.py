@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import dense_rows, head, mode_spans
 from fsm_dyn.recording.arrays import BoolArray, FloatArray
 from fsm_dyn.recording.samples import Samples

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.plot.views import View, draw_instant, project, telling_times
 from fsm_dyn.recording.arrays import FloatArray

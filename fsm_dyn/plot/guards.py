@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import dense_rows, head, mode_spans, time_panel
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.samples import Samples

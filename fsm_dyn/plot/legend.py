@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fsm_dyn.pictures.diagram import shortened
 from fsm_dyn.plot import style
-from fsm_dyn.plot.drawing.diagram import shortened
 
 _LONGEST = 30  # characters of a name
 _SIZE = 8.5  # points

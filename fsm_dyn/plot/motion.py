@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.frames import frames
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.plot.views import PATH_POINTS, View, draw_instant, project

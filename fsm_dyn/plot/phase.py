@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import dense_rows, head, mode_spans
 from fsm_dyn.recording.trajectory import Trajectory
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.pictures.diagram import shortened
+from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
-from fsm_dyn.plot.drawing.diagram import shortened
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.trajectory import Trajectory

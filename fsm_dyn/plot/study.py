@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 
 FloatArray = npt.NDArray[np.float64]
 _MOST = 4  # quantities drawn

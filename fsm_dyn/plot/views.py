@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
-from fsm_dyn.plot import palette
+from fsm_dyn.pictures import palette
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.placing import Placed, place
 from fsm_dyn.recording.scene import Scene, Shape

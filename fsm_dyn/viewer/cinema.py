@@ -7,14 +7,18 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.live.reading import read_recording
-from fsm_dyn.running import open_run
 from fsm_dyn.viewer.film import Film, film_of_recording, film_of_run
-from fsm_dyn.viewer.projector import Projector
+from fsm_dyn.viewer.projector import CHARTED, Projector
 from fsm_dyn.viewer.show import Listener, error_told
+
+COARSE: Final = 200  # instants charted at first
+AT_ONCE: Final = 10  # instants charted without a look at what else there is to do
 
 
 def open_film(path: Path) -> Film:
@@ -27,9 +31,12 @@ def open_film(path: Path) -> Film:
     """
     if path.suffix == ".mcap":
         recorded = read_recording(path)
-        if not len(recorded.rows):
+        if not len(recorded.table):
             raise InputError(f"nothing ran in '{path}'", remedy="record a run that ticks")
         return film_of_recording(recorded, f"recording {path.name}")
+    # what runs are made with is not needed to see a recording
+    from fsm_dyn.running import open_run
+
     return film_of_run(open_run(path), f"run {path.name}")
 
 
@@ -51,6 +58,7 @@ class Cinema:
         self._listeners: list[Listener] = []
         self._since = time.monotonic()
         self._row = 0
+        self._charting: asyncio.Task[None] | None = None
         self.summary: list[dict[str, Any]] = []
 
     def join(self, listener: Listener) -> None:
@@ -91,7 +99,9 @@ class Cinema:
         return projector
 
     async def close(self) -> None:
-        """Nothing runs."""
+        """Nothing runs but what is being charted."""
+        if self._charting is not None:
+            self._charting.cancel()
 
     async def carry_out(self, command: Mapping[str, Any]) -> None:
         """Show another instant, or tell some transitions in words.
@@ -114,12 +124,28 @@ class Cinema:
             case "look":
                 projector.film.sight.picture.look(command["azimuth"], command["elevation"])
                 self._show(projector, self._listeners)
+            case "charts":
+                if self._charting is not None:
+                    self._charting.cancel()  # who asks anew has no use for the former answer
+                self._charting = asyncio.create_task(self._chart(projector, command["from"], command["to"]))
             case "words":
                 items = projector.words(command["first"])
                 for listener in list(self._listeners):
                     listener({"kind": "words", "number": projector.number, "first": command["first"], "items": items})
             case what:
-                raise InputError(f"this run is over: there is no '{what}'", allowed="seek, row, words")
+                raise InputError(f"this run is over: there is no '{what}'", allowed="seek, row, words, charts, look")
+
+    async def _chart(self, projector: Projector, low: float, high: float) -> None:
+        """Tell the quantities between two times, coarsely at first; instants are shown meanwhile."""
+        for count in (COARSE, CHARTED):
+            chosen = projector.chosen(count, low, high)
+            parts = []
+            for begin in range(0, len(chosen), AT_ONCE):
+                parts.append(projector.sampled(chosen[begin : begin + AT_ONCE]))
+                await asyncio.sleep(0.0)
+            told = {**projector.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
+            for listener in list(self._listeners):
+                listener(told)
 
     def _show(self, projector: Projector, listeners: Sequence[Listener]) -> None:
         known = projector.readers()

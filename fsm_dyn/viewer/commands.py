@@ -23,6 +23,7 @@ _NAME: Final = 200
 
 _FIELDS: Final = (
     "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words",
+    "charts",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
@@ -62,6 +63,8 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "mode": _name(data, "mode")}
     if what == "seek":
         return {"do": what, "at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
+    if what == "charts":
+        return {"do": what, **{key: _number(data, key, -FARTHEST, LATEST) for key in ("from", "to")}}
     if what == "row":
         return {"do": what, "number": int(_number(data, "number", 0.0, MOST_ROWS))}
     if what == "words":

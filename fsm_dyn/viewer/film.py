@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.compiling import graph_of, initial_start
-from fsm_dyn.live.reading import Recorded
-from fsm_dyn.live.replaying import recorded_graph
+from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, FIXED, Columns
 from fsm_dyn.recording.assembly import transition_of
 from fsm_dyn.recording.trajectory import Trajectory
@@ -93,24 +92,23 @@ class Film:
 def film_of_recording(recorded: Recorded, source: str = "") -> Film:
     """Return a live run that was recorded; raises InputError where its file does not hold together."""
     graph = recorded_graph(recorded)
-    rows, records = recorded.rows, recorded.records
+    table, records = recorded.table, recorded.records
+    ticks, times, charts = table.columns((_TICK, TIME, MODE))
     start = initial_start(graph.automaton, graph.values, graph.parameters)
     sight = Sight(graph, recorded.columns, start.x, start.context)
     automaton = graph.automaton
-    states, mode, names = _modes_of(graph, recorded)
+    states, mode, names = _modes_of(graph, recorded, ticks, charts)
     parameters = _parameters_of(graph, recorded)
-    clock = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(rows[:, TIME]), 0.0))]) + (
-        rows[0, TIME] if len(rows) else 0.0
-    )
+    clock = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(times), 0.0))]) + (times[0] if len(times) else 0.0)
 
     def at(number: int) -> Instant:
-        before = rows[number - 1] if number and rows[number, ADVANCED] else None
-        values = parameters(rows[number, _TICK])
-        x, c = sight.instants.take(rows[number], before)
-        c[sight.instants.layout.p_slice] = values
-        return Instant(states[mode[number]], x, c, rows[number])
+        row = table[number]
+        before = table[number - 1] if number and row[ADVANCED] else None
+        x, c = sight.instants.take(row, before)
+        c[sight.instants.layout.p_slice] = parameters(row[_TICK])
+        return Instant(states[mode[number]], x, c, row)
 
-    made = np.minimum(np.searchsorted(rows[:, _TICK], records[:, 0]), max(len(rows) - 1, 0))
+    made = np.minimum(np.searchsorted(ticks, records[:, 0]), max(len(ticks) - 1, 0))
     found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
     known = names(records[:, 0])
     changes = np.array(
@@ -124,18 +122,18 @@ def film_of_recording(recorded: Recorded, source: str = "") -> Film:
         return transition_of(automaton, labels, found, [states[k] for k in own], number)
 
     # a transition stands between two ticks: where within, its own time tells
-    within = np.where(
-        np.abs(found.time - rows[made, TIME]) <= recorded.settings["period"], found.time - rows[made, TIME], 0.0
-    )
-    return Film(sight, source, rows[:, TIME], clock, mode, states, at, changes, clock[made] + within, tell)
+    within = found.time - times[made]
+    within[np.abs(within) > recorded.settings["period"]] = 0.0
+    return Film(sight, source, times, clock, mode, states, at, changes, clock[made] + within, tell)
 
 
 def _modes_of(
-    graph: ModeGraph, recorded: Recorded
+    graph: ModeGraph, recorded: Recorded, ticks: Floats, charts: Floats
 ) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
     """Return the contact states met, the number of those of every row, and what the numbers in records stand for.
 
-    A live run numbers charts; modes that it has met are told by events; a reset forgets the charts of one mode but one.
+    A live run numbers charts, and ``charts`` are the numbers in the rows, shape (n,), of ``ticks``; modes that
+    it has met are told by events; a reset forgets the charts of one mode but one.
     """
     by_name = {mode.name: mode.states for mode in graph.automaton.modes}
     current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
@@ -151,14 +149,14 @@ def _modes_of(
     lookups = [[numbers[codes] for codes in known] for _, known in stretches]
     begins = np.array([begin for begin, _ in stretches])
 
-    def known_at(ticks: Floats) -> list[list[int]]:
-        return [lookups[k] for k in np.searchsorted(begins, ticks, side="right") - 1]
+    def known_at(some: Floats) -> list[list[int]]:
+        return [lookups[k] for k in np.searchsorted(begins, some, side="right") - 1]
 
-    mode = np.zeros(len(recorded.rows), dtype=np.int64)
-    which = np.searchsorted(begins, recorded.rows[:, _TICK], side="right") - 1
+    mode = np.zeros(len(ticks), dtype=np.int64)
+    which = np.searchsorted(begins, ticks, side="right") - 1
     for k, lookup in enumerate(lookups):
         own = which == k
-        mode[own] = np.array(lookup, dtype=np.int64)[recorded.rows[own, MODE].astype(np.int64)]
+        mode[own] = np.array(lookup, dtype=np.int64)[charts[own].astype(np.int64)]
     return states, mode, known_at
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.modes.guards import VERBS, Event, Guard
-from fsm_dyn.plot.palette import mode_colours
+from fsm_dyn.pictures.palette import mode_colours
 
 PRUNED_SHOWN: Final = 60
 

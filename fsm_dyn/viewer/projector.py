@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from typing import Any, Final
@@ -9,13 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.live.control import PAUSED
-from fsm_dyn.viewer.film import Film
+from fsm_dyn.viewer.film import Film, Integers
 from fsm_dyn.viewer.instant import Floats
 from fsm_dyn.viewer.story import entry
 
-CHARTED: Final = 1500  # instants in the strip charts of the whole run
+CHARTED: Final = 1500  # instants in the strip charts
 WORDS: Final = 60  # transitions told at once
-DIGITS: Final = 6  # of charted values
 
 
 class Projector:
@@ -38,7 +38,6 @@ class Projector:
         """Return everything about the film but its frames."""
         if self._told is None:
             film = self.film
-            charts = self._charts()  # modes in the charts are then known
             self._told = {
                 "kind": "model",
                 "number": self.number,
@@ -54,9 +53,8 @@ class Projector:
                     "source": film.source,
                     "span": [float(film.clock[0]), float(film.clock[-1])],
                     "rows": len(film.t),
+                    "when": packed(film.when),
                     "bands": self._bands(),
-                    "changes": self._changes(),
-                    "charts": charts,
                 },
             }
         return self._told
@@ -83,20 +81,15 @@ class Projector:
         last = min(first + count, len(self.film.when))
         return [entry(k, self.film.tell(k)) for k in range(max(0, first), last)]
 
-    def _modes(self) -> list[int]:
+    def _modes(self) -> Integers:
         """Return the number in the page's mode graph of every mode of the film."""
-        return [self.film.sight.instants.number(states) for states in self.film.states]
+        return np.array([self.film.sight.instants.number(states) for states in self.film.states], dtype=np.int64)
 
-    def _bands(self) -> list[list[float]]:
+    def _bands(self) -> dict[str, str]:
         """Return when each mode begins, and its number."""
-        film, numbers = self.film, self._modes()
+        film = self.film
         begins = np.concatenate([[0], np.flatnonzero(np.diff(film.mode)) + 1])
-        return [[float(film.clock[k]), numbers[film.mode[k]]] for k in begins]
-
-    def _changes(self) -> list[list[float]]:
-        """Return time, source and target of every transition."""
-        numbers = self._modes()
-        return [[float(t), numbers[a], numbers[b]] for t, (a, b) in zip(self.film.when, self.film.changes, strict=True)]
+        return {"begins": packed(film.clock[begins]), "modes": packed(self._modes()[film.mode[begins]], "<i4")}
 
     def _totals(self) -> dict[str, Any]:
         film = self.film
@@ -113,35 +106,40 @@ class Projector:
             "transitions": len(film.when),
         }
 
-    def _charts(self) -> dict[str, Any]:
-        """Return all quantities at some instants, evenly over the clock and on both sides of jumps."""
+    def sampled(self, chosen: Integers) -> Floats:
+        """Return all quantities at some instants, shape (quantities, len(chosen))."""
         film = self.film
-        chosen = self.chosen(CHARTED)
-        modes, values = self._modes(), []
-        for k in chosen:
-            instant = film.at(int(k))
-            values.append(film.sight.values(instant.states, instant.x, instant.c))
-        table = np.array(values).T
+        instants = (film.at(int(number)) for number in chosen)
+        return np.array([film.sight.values(one.states, one.x, one.c) for one in instants]).T
+
+    def charts(self, chosen: Integers, values: Floats) -> dict[str, Any]:
+        """Return what is charted, for the page; ``values`` are those of :meth:`sampled`."""
+        film = self.film
         return {
-            "times": film.clock[chosen].tolist(),
-            "modes": [modes[film.mode[k]] for k in chosen],
-            "values": [[rounded(value) for value in row] for row in table.tolist()],
+            "kind": "charts",
+            "number": self.number,
+            "times": packed(film.clock[chosen]),
+            "modes": packed(self._modes()[film.mode[chosen]], "<i4"),
+            "values": packed(values, "<f4"),
         }
 
-    def chosen(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the numbers of about so many instants: even over the clock, and those beside transitions."""
+    def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
+        """Return the numbers of about so many instants between two times of the clock (s).
+
+        They are even over the clock, on both sides of transitions, and one beyond either end.
+        """
         film = self.film
-        even = np.linspace(film.clock[0], film.clock[-1], max(2, count // 2))
+        first, last = film.number(low), film.number(high, after=True)
+        even = np.linspace(film.clock[first], film.clock[last], max(2, count // 2))
         numbers = np.searchsorted(film.clock, even, side="right") - 1
-        jumps = np.flatnonzero(np.diff(film.mode))
+        jumps = first + np.flatnonzero(np.diff(film.mode[first : last + 1]))
         jumps = jumps[:: max(1, -(-4 * len(jumps) // count))]
-        found = np.concatenate([numbers, jumps, jumps + 1, [0, len(film.clock) - 1]])
-        return np.unique(np.clip(found, 0, len(film.clock) - 1))
+        return np.unique(np.clip(np.concatenate([numbers, jumps, jumps + 1, [first, last]]), first, last))
 
 
-def rounded(value: float) -> float | None:
-    """Return a number short enough for a page to load, None where it is none."""
-    return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
+def packed(values: Floats | Integers, kind: str = "<f8") -> str:
+    """Return numbers as a page unpacks them: their bytes, in base 64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
 def plain_json(data: Any) -> str:

@@ -14,7 +14,7 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import InputError
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.viewer.film import Film, film_of_run
-from fsm_dyn.viewer.projector import Projector, plain_json
+from fsm_dyn.viewer.projector import CHARTED, Projector, packed, plain_json
 from fsm_dyn.viewer.show import plain
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -82,15 +82,16 @@ def report_data(film: Film) -> dict[str, Any]:
     size = len(projector.frame(0))
     chosen = projector.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
     frames = [projector.frame(int(number)) for number in chosen]
-    numbers = np.concatenate(frames).astype("<f4")
+    numbers, charted = np.concatenate(frames), projector.chosen(CHARTED)
     return {
         "model": {**projector.told(), "guards": film.sight.guards()},
         "frames": {
             "places": np.concatenate([[0], np.cumsum([len(frame) for frame in frames])]).tolist(),
             "clocks": film.clock[chosen].tolist(),
             "times": film.t[chosen].tolist(),
-            "data": base64.b64encode(numbers.tobytes()).decode(),
+            "data": packed(numbers, "<f4"),
         },
+        "charts": projector.charts(charted, projector.sampled(charted)),
         "words": projector.words(0, MOST_WORDS),
     }
 

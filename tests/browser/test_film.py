@@ -89,7 +89,7 @@ def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):
         made, _ = session.transitions()
     _, page = viewed(path)
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0", 60)
-    assert page.evaluate("fsmDyn.film.film.changes.length") == len(made) >= 4
+    assert page.evaluate("fsmDyn.film.when.length") == len(made) >= 4
     page.keyboard.press("n")
     page.wait(f"document.querySelector('#map').dataset.active === '{made[0]['target']}'", 10)
     assert page.evaluate("fsmDyn.last.t") == pytest.approx(made[0]["time"], abs=1.5e-3)

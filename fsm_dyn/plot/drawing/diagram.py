@@ -1,45 +1,15 @@
-"""The mode graph reduced to what a picture shows: boxes with lines of text, arrows with labels."""
+"""The mode graph reduced to what a picture shows, with what a run made of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 
+from fsm_dyn.pictures.diagram import Arrow, Box, Diagram
 from fsm_dyn.recording.trajectory import Trajectory
-
-_LONGEST_LABEL = 38
-
-
-@dataclass(frozen=True)
-class Box:
-    """A mode: its name, its contact states as lines of text, whether runs start in it."""
-
-    key: str
-    title: str
-    lines: tuple[str, ...] = ()
-    initial: bool = False
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """All transitions from one mode to another; a label per transition, in order of priority."""
-
-    source: str
-    target: str
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Diagram:
-    """Boxes and arrows of a mode graph, in the graph's order."""
-
-    name: str
-    boxes: tuple[Box, ...]
-    arrows: tuple[Arrow, ...]
 
 
 def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory | None = None) -> Diagram:
@@ -81,12 +51,6 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     keys = {box.key for box in boxes}
     arrows += [Arrow(*way, labels=_times(n)) for way, n in taken.items() if way not in labels and keys.issuperset(way)]
     return Diagram(name or str(graph.graph.get("name", "")), boxes, tuple(arrows))
-
-
-def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
-    """Return the text on one line, cut with an ellipsis where it is too long for a label."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
 def _stays(trajectory: Trajectory) -> dict[str, tuple[str]]:

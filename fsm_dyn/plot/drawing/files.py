@@ -9,7 +9,8 @@ from typing import Any
 import networkx as nx
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.plot.drawing.diagram import Diagram, diagram
+from fsm_dyn.pictures.diagram import Diagram
+from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
 from fsm_dyn.recording.trajectory import Trajectory
 

@@ -5,7 +5,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.plot.views import telling_times
 

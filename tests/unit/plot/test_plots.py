@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.plot import palette
+from fsm_dyn.pictures import palette
 from fsm_dyn.plot.bands import dense_rows
 from fsm_dyn.plot.drawing import diagram
 

@@ -1,6 +1,7 @@
 """Runs that are over, as a page is shown them: the same instants, modes, transitions and words as the run had."""
 
 import asyncio
+import base64
 import json
 
 import numpy as np
@@ -16,7 +17,12 @@ from fsm_dyn.viewer.film import film_of_recording, film_of_run
 from fsm_dyn.viewer.projector import Projector, plain_json
 from fsm_dyn.viewer.sight import HEAD
 
+KINDS = {"times": "<f8", "modes": "<i4", "values": "<f4"}
 MOTION = [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]]
+
+
+def unpacked(text, kind="<f8"):
+    return np.frombuffer(base64.b64decode(text), kind)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +54,13 @@ def test_a_run_is_shown_at_its_rows(cart):
     projector = Projector(film)
     told = projector.told()
     assert told["film"]["span"] == [0.0, 4.5]
-    assert told["totals"]["transitions"] == len(cart.transitions) == len(told["film"]["changes"]) >= 3
-    assert [change[0] for change in told["film"]["changes"]] == [x.time for x in cart.transitions]
+    assert told["totals"]["transitions"] == len(cart.transitions) >= 3
+    assert unpacked(told["film"]["when"]).tolist() == [x.time for x in cart.transitions]
+    bands = told["film"]["bands"]
+    begins, met = unpacked(bands["begins"]), unpacked(bands["modes"], "<i4")
+    assert begins.tolist() == [0.0, *(x.time for x in cart.transitions)]
     names = [mode["name"] for mode in told["graph"]["modes"]]
+    assert [names[k] for k in met] == [cart.modes[0], *(x.target for x in cart.transitions)]
     for number in (0, len(film.t) // 3, len(film.t) - 1):
         frame = projector.frame(number)
         assert frame[2] == cart.t[number]
@@ -113,14 +123,22 @@ def test_parameters_set_on_the_way_count_from_then_on(recording):
     assert after == 1e4 != before
 
 
-def test_charts_are_finite_and_even_over_the_whole(recording):
-    told = Projector(film_of_recording(read_recording(recording))).told()
-    charts = told["film"]["charts"]
-    assert len(charts["values"]) == len(told["quantities"])
-    assert {len(values) for values in charts["values"]} == {len(charts["times"])}
-    assert charts["times"] == sorted(charts["times"])
-    assert (charts["times"][0], charts["times"][-1]) == tuple(told["film"]["span"])
-    assert json.loads(plain_json(charts)) == charts
+def test_charts_are_finite_and_even_over_what_is_asked_for(recording):
+    projector = Projector(film_of_recording(read_recording(recording)))
+    told = projector.told()
+    span = told["film"]["span"]
+    for low, high in (span, (1.0, 1.2)):
+        chosen = projector.chosen(400, low, high)
+        charts = projector.charts(chosen, projector.sampled(chosen))
+        times, modes, values = (unpacked(charts[key], kind) for key, kind in KINDS.items())
+        assert len(values) == len(told["quantities"]) * len(times) == len(told["quantities"]) * len(modes)
+        assert np.isfinite(values).all()
+        assert times.tolist() == sorted(times)
+        assert times[0] <= low < high <= times[-1]
+        assert np.diff(times).max() <= 2.1 * max((high - low) / 200, 1e-3), "as dense as asked for, or as the rows are"
+        row = projector.frame(int(chosen[7]))
+        found = values.reshape(len(told["quantities"]), -1)[:, 7]
+        assert found == pytest.approx(row[-len(found) :], rel=1e-6), "four bytes of each number"
 
 
 def test_a_cinema_answers(cart):
@@ -134,15 +152,23 @@ def test_a_cinema_answers(cart):
         await cinema.play()
         await cinema.carry_out({"do": "seek", "at": 2.0, "after": False})
         await cinema.carry_out({"do": "words", "first": 1})
+        await cinema.carry_out({"do": "charts", "from": 0.0, "to": 9.0})
+        await cinema.carry_out({"do": "charts", "from": 1.0, "to": 1.5})
+        while sum(message["kind"] == "charts" for message in heard if isinstance(message, dict)) < 2:
+            await asyncio.sleep(0.01)
         with pytest.raises(InputError, match="over"):
             await cinema.carry_out({"do": "reset"})
 
     asyncio.run(visit())
     kinds = [message["kind"] if isinstance(message, dict) else "frame" for message in heard]
-    assert [kind for kind in kinds if kind != "guards"] == ["starting", "model", "frame", "frame", "words"]
+    wanted = ["starting", "model", "frame", "frame", "words", "charts", "charts"]
+    assert [kind for kind in kinds if kind != "guards"] == wanted
+    coarse, fine = (message for message in heard[-2:])
+    assert coarse["span"] == fine["span"] == [1.0, 1.5], "the first question was given up for the second"
+    assert len(coarse["times"]) < len(fine["times"])
     frame = np.frombuffer([m for m in heard if isinstance(m, bytes)][-1], "<f8")
     assert frame[2] == cart.t[cart.t <= 2.0][-1]
-    assert heard[-1]["items"][0]["number"] == 1
+    assert heard[-3]["items"][0]["number"] == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"\x89MCAP0\r\n"])

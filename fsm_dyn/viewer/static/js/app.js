@@ -32,7 +32,7 @@ class App {
     this.gauges = new Gauges();
     this.film = new Film(send);
     this.space = new Space(this.mechanism);
-    this.charts = new Charts(this.film);
+    this.charts = new Charts(this.film, send);
     this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
     this.timing = new Timing();

@@ -1,14 +1,16 @@
 // Strip charts of chosen quantities against model time, one strip per unit, the modes as bands behind them.
 
 import { $, el, setText, short } from "./dom.js";
+import { doubles, floats, upTo, wholes } from "./packed.js";
 
 const KEPT = 1400; // samples
 const STRIPS = 4;
+const PATIENCE = 150; // ms that a stretch is looked at before it is asked for in detail
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
 
 export class Charts {
-  constructor(film) {
-    this.film = film;
+  constructor(film, send) {
+    Object.assign(this, { film, send });
     this.box = $("strips");
     this.plots = [];
     this.turn = 0;
@@ -23,9 +25,32 @@ export class Charts {
     this.names = model.quantities.map((q) => q.name);
     if (!same) this.chosen = this.usual();
     this.clear();
-    this.whole = model.film?.charts;
-    if (this.whole) [this.times, this.modes, this.values] = [this.whole.times, this.whole.modes, this.whole.values];
+    this.whole = null; // of a run that is over: what is charted of all of it
+    this.over = !!model.film;
     this.build();
+    if (this.over) this.ask(...model.film.span);
+  }
+
+  // A stretch of a run that is over, in detail.
+  ask(from, to) {
+    this.span = [from, to];
+    this.send({ do: "charts", from, to });
+  }
+
+  charts({ span, times, modes, values }) {
+    if (!this.over || span.some((t, k) => t !== this.span[k])) return;
+    const found = { times: Array.from(doubles(times)), modes: Array.from(wholes(modes)) }, n = found.times.length;
+    const numbers = Array.from(floats(values), (value) => (Number.isFinite(value) ? value : null));
+    found.values = this.names.map((_, i) => numbers.slice(n * i, n * (i + 1)));
+    const all = this.span[0] <= this.film.from && this.span[1] >= this.film.to;
+    if (all) this.whole = found;
+    const { whole } = this, before = all || !whole ? 0 : upTo(whole.times, found.times[0]), after = all || !whole ? Infinity : upTo(whole.times, found.times[n - 1]);
+    const joined = (list, own) => (all || !whole ? own : [...list.slice(0, before), ...own, ...list.slice(after)]);
+    this.times = joined(whole?.times, found.times);
+    this.modes = joined(whole?.modes, found.modes);
+    this.values = found.values.map((own, i) => joined(whole?.values[i], own));
+    for (const { plot, members } of this.plots) plot.setData([this.times, ...members.map((i) => this.values[i])], !plot.zoomed);
+    this.mark();
   }
 
   usual() {
@@ -44,7 +69,7 @@ export class Charts {
 
   take(frame) {
     const { samples, width, count } = frame;
-    if (this.whole) {
+    if (this.over) {
       this.now = samples; // the instant that is looked at
       return;
     }
@@ -80,8 +105,8 @@ export class Charts {
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
       const options = {
         width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false },
-        cursor: this.whole ? { points: { show: false }, x: false, y: false, drag: { x: true, y: false } } : { show: false },
-        select: { show: !!this.whole },
+        cursor: this.over ? { points: { show: false }, x: false, y: false, drag: { x: true, y: false } } : { show: false },
+        select: { show: this.over },
         padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false }, y: { range: (_, low, high) => room(low, high) } },
         axes: [
           { ...axis, size: 20, show: last, gap: 2 },
@@ -98,10 +123,10 @@ export class Charts {
         return name;
       }));
       this.box.append(holder);
-      const data = this.whole ? [this.times, ...members.map((i) => this.values[i])] : [[], ...members.map(() => [])];
+      const data = [this.times, ...members.map((i) => this.values[i])];
       const plot = new uPlot(options, data, holder);
       holder.append(names, head);
-      if (this.whole) this.lead(plot);
+      if (this.over) this.lead(plot);
       return { plot, members, holder, head, names };
     });
     this.box.replaceChildren(...this.plots.map(({ holder }) => holder));
@@ -115,6 +140,11 @@ export class Charts {
     plot.hooks.setScale = [(one, key) => {
       if (key !== "x" || this.aligning) return;
       const { min, max } = one.scales.x;
+      if (!Number.isFinite(min) || !this.whole) return;
+      const { times } = this.whole, zoomed = min > times[0] || max < times[times.length - 1];
+      for (const { plot: each } of this.plots) each.zoomed = zoomed;
+      clearTimeout(this.asking);
+      if (zoomed && (min !== this.span[0] || max !== this.span[1])) this.asking = setTimeout(() => this.ask(min, max), PATIENCE);
       this.aligning = true;
       for (const { plot: other } of this.plots) if (other !== one) other.setScale("x", { min, max });
       this.aligning = false;
@@ -151,7 +181,7 @@ export class Charts {
   }
 
   frame() {
-    if (this.whole) {
+    if (this.over) {
       this.mark();
       return;
     }

@@ -1,6 +1,7 @@
 // A run that is over: its clock, playing and going to any instant; the strip below the mechanism with the modes on it.
 
 import { $, setText, short } from "./dom.js";
+import { doubles, upTo, wholes } from "./packed.js";
 
 const SMALL = 0.005; // of the run, that a key goes
 const TICKS = 2000; // marks of transitions drawn at once
@@ -28,6 +29,8 @@ export class Film {
     this.wanted = null;
     if (!this.film) return;
     [this.from, this.to] = this.film.span;
+    this.when = doubles(this.film.when);
+    this.bands = { begins: doubles(this.film.bands.begins), modes: wholes(this.film.bands.modes) };
     this.clock = this.from;
     this.row = 0;
     setText($("film-span"), `${short(this.from)} s`);
@@ -36,19 +39,21 @@ export class Film {
   }
 
   draw() {
-    const { canvas, film } = this, ratio = devicePixelRatio || 1;
+    const { canvas, when, bands } = this, ratio = devicePixelRatio || 1;
     const width = (canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio)));
     const height = (canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio)));
     const pen = canvas.getContext("2d"), x = (t) => ((t - this.from) / (this.to - this.from || 1)) * width;
-    film.bands.forEach(([begin, mode], i) => {
-      const end = film.bands[i + 1]?.[0] ?? this.to;
-      pen.fillStyle = this.about.graph.modes[mode]?.colour ?? "#bbb";
-      pen.fillRect(x(begin), 0, Math.max(0.6, x(end) - x(begin)), height);
-    });
+    for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // where many share a point of the screen, the first is seen
+      const begin = x(bands.begins[i]), end = i + 1 < bands.begins.length ? x(bands.begins[i + 1]) : width;
+      if (end < drawn) continue;
+      pen.fillStyle = this.about.graph.modes[bands.modes[i]]?.colour ?? "#bbb";
+      pen.fillRect(begin, 0, Math.max(0.6, end - begin), height);
+      drawn = begin + 0.6;
+    }
     pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
-    pen.globalAlpha = film.changes.length > 200 ? 0.25 : 0.6;
-    const every = Math.ceil(film.changes.length / TICKS);
-    for (let i = 0; i < film.changes.length; i += every) pen.fillRect(x(film.changes[i][0]) - 0.5, 0.62 * height, 1, 0.38 * height);
+    pen.globalAlpha = when.length > 200 ? 0.25 : 0.6;
+    const every = Math.ceil(when.length / TICKS);
+    for (let i = 0; i < when.length; i += every) pen.fillRect(x(when[i]) - 0.5, 0.62 * height, 1, 0.38 * height);
   }
 
   pointed(event) {
@@ -80,11 +85,9 @@ export class Film {
   // To the next transition, or the one before.
   next(way = 1) {
     this.play(false);
-    const { changes } = this.film, eps = 1e-9 * Math.max(1, Math.abs(this.to));
-    const at = way > 0
-      ? changes.find(([t]) => t > this.clock + eps)
-      : changes.findLast(([t]) => t < this.clock - eps);
-    if (at) this.go(at[0]);
+    const eps = 1e-9 * Math.max(1, Math.abs(this.to));
+    const at = this.when[way > 0 ? upTo(this.when, this.clock + eps) : upTo(this.when, this.clock - eps) - 1];
+    if (at !== undefined) this.go(at);
   }
 
   // To just after a transition.

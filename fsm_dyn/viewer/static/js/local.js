@@ -1,12 +1,13 @@
 // In place of a server: a report, whose frames stand in the page itself.
 
+import { floats, upTo } from "./packed.js";
+
 export class Local {
   constructor({ message, frame, state }, holder) {
     Object.assign(this, { message, frame });
-    const { model, frames, words } = JSON.parse(holder.textContent);
-    const bytes = Uint8Array.from(atob(frames.data), (character) => character.charCodeAt(0));
-    this.numbers = new Float32Array(bytes.buffer);
-    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, words });
+    const { model, frames, charts, words } = JSON.parse(holder.textContent);
+    this.numbers = floats(frames.data);
+    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, charts, words });
     setTimeout(() => {
       state("open", 0);
       message(model);
@@ -22,18 +23,14 @@ export class Local {
     else if (command.do === "words") {
       const items = this.words.slice(command.first, command.first + 60);
       setTimeout(() => this.message({ kind: "words", number: this.model.number, first: command.first, items }), 0);
+    } else if (command.do === "charts") { // all there are, whatever stretch is asked for
+      setTimeout(() => this.message({ ...this.charts, span: [command.from, command.to] }), 0);
     } else return false;
     return true;
   }
 
   number(at, after) {
-    let low = 0, high = this.clocks.length; // the first that is later
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.clocks[middle] > at) high = middle;
-      else low = middle + 1;
-    }
-    const last = low - 1;
+    const last = upTo(this.clocks, at) - 1;
     if (!after || this.clocks[last] === at) return Math.max(0, last);
     return Math.min(this.clocks.length - 1, last + 1);
   }

@@ -4,17 +4,21 @@ import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 200;
 const AT_ONCE = 60; // transitions that are told at once of a run that is over
+const MOST = 240; // of them in the list at once
+const NEAR = 240; // px from an end of the list, where others are asked for
 const PAUSE = 150; // ms between questions for others
 
 export class Log {
   constructor(film, send) {
     Object.assign(this, { film, send, list: $("entries") });
+    this.list.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
   model(model) {
     this.about = model;
     this.list.replaceChildren();
-    this.first = this.current = -1;
+    this.first = this.last = this.current = -1; // what is in the list: from the first to before the last
+    this.wanted = null;
     this.story({ news: model.story, totals: model.totals });
   }
 
@@ -29,29 +33,57 @@ export class Log {
 
   // Of a run that is over: the transitions around the instant, the last one before it marked.
   frame(frame) {
-    if (!this.about.film || !this.about.film.changes.length) return;
-    const made = frame.transitions, now = performance.now();
-    const within = this.first >= 0 && made >= this.first && made <= this.first + AT_ONCE;
-    const margin = within && (made - this.first < 8 ? this.first > 0 : this.first + AT_ONCE - made < 8 && this.first + AT_ONCE < this.about.film.changes.length);
-    if ((!within || margin) && now - (this.asked ?? -PAUSE) > PAUSE) {
-      this.asked = now;
-      this.send({ do: "words", first: Math.max(0, made - AT_ONCE / 2) });
-    }
+    if (!this.about.film || !this.film.when.length) return;
+    const made = frame.transitions, all = this.film.when.length;
+    const there = this.first >= 0 && made >= this.first && made <= this.last;
+    const tight = there && ((made - this.first < 8 && this.first > 0) || (this.last - made < 8 && this.last < all));
+    if (!there || tight) this.ask(Math.max(0, made - AT_ONCE / 2));
     if (made !== this.current) this.mark(made);
   }
 
-  words({ first, items }) {
-    this.first = first;
-    this.list.replaceChildren(...items.map((item) => this.entry(item)).reverse());
-    this.mark(this.current);
+  ask(first) {
+    const now = performance.now();
+    if (now - (this.asked ?? -PAUSE) < PAUSE) return;
+    this.asked = now;
+    this.wanted = first;
+    this.send({ do: "words", first });
   }
 
-  mark(made) {
+  // The list goes on where somebody scrolls to its end; what is far from there leaves it.
+  scrolled() {
+    if (!this.about?.film || this.first < 0) return;
+    const { scrollTop, scrollHeight, clientHeight } = this.list;
+    if (scrollTop < NEAR && this.last < this.film.when.length) this.ask(this.last);
+    else if (scrollHeight - clientHeight - scrollTop < NEAR && this.first > 0) this.ask(Math.max(0, this.first - AT_ONCE));
+  }
+
+  words({ first, items }) {
+    if (first !== this.wanted) return; // another page's question
+    this.wanted = null;
+    const { list } = this, last = first + items.length;
+    const made = (some) => some.map((item) => this.entry(item)).reverse();
+    const later = first === this.last, earlier = !later && first < this.first && last >= this.first;
+    if (later || earlier) {
+      const fixed = later ? list.firstElementChild : list.lastElementChild, before = fixed.getBoundingClientRect().top;
+      if (later) list.prepend(...made(items));
+      else list.append(...made(items.slice(0, this.first - first)));
+      while (list.childElementCount > MOST) (later ? list.lastElementChild : list.firstElementChild).remove();
+      [this.first, this.last] = later ? [last - list.childElementCount, last] : [first, first + list.childElementCount];
+      list.scrollTop += fixed.getBoundingClientRect().top - before;
+    } else {
+      [this.first, this.last] = [first, last];
+      list.replaceChildren(...made(items));
+    }
+    this.mark(this.current, !later && !earlier);
+  }
+
+  mark(made, seen = true) {
     this.current = made;
     for (const old of this.list.querySelectorAll(".now")) old.classList.remove("now");
     const found = this.list.querySelector(`[data-number="${made - 1}"]`)?.closest("li");
     if (!found) return;
     found.classList.add("now");
+    if (!seen) return;
     const box = this.list.getBoundingClientRect(), own = found.getBoundingClientRect();
     if (own.top < box.top || own.bottom > box.bottom) this.list.scrollTop += own.top - box.top - box.height / 3;
   }
@@ -62,7 +94,7 @@ export class Log {
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
         el("span", { class: "what" }, this.chip(item.source), "→", this.chip(item.target)),
         el("span", { class: "cause", text: item.cause })));
-    if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.about.film.changes[item.number][0]));
+    if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.film.when[item.number]));
     // what few will read is made when somebody wants to
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });
     return el("li", {}, details);

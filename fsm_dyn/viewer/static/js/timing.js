@@ -8,7 +8,7 @@ export class Timing {
   model(model) {
     this.overruns = null;
     const film = model.film;
-    setText($("timing"), film ? `${film.source} · ${film.rows.toLocaleString("en")} rows · ${film.changes.length.toLocaleString("en")} transitions` : "");
+    setText($("timing"), film ? `${film.source} · ${film.rows.toLocaleString("en")} rows · ${model.totals.transitions.toLocaleString("en")} transitions` : "");
     setText($("recording"), model.recording ? `● recording ${model.recording}` : "");
   }
 

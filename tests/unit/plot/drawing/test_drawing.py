@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.pictures.layered import place
 from fsm_dyn.plot.drawing import FORMATS, diagram, draw, to_dot, to_mermaid
-from fsm_dyn.plot.drawing.layered import place
 
 GRAPHVIZ = pytest.mark.skipif(importlib.util.find_spec("pygraphviz") is None, reason="pygraphviz is not installed")
 NASTY = '"];\n}<script>\\N & --> é'

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.plot.drawing.diagram import Diagram
-from fsm_dyn.plot.drawing.routing import LOOP, STACK, Curve, Router, Size
+from fsm_dyn.pictures.diagram import Diagram
+from fsm_dyn.pictures.routing import LOOP, STACK, Curve, Router, Size
 
 _GAP = 56.0  # between layers, beside the labels
 _SWEEPS = 8

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fsm_dyn.plot.drawing.diagram import Arrow, Diagram
-from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.pictures.diagram import Arrow, Diagram
 
 STACK = 34.0  # between boxes of a layer
 LOOP = 30.0  # how far a loop rises
 _CLEAR = 5.0  # between a curve and its label
 
+FloatArray = NDArray[np.float64]
 Size = tuple[float, float]
 
 

@@ -1,0 +1,41 @@
+"""What a picture of a mode graph shows: boxes with lines of text, arrows with labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_LONGEST_LABEL = 38
+
+
+@dataclass(frozen=True)
+class Box:
+    """A mode: its name, its contact states as lines of text, whether runs start in it."""
+
+    key: str
+    title: str
+    lines: tuple[str, ...] = ()
+    initial: bool = False
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """All transitions from one mode to another; a label per transition, in order of priority."""
+
+    source: str
+    target: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """Boxes and arrows of a mode graph, in the graph's order."""
+
+    name: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+
+def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
+    """Return the text on one line, cut with an ellipsis where it is too long for a label."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
