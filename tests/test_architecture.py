@@ -117,6 +117,7 @@ graph = fsm_dyn.open_graph({str(tmp_path / "pendulum.json")!r})
 trajectory = fsm_dyn.simulate(graph, until=0.5)
 assert trajectory.transitions, "it should strike the stop"
 trajectory.energy, trajectory.multipliers
+assert "<svg" in graph._repr_html_() and "<svg" in trajectory._repr_html_()
 print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"sympy", "mpmath", "matplotlib"}}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)

@@ -228,15 +228,10 @@ class ModeGraph:
         return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.nx.number_of_edges()} edges>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{m.name}</td><td>{', '.join(f'{k} {v}' for k, v in m.states.items())}</td>"
-            f"<td>{m.degrees_of_freedom}</td><td>{m.counts.total}</td></tr>"
-            for m in self.modes.values()
-        )
-        return (
-            f"<b>{self.name}</b><table><tr><th>mode</th><th>contacts</th><th>degrees of freedom</th>"
-            f"<th>operations</th></tr>{rows}</table>"
-        )
+        # for notebooks only
+        from fsm_dyn.automaton.display import graph_html
+
+        return graph_html(self.automaton, self.initial)
 
     @property
     def name(self) -> str:

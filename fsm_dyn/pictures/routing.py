@@ -150,6 +150,9 @@ class Router:
     ) -> tuple[float, float]:
         """Choose the place along the curve where the label covers least of what is there already."""
         width, height = self.labels[arrow.source, arrow.target]
+        if not width:
+            x, y = bezier(control, 0.5)
+            return float(x), float(y)
         shift = side * (0.5 * np.array([width, height]) + _CLEAR)
         best, least = (0.0, 0.0), np.inf
         for fraction in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74):
@@ -161,8 +164,7 @@ class Router:
                 cost += 0.05 * width * height * (abs(fraction - 0.5) + 0.3 * abs(factor - 1.0))
                 if cost < least:
                     best, least = (float(x), float(y)), cost
-        if width:
-            taken.append((*best, width + 4.0, height + 2.0))
+        taken.append((*best, width + 4.0, height + 2.0))
         return best
 
 

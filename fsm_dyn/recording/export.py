@@ -1,9 +1,8 @@
-"""A run as text, as data sets and as a short table for notebooks."""
+"""A run as text and as data sets."""
 
 from __future__ import annotations
 
 import csv
-import html
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,6 @@ from fsm_dyn.simulation.outcomes import Outcome
 
 if TYPE_CHECKING:
     import xarray
-
-_SHOWN_TRANSITIONS = 20
 
 
 def write_csv(rows: Samples, path: Path) -> Path:
@@ -65,25 +62,6 @@ def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outc
         _optional(library)
     to_xarray(rows, transitions, outcome).to_netcdf(path, engine="h5netcdf")
     return path
-
-
-def summary_html(rows: Samples, transitions: Sequence[Transition], outcome: Outcome) -> str:
-    """Return a short table of the run; every text that came from the user is escaped."""
-    escape = html.escape
-    lines = "".join(
-        f"<tr><td>{item.time:.6f}</td><td>{escape(item.source)}</td><td>{escape(item.target)}</td>"
-        f"<td>{escape(item.cause)}</td></tr>"
-        for item in transitions[:_SHOWN_TRANSITIONS]
-    )
-    more = len(transitions) - _SHOWN_TRANSITIONS
-    if more > 0:
-        lines += f"<tr><td colspan='4'>and {more} more</td></tr>"
-    return (
-        f"<p><b>{escape(rows.model.name)}</b>: {rows.t[0]:g} s to {rows.t[-1]:g} s, {len(rows)} rows, "
-        f"{len(transitions)} transitions; {escape(outcome.name)}</p>"
-        f"<table><thead><tr><th>time, s</th><th>from</th><th>to</th><th>cause</th></tr></thead>"
-        f"<tbody>{lines}</tbody></table>"
-    )
 
 
 def _optional(name: str) -> ModuleType:

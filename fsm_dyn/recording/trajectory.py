@@ -70,7 +70,10 @@ class Trajectory:
         )
 
     def _repr_html_(self) -> str:
-        return export.summary_html(self.rows, self.transitions, self.outcome)
+        # for notebooks only
+        from fsm_dyn.recording.display import run_html
+
+        return run_html(self.model, self.record, self.sample, self.describe_end)
 
     @property
     def t(self) -> FloatArray:

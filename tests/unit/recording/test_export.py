@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import sys
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -49,13 +48,3 @@ def test_without_the_library_the_extra_is_named(block, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(InputError, match=r"fsm-dyn\[analysis\]"):
         block.to_xarray()
-
-
-def test_html_escapes_what_the_user_wrote(block):
-
-    nasty = 25 * (dataclasses.replace(block.transitions[0], cause="<script>alert(1)</script>"),)
-    text = Trajectory(block.model, dataclasses.replace(block.record, tell=lambda: nasty))._repr_html_()
-    assert "<script>" not in text
-    assert "&lt;script&gt;" in text
-    assert "and 5 more" in text
-    assert np.isfinite(block.t).all()

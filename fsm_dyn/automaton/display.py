@@ -1,0 +1,58 @@
+"""A mode graph in a notebook: its picture, and its modes in a table that opens."""
+
+from __future__ import annotations
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.edges import edges
+from fsm_dyn.pictures.diagram import Arrow, Box, Diagram
+from fsm_dyn.pictures.mode_graph import MOST, left_out, mode_graph
+from fsm_dyn.pictures.svg import element, escaped
+
+MOST_ROWS = 40
+_FEW = 6  # contacts that are all named; of more only those that touch
+
+
+def diagram_of(automaton: Automaton, initial: str) -> Diagram:
+    """Return the boxes and arrows of a mode graph."""
+    boxes = []
+    for mode in automaton.modes:
+        states = {c.name: c.states[code] for c, code in zip(automaton.contacts, mode.states, strict=True)}
+        boxes.append(Box(mode.name, mode.name, _lines(states), mode.name == initial))
+    causes: dict[tuple[str, str], dict[str, None]] = {}
+    for edge in sorted(edges(automaton), key=lambda edge: edge.priority):
+        causes.setdefault((edge.source, edge.target), {})[edge.cause] = None
+    arrows = tuple(Arrow(*way, tuple(found)) for way, found in causes.items())
+    return Diagram(automaton.mechanism.name, tuple(boxes), arrows)
+
+
+def graph_svg(automaton: Automaton, initial: str) -> str:
+    """Return the picture of a mode graph; of a large one the part nearest to where runs start."""
+    return mode_graph(diagram_of(automaton, initial))
+
+
+def graph_html(automaton: Automaton, initial: str) -> str:
+    """Return a mode graph as a notebook shows it; whatever the model's text says stays text."""
+    diagram = diagram_of(automaton, initial)
+    modes, mechanism = automaton.modes, automaton.mechanism
+    counts = [f"{len(modes)} mode{'s' if len(modes) != 1 else ''}{'' if automaton.complete else ' so far'}"]
+    if left_out(diagram):
+        counts.append(f"the {MOST} nearest to the start are drawn")
+    if automaton.pruned:
+        counts.append(f"{len(automaton.pruned)} impossible")
+    head = element("b", escaped(mechanism.name)) + " " + escaped(mechanism.summary) + element("br") + ", ".join(counts)
+    heads = "".join(element("th", name) for name in ("mode", "contacts", "degrees of freedom", "operations"))
+    rows = [element("tr", heads)]
+    for box, mode in zip(diagram.boxes[:MOST_ROWS], modes, strict=False):
+        freedom, operations = len(mode.programs.independent), mode.programs.rhs.counts().total
+        cells = (escaped(box.title), escaped(", ".join(box.lines)), str(freedom), str(operations))
+        rows.append(element("tr", (element("td", cell) for cell in cells)))
+    more = len(modes) - MOST_ROWS
+    if more > 0:
+        rows.append(element("tr", element("td", f"and {more} more", colspan=4)))
+    table = element("details", element("summary", "Modes") + element("table", rows))
+    return element("div", [element("p", head), mode_graph(diagram), table])
+
+
+def _lines(states: dict[str, str]) -> tuple[str, ...]:
+    told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
+    return tuple(f"{name}: {state}" for name, state in told.items()) or ("all open",)
