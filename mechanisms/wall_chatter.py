@@ -22,7 +22,8 @@ from fsm_dyn.live.control import Controller
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.stepping import Limits, Stepper
-from fsm_dyn.plot import palette, style
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
 
 PERIOD = 1e-3  # s
 MASS = 0.1  # kg
