@@ -133,9 +133,10 @@ class Device(Protocol):
     def close(self) -> None:
         """Let go of the device."""
 
-    # A driver may also have ``told(self)``, which returns counts by name (frames that were lost): they are told as an
-    # event ``device`` when they change; ``remarks(self)``, a list of what is to be told at the end; and
-    # ``attach(self, block)``, which is given the memory of the run.  One for loops faster than 2 kHz has
+    # A driver may also have a class method ``complete(options)``, which finds out what the options leave open (which of
+    # several devices) and is asked before all others; ``told(self)``, which returns counts by name (frames that were
+    # lost): they are told as an event ``device`` when they change; ``remarks(self)``, a list of what is to be told at
+    # the end; and ``attach(self, block)``, which is given the memory of the run.  One for loops faster than 2 kHz has
     # ``compiled(self)``, which returns a :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options
     # rule that out.
 

@@ -104,7 +104,7 @@ class LiveSession:
         progress("deriving the model with its ports held")
         graph = held(graph, parameters)
         device = driver_class(driver)
-        options = dict(options or {})
+        options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
         spec: Spec = device.describe(options)
         limits = allowed(settings.limits, spec)
         plain = {

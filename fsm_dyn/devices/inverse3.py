@@ -1,0 +1,249 @@
+"""Haply's Inverse3, by its service on this computer: JSON over a WebSocket, three axes.
+
+The service is Haply's, as documented on docs.haply.co: "WebSocket Protocol" and "Control Commands" of the Inverse SDK,
+3.1 and 3.5.  It tells first which devices there are, then answers every message with one state:
+
+    {"inverse3": [{"device_id": "049D", "commands": {"set_cursor_force": {"vector": {"x": 0, "y": 0, "z": 0}}}}]}
+    {"inverse3": [{"device_id": "049D", "state": {"cursor_position": {"x": ...}, "cursor_velocity": {"x": ...}}}]}
+
+in N, m and m/s, in the coordinates that the service is configured for.  A command holds for its tick; a device that is
+sent none goes idle, in a time that is documented nowhere.  So it is the guard that lets go: its safe frame is a force of
+zero followed by the end of the connection, each a whole masked frame.
+
+Options
+-------
+device_id : str
+    Of the device; needed where there are several.
+host, port
+    Of the service (127.0.0.1, 10001).  It is asked for nothing secret and trusts everybody: leave it on this computer.
+format : str
+    ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services (3.5).
+force : float
+    The largest that the device can show, N.
+bandwidth : float
+    Of the velocity, should the service tell none, Hz (30).
+patience : float
+    How long to wait for the service, s (5).
+mass, damping, friction, resolution, delay : float
+    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.device.Handle`.
+
+The buttons are those of the first wireless grip: a, b and c are 0, 1 and 2.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.websocket_line import WebSocketLine, close_frame, text_frame
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
+
+PORT: Final = 10001
+AXES: Final = ("x", "y", "z")
+FORMATS: Final = {"3.5": "vector", "3.1": "values"}
+_GRIPS: Final = "wireless_verse_grip"
+_HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")
+_KNOWN: Final = frozenset({"device_id", "host", "port", "format", "force", "bandwidth", "patience", *_HANDLE})
+
+
+def command(device: str, force: Sequence[float], key: str = "vector") -> str:
+    """Return the message that shows a force (N) on a device."""
+    values = dict(zip(AXES, map(float, force), strict=True))
+    return json.dumps({"inverse3": [{"device_id": device, "commands": {"set_cursor_force": {key: values}}}]})
+
+
+def vector(found: Any) -> tuple[float, float, float]:
+    """Return the three numbers of a vector; raise ValueError where it is none of finite ones."""
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(axis), int | float) for axis in AXES):
+        raise ValueError("number")
+    x, y, z = (float(found[axis]) for axis in AXES)
+    if not math.isfinite(x + y + z):
+        raise ValueError("number")
+    return x, y, z
+
+
+def parsed(message: bytes) -> dict[str, Any]:
+    """Return what a message of the service says; raise ValueError where that is nothing."""
+    try:
+        found = json.loads(message)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError("no JSON")
+    return found
+
+
+def listed(message: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the devices that a message tells of, by their names; raise ValueError where they are no such list."""
+    devices = message.get("inverse3", [])
+    if not isinstance(devices, list) or not all(isinstance(item, dict) and "device_id" in item for item in devices):
+        raise ValueError("no list of devices")
+    return {str(item["device_id"]): item for item in devices}
+
+
+class Driver:
+    """The service's client; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        self._device = str(options.get("device_id", ""))
+        self._key = FORMATS[str(options.get("format", "3.5"))]
+        self._patience = float(options.get("patience", 5.0))
+        self._line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
+        self._rates = RateFilter(3, float(options.get("bandwidth", 30.0)))
+        self._latest = Sample(0.0, 0, (0.0,) * 3, (0.0,) * 3)
+        self._closed = False
+        self.dropped: Counter[str] = Counter()
+
+    @classmethod
+    def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options with the name of the device, which the service is asked for.
+
+        Raises
+        ------
+        InputError
+            There is no service, no such device, or no saying which one is meant.
+        """
+        cls.describe(options)
+        transport = cls.open_transport(options)
+        line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
+        try:
+            devices = cls._inventory(line, float(options.get("patience", 5.0)))
+        except (OSError, ValueError) as error:
+            raise InputError("the Inverse service", found=str(error), remedy="is it Haply's that listens there?") from error
+        finally:
+            line.close()
+        wanted = str(options.get("device_id", "")) or (next(iter(devices)) if len(devices) == 1 else "")
+        if wanted not in devices:
+            raise InputError(
+                f"no Inverse3 '{wanted}'" if wanted else "which Inverse3?",
+                found=", ".join(devices) or "none is plugged in",
+                remedy="choose one by --option device_id=...",
+            )
+        return {**options, "device_id": wanted}
+
+    @staticmethod
+    def _inventory(line: WebSocketLine, patience: float) -> dict[str, Mapping[str, Any]]:
+        """Return the devices that the service tells of when it is first met."""
+        line.open(patience)
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            for message in line.receive():
+                return listed(parsed(message))
+            line.wait(0.05)
+        raise TimeoutError(f"the Inverse service told of no devices within {patience:g} s")
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the device."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the driver inverse3 has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        form = str(options.get("format", "3.5"))
+        if form not in FORMATS:
+            raise InputError("format of the driver inverse3", found=form, allowed=", ".join(FORMATS))
+        device = str(options.get("device_id", ""))
+        zero = text_frame(command(device, (0.0,) * 3, FORMATS[form])) if device else b""
+        return Spec(
+            "inverse3",
+            3,
+            SAFE_FRAME,
+            safe_frame=zero + close_frame(),
+            force=float(options.get("force", math.inf)),
+            handle=Handle(**{name: float(options[name]) for name in _HANDLE if name in options}),
+        )
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return a socket connected to the service."""
+        host, port = str(options.get("host", "127.0.0.1")), int(options.get("port", PORT))
+        try:
+            found = socket.create_connection((host, port), timeout=float(options.get("patience", 5.0)))
+        except OSError as error:
+            raise InputError(
+                f"no Inverse service at {host}, port {port}",
+                found=str(error.strerror or error),
+                remedy="start Haply's service or its Hub; without a device: --emulate",
+            ) from error
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a force is not to wait for the next one
+        return found.detach()
+
+    def open(self) -> None:
+        """Meet the service, and have the first state told."""
+        devices = self._inventory(self._line, self._patience)
+        if self._device not in devices:
+            raise ConnectionError(f"the Inverse service has no device '{self._device}', but {', '.join(devices) or 'none'}")
+        self._line.say(command(self._device, (0.0,) * 3, self._key))
+        until = time.monotonic() + self._patience
+        while self._latest.sequence == 0:
+            if time.monotonic() > until:
+                raise TimeoutError(f"the Inverse3 '{self._device}' told no position within {self._patience:g} s")
+            self._line.wait(0.05)
+            self.read()
+
+    def calibrate(self) -> None:
+        """The service sees to that."""
+
+    def read(self) -> Sample:
+        """Return the latest state of the device.
+
+        Raises
+        ------
+        ConnectionError
+            The service has closed the connection, or speaks something else.
+        """
+        for message in self._line.receive():
+            try:
+                self._take(parsed(message))
+            except ValueError as error:
+                self.dropped[str(error)] += 1
+        return self._latest
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        """Take a state; raise ValueError with the reason where it is of no use."""
+        found = listed(message).get(self._device)
+        if found is None:
+            raise ValueError("without the device")
+        state = found.get("state")
+        if not isinstance(state, Mapping):
+            raise ValueError("without a state")
+        now, position = time.monotonic(), vector(state.get("cursor_position"))
+        measured = state.get("cursor_velocity")
+        velocity = self._rates.take(now, position) if measured is None else vector(measured)
+        self._latest = Sample(now, self._latest.sequence + 1, position, velocity, _buttons(message))
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Show a force; it is not shown where the service does not read, which a stall will tell."""
+        if not self._line.say(command(self._device, force, self._key)):
+            self.dropped["not sent"] += 1
+        return force
+
+    def remarks(self) -> list[str]:
+        """Return what was dropped and why."""
+        told = ", ".join(f"{count} {why}" for why, count in self.dropped.items())
+        return [f"messages dropped: {told}"] if told else []
+
+    def close(self) -> None:
+        """Leave the service, after a force of zero; may be called again."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self.write((0.0,) * 3)
+            finally:
+                self._line.close()
+
+
+def _buttons(message: Mapping[str, Any]) -> int:
+    """Return the buttons of the first grip that there is."""
+    try:
+        pressed = message[_GRIPS][0]["state"]["buttons"]
+        return sum(1 << i for i, name in enumerate("abc") if pressed.get(name) is True)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return 0
