@@ -7,8 +7,8 @@ The service is Haply's, as documented on docs.haply.co: "WebSocket Protocol" and
     {"inverse3": [{"device_id": "049D", "state": {"cursor_position": {"x": ...}, "cursor_velocity": {"x": ...}}}]}
 
 in N, m and m/s, in the coordinates that the service is configured for.  A command holds for its tick; a device that is
-sent none goes idle, in a time that is documented nowhere.  So it is the guard that lets go: its safe frame is a force of
-zero followed by the end of the connection, each a whole masked frame.
+sent none goes idle, in a time that is documented nowhere.  So it is the guard that lets go: its safe frame is a force
+of zero followed by the end of the connection, each a whole masked frame.
 
 Options
 -------
@@ -64,7 +64,7 @@ def vector(found: Any) -> tuple[float, float, float]:
     if not isinstance(found, Mapping) or not all(isinstance(found.get(axis), int | float) for axis in AXES):
         raise ValueError("number")
     x, y, z = (float(found[axis]) for axis in AXES)
-    if not math.isfinite(x + y + z):
+    if not all(map(math.isfinite, (x, y, z))):
         raise ValueError("number")
     return x, y, z
 
@@ -117,7 +117,9 @@ class Driver:
         try:
             devices = cls._inventory(line, float(options.get("patience", 5.0)))
         except (OSError, ValueError) as error:
-            raise InputError("the Inverse service", found=str(error), remedy="is it Haply's that listens there?") from error
+            raise InputError(
+                "the Inverse service", found=str(error), remedy="is it Haply's that listens there?"
+            ) from error
         finally:
             line.close()
         wanted = str(options.get("device_id", "")) or (next(iter(devices)) if len(devices) == 1 else "")
@@ -179,7 +181,9 @@ class Driver:
         """Meet the service, and have the first state told."""
         devices = self._inventory(self._line, self._patience)
         if self._device not in devices:
-            raise ConnectionError(f"the Inverse service has no device '{self._device}', but {', '.join(devices) or 'none'}")
+            raise ConnectionError(
+                f"the Inverse service has no device '{self._device}', but {', '.join(devices) or 'none'}"
+            )
         self._line.say(command(self._device, (0.0,) * 3, self._key))
         until = time.monotonic() + self._patience
         while self._latest.sequence == 0:

@@ -34,10 +34,12 @@ class RateFilter:
         self._velocity = [0.0] * self._axes
 
     def take(self, time: float, position: Sequence[float]) -> tuple[float, ...]:
-        """Take a position (m or rad) of a later time (s) and return the velocity."""
+        """Take a position (m or rad) of a later time (s) and return the velocity; of no later one, it is not taken."""
         if self._before is not None:
             since, where = self._before
             step = time - since
+            if step <= 0.0:
+                return tuple(self._velocity)
             part = -math.expm1(-self._rate * step)
             for i, (x, before) in enumerate(zip(position, where, strict=True)):
                 self._velocity[i] += part * ((x - before) / step - self._velocity[i])

@@ -123,7 +123,7 @@ class WebSocketLine:
             elif isinstance(event, Frame):
                 self._frames.append(event)
         answers = b"".join(protocol.data_to_send())
-        if answers:
+        if answers and not any(frame.opcode is Opcode.CLOSE for frame in self._frames):  # a last word is still to come
             self._send(answers)
 
     def say(self, text: str) -> bool:

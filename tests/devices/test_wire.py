@@ -5,7 +5,11 @@ Milliseconds are for tests/benchmarks: here it is who let go, and that the fault
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -32,7 +36,7 @@ class Rig:
     """A live run of the virtual wall with an emulated device in its hand."""
 
     def __init__(self, driver, **options):
-        self.device = emulation(driver, {"axes": 2, **options})
+        self.device = emulation(driver, options)
         settings = Settings(
             privileges=False, guard_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
         )
@@ -47,8 +51,9 @@ class Rig:
     def press(self):
         """Have the hand press the plate until it feels it."""
         self.session.wait_for_ticks(50)
-        y = self.device.state()["position"][1]
-        self.device.do("hand", stiffness=300.0, damping=10.0, target=[0.0, y - 0.03])
+        x = self.device.state()["position"]
+        x[1] -= 0.03
+        self.device.do("hand", stiffness=300.0, damping=10.0, target=x)
         wait_for(lambda: self.device.state()["force"][1] > 0.3, "a force")
         self.device.log()
 
@@ -98,7 +103,7 @@ def rig():
 
 def test_a_device_program_that_fails_is_let_go(rig):
     """One after the other in one run, strangers sending meanwhile; all but the first without the device's watchdog."""
-    it = rig("udp")
+    it = rig("udp", axes=2)
     device = it.device
     it.press()
     position = it.session.snapshot()["position"]
@@ -140,3 +145,95 @@ def test_a_device_program_that_fails_is_let_go(rig):
     for what in ("50 stranger", "size", "magic"):
         assert what in told
     wait_for(lambda: device.state()["counts"]["let go"] == 1, "the last word")
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "how"),
+    [("udp", {"axes": 2}, signal.SIGKILL), ("inverse3", {}, signal.SIGSTOP), ("inverse3", {}, "garbage")],
+)
+def test_the_guard_or_the_driver_has_the_last_word(rig, driver, options, how):
+    """Without the device's watchdog, a tick process that is killed or stopped, or a line that speaks nonsense."""
+    it = rig(driver, watchdog=0.0, **options)
+    it.press()
+    if how == "garbage":
+        it.device.do("garbage")
+    else:
+        os.kill(it.session.tick_pid, how)
+    wait_for(it.is_let_go, "zero force")
+    (last,) = [x for x in it.device.log() if not any(x["force"])]
+    assert last["why"] == "host", "it was told to, and nothing after that"
+    assert it.session.wait(PATIENT)
+    report = it.session.close()
+    if how == "garbage":
+        assert report["fault"] in ("the driver raised an exception", STALLED)  # an accidental beginning of a long frame
+    else:
+        assert report["guard"] in ("ended the tick process", "found the tick process dead")
+    assert it.is_let_go()
+
+
+def test_a_service_whose_device_fails_is_let_go(rig):
+    """States that fail to come, no power, nothing read; then the service leaves."""
+    it = rig("inverse3")
+    device = it.device
+    it.press()
+    device.do("freeze")
+    wait_for(lambda: it.fault() == STALLED, "the fault")
+    wait_for(it.is_let_go, "zero force")
+    assert it.last()["why"] == "watchdog"
+    device.do("freeze", on=False)
+    it.clear()
+    device.do("watchdog", on=False)
+    for what in ("stall", "unplug"):
+        device.do(what)
+        wait_for(lambda: it.fault() == STALLED, "the fault")
+        wait_for(it.is_let_go, "zero force")
+        assert it.last()["why"] == ("no power" if what == "unplug" else "host"), what
+        device.do("plug") if what == "unplug" else device.do(what, on=False)
+        it.clear()
+    device.do("leave")
+    assert it.session.wait(PATIENT), it.session.log()
+    assert it.is_let_go()
+    told = it.session.events()
+    assert [e["detail"] for e in told if e["event"] == "fault"][-1].count("the Inverse service has closed")
+    assert "without the device" in "".join(e["why"] for e in told if e["event"] == "driver")
+    assert it.session.close()["fault"] == "the driver raised an exception"
+
+
+OWNER = """
+import os, signal, fsm_dyn
+from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live.session import LiveSession, Settings
+session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", {options!r},
+    settings=Settings(privileges=False, guard_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02, velocity=20.0)))
+print(session.guard_pid, session.tick_pid, flush=True)
+input()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_when_the_owner_is_killed_the_device_is_let_go():
+    """The guard asks the tick process to end: the grip opens at its rate, and the last word is to let go."""
+    device = emulation("udp", {"axes": 2, "watchdog": 0.0})
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(options=device.options)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        pids = [int(pid) for pid in owner.stdout.readline().split()]
+        device.do("hand", stiffness=300.0, damping=10.0, target=[0.0, 0.0])
+        wait_for(lambda: device.state()["counts"]["forces"] > 50, "forces")
+        device.do("hand", stiffness=300.0, damping=10.0, target=[0.0, -0.03])
+        wait_for(lambda: device.state()["force"][1] > 0.3, "a force")
+        device.log()
+        owner.communicate("\n", timeout=PATIENT)
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of both processes")
+        wait_for(lambda: device.state()["counts"]["let go"] == 1, "the last word")
+        found = device.log()
+        assert (found[-1]["force"], found[-1]["why"]) == ([0.0, 0.0], "host")
+        assert len(found) > 5, "it opened in steps"
+    finally:
+        owner.kill()
+        owner.wait()
+        device.close()

@@ -41,7 +41,7 @@ class EmulatedBody:
         self._watchdog_on = self._watchdog_time > 0.0
         self.plugged, self.stalled, self.frozen = True, False, False
         self.let_go = ""
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(forces=0)
         self._log: list[dict[str, Any]] = []
         self.handles[0].advance(STEP)  # what it takes for the first time, it takes before the device is there
         self._moved_until = self._heard = time.monotonic()
@@ -69,6 +69,7 @@ class EmulatedBody:
     def obey(self, force: Sequence[float]) -> None:
         """Show a force that came from the host."""
         self._heard = time.monotonic()
+        self.counts["forces"] += 1
         if self.plugged:
             self.let_go = ""
             self._show(force, "host")

@@ -114,7 +114,8 @@ class Service:
     def turn(self, patience: float, beside: int) -> None:
         """Wait for whatever comes, and see to it."""
         heard = {} if self.body.frozen else {client.socket: client for client in self.clients}
-        ready, _, _ = select.select([self.listening, beside, *heard], [], [], patience)
+        waited: list[Any] = [self.listening, beside, *heard]
+        ready, _, _ = select.select(waited, [], [], patience)
         if self.listening in ready:
             self.clients.append(Client(self.listening.accept()[0]))
         for each in ready:
