@@ -41,7 +41,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.rates import RateFilter
-from fsm_dyn.devices.websocket_line import WebSocketLine, close_frame, text_frame
+from fsm_dyn.devices.wire.websocket import WebSocketLine, close_frame, text_frame
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
 
@@ -229,10 +229,9 @@ class Driver:
             self.dropped["not sent"] += 1
         return force
 
-    def remarks(self) -> list[str]:
-        """Return what was dropped and why."""
-        told = ", ".join(f"{count} {why}" for why, count in self.dropped.items())
-        return [f"messages dropped: {told}"] if told else []
+    def told(self) -> dict[str, int]:
+        """Return how many messages were dropped, and why."""
+        return dict(self.dropped)
 
     def close(self) -> None:
         """Leave the service, after a force of zero; may be called again."""

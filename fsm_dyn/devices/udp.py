@@ -1,8 +1,8 @@
 """Any device whose program sends datagrams: in C, Matlab or Rust, on this computer or another one.
 
 The program sends samples to the port of this driver, which answers each tick with a force; the bytes are those of
-:mod:`fsm_dyn.devices.datagrams`.  Nobody but one peer is listened to: the one declared or, on this computer alone, the
-first that sends a good sample.  Whatever is not a good, new sample of the peer is dropped and counted.
+:mod:`fsm_dyn.devices.wire.datagrams`.  Nobody but one peer is listened to: the one declared or, on this computer alone,
+the first that sends a good sample.  Whatever is not a good, new sample of the peer is dropped and counted.
 
 The socket is connected to the peer as soon as it is known.  That makes it the transport of the guard too, which shares
 it: a write to it reaches the peer when this process is no more.  The program itself is to show no force once none has
@@ -43,9 +43,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices import datagrams
-from fsm_dyn.devices.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.wire import datagrams
+from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import memory
@@ -178,9 +178,10 @@ class Driver:
         while self._peer is None:
             if time.monotonic() > until:
                 place = "{}, port {}".format(*self._socket.getsockname()[:2])
-                raise TimeoutError(
-                    f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s{self._told()}"
+                other = (
+                    "; dropped: " + ", ".join(f"{n} {why}" for why, n in self.dropped.items()) if self.dropped else ""
                 )
+                raise TimeoutError(f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s{other}")
             if self._header is not None and self._header[memory.STOPPING]:
                 return
             select.select([self._socket], [], [], 0.05)
@@ -295,12 +296,9 @@ class Driver:
     def _is_gone(self) -> ConnectionRefusedError:
         return ConnectionRefusedError("the device program at {}, port {}, is no more".format(*self._peer))
 
-    def _told(self) -> str:
-        return "; dropped: " + ", ".join(f"{n} {why}" for why, n in self.dropped.items()) if self.dropped else ""
-
-    def remarks(self) -> list[str]:
-        """Return what was dropped and why."""
-        return [f"datagrams{self._told()}".replace(";", "")] if self.dropped else []
+    def told(self) -> dict[str, int]:
+        """Return how many datagrams were dropped, and why."""
+        return dict(self.dropped)
 
     def close(self) -> None:
         """Tell the peer to let go; may be called again."""

@@ -135,10 +135,9 @@ class Device(Protocol):
 
     # A driver may also have a class method ``complete(options)``, which finds out what the options leave open (which of
     # several devices) and is asked before all others; ``told(self)``, which returns counts by name (frames that were
-    # lost): they are told as an event ``device`` when they change; ``remarks(self)``, a list of what is to be told at
-    # the end; and ``attach(self, block)``, which is given the memory of the run.  One for loops faster than 2 kHz has
-    # ``compiled(self)``, which returns a :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options
-    # rule that out.
+    # lost): they are told as an event ``device`` when they change; and ``attach(self, block)``, which is given the
+    # memory of the run.  One for loops faster than 2 kHz has ``compiled(self)``, which returns a
+    # :class:`~fsm_dyn.live.compiled_pacing.CompiledIO`, or None where its options rule that out.
 
 
 def driver_class(name: str) -> Any:

@@ -159,8 +159,6 @@ class TickProcess:
         """Show no force any more, whatever the driver has to say to that."""
         self._busy(True)
         try:
-            for remark in getattr(self.device, "remarks", list)():  # a driver may have something to say at the end
-                self.tell({"event": "driver", "why": remark[:500]})
             self._tell_of_driver()
             self.device.close()
         except Exception as error:  # a driver may raise anything

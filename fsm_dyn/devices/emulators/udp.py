@@ -1,4 +1,4 @@
-"""A device program that speaks the datagrams of :mod:`fsm_dyn.devices.datagrams`, with handles made of numbers.
+"""A device program that speaks the datagrams of :mod:`fsm_dyn.devices.wire.datagrams`, with handles made of numbers.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.body.EmulatedBody` and ``port`` (that the driver is to listen
 at; a free one), ``velocity`` (whether samples have velocities; true).
@@ -14,11 +14,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fsm_dyn.devices import datagrams
-from fsm_dyn.devices.datagrams import BadDatagramError, SampleDatagram
 from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody, Spoiling
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.devices.wire import datagrams
+from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 

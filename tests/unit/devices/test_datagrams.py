@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fsm_dyn.devices import datagrams
-from fsm_dyn.devices.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
+from fsm_dyn.devices.wire import datagrams
+from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 
 WORDS = some.integers(0, 2**32 - 1)
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False)

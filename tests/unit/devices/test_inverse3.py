@@ -16,9 +16,8 @@ from websockets.frames import Frame, Opcode
 
 from fsm_dyn.devices import inverse3
 from fsm_dyn.devices.emulators.inverse3 import Service
-from fsm_dyn.devices.websocket_line import WebSocketLine, text_frame
+from fsm_dyn.devices.wire.websocket import WebSocketLine, text_frame
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import driver_class
 
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
 
@@ -205,9 +204,8 @@ def test_messages_of_no_use_are_counted_and_move_nothing(beside, text, why):
     sample = driver.read()
     it.raw(told(text))
     until(lambda: driver.read() is not sample or driver.dropped)
-    assert driver.dropped == {why: 1}
+    assert driver.told() == {why: 1}
     assert driver.read() is sample
-    assert driver.remarks() == [f"messages dropped: 1 {why}"]
 
 
 @pytest.mark.parametrize(
@@ -219,6 +217,7 @@ def test_messages_of_no_use_are_counted_and_move_nothing(beside, text, why):
         (told("", Opcode.CLOSE), "has closed the connection"),
         (None, "has closed the connection"),
     ],
+    ids=["garbage", "masked", "long", "close", "end"],
 )
 def test_a_line_that_fails_is_named_and_zero_still_goes(beside, data, words):
     """What the tick process does then: a force of zero, and the end."""
@@ -299,10 +298,3 @@ def test_nobody_and_somebody_else_at_the_port():
 def test_options_that_cannot_be_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         inverse3.Driver.describe(options)
-
-
-def test_a_driver_whose_package_is_missing_tells_which(tmp_path, monkeypatch):
-    (tmp_path / "needy.py").write_text("import no_such_package\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError, match=r"(?s)needs a package.*no_such_package"):
-        driver_class("needy:Driver")

@@ -1,0 +1,1 @@
+"""What is said to devices across a network, apart from who says it."""
