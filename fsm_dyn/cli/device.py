@@ -15,7 +15,10 @@ from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.live import driver_options, hold_and_report
 from fsm_dyn.cli.settings import Initial, Set, assignments
+from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
+
+EMULATED_TIMEOUT = 0.5  # s; nobody's hand is in it, and this computer may be busy
 
 
 @reporting
@@ -51,8 +54,9 @@ def device_command(
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
     guard_timeout: Annotated[
-        float, typer.Option("--guard-timeout", help="How long ticks may stand still before the guard acts, s.")
-    ] = 0.1,
+        float | None,
+        typer.Option("--guard-timeout", help="How long ticks may stand still before the guard acts, s (0.1)."),
+    ] = None,
     seconds: Annotated[float | None, typer.Option("--for", help="How long, s; then without a page.", min=0.0)] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only tell the page's address.")] = False,
     serve_on: Annotated[
@@ -93,11 +97,10 @@ def device_command(
         known = {
             "mass": mass, "damping": damping, "friction": friction, "resolution": resolution, "delay": delay,
         }  # fmt: skip
-        with _emulated(driver or "", driver_options(option), emulate) as emulation:
+        with _emulated(driver or "", driver_options(option), emulate) as (options, _):
             analyse(
-                model, driver=driver, options=driver_options(option) if emulation is None else emulation.options,
-                known=known, modes=mode or (), port=port, axes=None if axes is None else _numbers(axes), scale=scale,
-                period=period, substeps=substeps, parameters=assignments("--set", set_),
+                model, driver=driver, options=options, known=known, modes=mode or (), port=port,
+                axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps, parameters=assignments("--set", set_),
                 at=assignments("--initial", initial), figure=figure, as_json=as_json,
             )  # fmt: skip
         return
@@ -109,50 +112,72 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     # numba and the stepper come with these
     from fsm_dyn.live.device import driver_class
-    from fsm_dyn.live.facing import facing_axes
+    from fsm_dyn.live.facing import mapping_for
     from fsm_dyn.live.session import Settings
-    from fsm_dyn.live.starting import held
-    from fsm_dyn.live.stepping import DeviceMap, Limits
+    from fsm_dyn.live.stepping import Limits
+    from fsm_dyn.viewer.device import HeldBy
+    from fsm_dyn.viewer.take import held_for_page
 
     kind = driver_class(driver)
-    options = driver_options(option)
-    with _emulated(driver, options, emulate) as emulation:
-        if emulation is not None:
-            options = dict(emulation.options)
+    parameters = assignments("--set", set_) or {}
+    with _emulated(driver, driver_options(option), emulate) as (options, emulation):
         spec = kind.describe(options)
-        parameters = assignments("--set", set_) or {}
         with working("compiling the model with its ports", as_json):
-            graph = held(ready_graph(model, None, True), parameters)
-        mapping = DeviceMap(
-            port=port, axes=facing_axes(graph, port, spec.axes) if axes is None else _numbers(axes), scale=scale
-        )
+            graph = ready_graph(model, None, True)
+            held, changed = held_for_page(graph, parameters)
+        mapping = mapping_for(held, port, spec.axes, _numbers(axes), scale)
+        if guard_timeout is None:
+            guard_timeout = 0.1 if emulation is None else EMULATED_TIMEOUT
+        by = HeldBy(driver, options, mapping, Limits(force=force, slew=slew), guard_timeout, emulation)
+        if seconds is None:
+            _on_page(graph, model, by, {"period": period, "substeps": substeps, "record": record}, parameters,
+                     serve_on, no_browser, as_json)  # fmt: skip
+            return
         settings = Settings(
-            period=period,
-            substeps=substeps,
-            mapping=mapping,
-            limits=Limits(force=force, slew=slew),
-            ticks=-1 if seconds is None else round(seconds / period),
-            guard_timeout=guard_timeout,
-        )
-        hold_and_report(graph, driver, options, settings, parameters, record, as_json)
+            period=period, substeps=substeps, mapping=mapping, limits=by.limits, guard_timeout=guard_timeout,
+            ticks=round(seconds / period),
+        )  # fmt: skip
+        hold_and_report(held, driver, options, settings, changed, record, as_json)
+
+
+def _on_page(
+    graph: Any,
+    model: str,
+    by: Any,
+    wishes: dict[str, Any],
+    parameters: dict[str, Any],
+    serve_on: int,
+    no_browser: bool,
+    as_json: bool,
+) -> None:
+    """Serve the page of a model that a device holds until Ctrl-C."""
+    with page_packages():
+        from fsm_dyn.viewer.serving import serve
+        from fsm_dyn.viewer.take import Wishes
+
+    wanted = Wishes(**wishes, schedule=False, parameters=parameters, device=by)
+    reports = serve(graph, wanted, serve_on, None, telling_address(model, no_browser, as_json))
+    tell_reports(model, reports, as_json)
 
 
 @contextlib.contextmanager
-def _emulated(driver: str, options: dict[str, Any], wanted: bool) -> Iterator[Any]:
-    """Start the emulator of a driver, where one is wanted, and end it."""
+def _emulated(driver: str, given: dict[str, Any], wanted: bool) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Start the emulator of a driver, where one is wanted, and end it; gives the driver's options, and the emulator."""
     if not wanted:
-        yield None
+        yield given, None
         return
     from fsm_dyn.devices.emulators.starting import emulation
 
-    started = emulation(driver, options)
+    started = emulation(driver, given)
     try:
-        yield started
+        yield dict(started.options), started
     finally:
         started.close()
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _numbers(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import webbrowser
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,26 +55,13 @@ def view_command(
 
     The page is served to this machine alone, under an address with a secret in it.
     """
-    try:
+    with page_packages():
         from fsm_dyn.viewer.cinema import open_film
         from fsm_dyn.viewer.report import write_report
         from fsm_dyn.viewer.serving import Watched, serve, serve_film
         from fsm_dyn.viewer.take import Wishes
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "websockets"):
-            raise
-        raise InputError(
-            "the page needs some packages more", found=str(error), remedy="pip install 'fsm-dyn[view]'"
-        ) from error
 
-    def opened(address: str) -> None:
-        if as_json:
-            print_json({"model": model, "address": address, "pid": os.getpid()})
-        else:
-            say(f"{model}: {address}\nCtrl-C ends it")
-        if not no_browser:
-            webbrowser.open(address)
-
+    opened = telling_address(model, no_browser, as_json)
     if is_over(model):
         if watch or record is not None or set_ or schedule is not None:
             raise InputError("a run that is over is only looked at", found=model, remedy="leave the other options out")
@@ -102,7 +91,38 @@ def view_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     wishes = Wishes(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
 
-    reports = serve(graph, wishes, port, watched, opened)
+    tell_reports(model, serve(graph, wishes, port, watched, opened), as_json)
+
+
+@contextlib.contextmanager
+def page_packages() -> Iterator[None]:
+    """Turn the want of a package that the page needs into a message with its remedy."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "websockets"):
+            raise
+        raise InputError(
+            "the page needs some packages more", found=str(error), remedy="pip install 'fsm-dyn[view]'"
+        ) from error
+
+
+def telling_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
+    """Return what tells the address of a page once it can be opened, and opens it."""
+
+    def opened(address: str) -> None:
+        if as_json:
+            print_json({"model": model, "address": address, "pid": os.getpid()})
+        else:
+            say(f"{model}: {address}\nCtrl-C ends it")
+        if not no_browser:
+            webbrowser.open(address)
+
+    return opened
+
+
+def tell_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
+    """Tell how the runs of a page went."""
     if as_json:
         print_json({"model": model, "runs": reports})
     else:

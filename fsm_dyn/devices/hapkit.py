@@ -32,12 +32,13 @@ WATCHDOG: Final = 0.02  # s, of the firmware
 PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
 AGAIN: Final = 0.1  # s between questions
 UNANSWERED: Final = 50  # forces that it may leave unanswered
+MOST: Final = 1 << 16  # bytes taken in at once
+QUIET: Final = 5  # forces without a sample, after which it is the samples that are missing: the tick sees to that
 GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
 _NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution")
 _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
-_HALF: Final = 1 << 15
-_WORD: Final = 1 << 16
+_LAST: Final = (1 << 16) - 1  # sequence number; the safe frame's is 0
 
 
 class Driver:
@@ -52,10 +53,12 @@ class Driver:
         self._identity: hf.IdentityBody | None = None
         self._latest = Sample(0.0, 0, (0.0,), (0.0,))
         self._told = hf.SampleBody(0, 0, 0, 0, 0, 0, hf.LET_GO, 0)
-        self._sequence = self._readings = self._waits = 0
+        self._sequence = self._readings = 0
+        self._quiet = 0  # forces written since the last sample
         self._most = 0  # µN
         self._share = 0.0  # of the force asked for: less than 1 while it comes back
-        self._dropped = self._let_go = 0
+        self._dropped = self._lost = self._let_go = 0
+        self._begun = False
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
@@ -129,7 +132,6 @@ class Driver:
     def calibrate(self) -> None:
         """Make the place where it is its zero, and begin from a force of zero."""
         sl.write_line(self._line, hf.frame(hf.ZeroBody()) + hf.SAFE_FRAME)
-        self._dropped = self._reader.dropped  # what came before it was asked is no damage
         until = time.monotonic() + PATIENCE
         while self._told.state & hf.LET_GO or self._readings == 0:
             if time.monotonic() > until:
@@ -151,7 +153,11 @@ class Driver:
 
     def _hear(self) -> None:
         """Take in what has come; of several samples the last."""
-        for body in self._reader.feed(sl.read_line(self._line)):
+        data, more = b"", True
+        while more and len(data) < MOST:
+            found = sl.read_line(self._line)
+            data, more = data + found, bool(found)
+        for body in self._reader.feed(data):
             if isinstance(body, hf.IdentityBody):
                 self._identity = body
             elif isinstance(body, hf.SampleBody) and self._identity is not None:
@@ -161,6 +167,7 @@ class Driver:
         if body.state & hf.LET_GO and not self._told.state & hf.LET_GO:
             self._let_go += 1
         self._told = body
+        self._quiet = 0
         self._readings += 1
         self._latest = Sample(
             body.time / _MICRO, self._readings, (resolution * body.counts,), (body.velocity / _MICRO,)
@@ -178,30 +185,28 @@ class Driver:
         TimeoutError
             The device sends samples but has taken none of the last ``UNANSWERED`` forces.
         """
+        if not self._begun:  # what came before is no damage: nobody read it, and no force came for a while
+            self._begun = True
+            self._dropped, self._lost, self._let_go = self._reader.dropped, self._told.dropped, 0
         if self._told.state & hf.LET_GO:
             self._share = 0.0
         elif self._share < 1.0:
             self._share = min(1.0, self._share + 1.0 / GENTLE)
         wanted = round(_MICRO * self._share * force[0])
         shown = max(-self._most, min(self._most, wanted))
-        unanswered = (self._sequence - self._told.echo + _HALF) % _WORD - _HALF
-        if unanswered > UNANSWERED and self._heard_since():
+        unanswered = (self._sequence - self._told.echo) % _LAST
+        self._quiet += 1
+        if UNANSWERED < unanswered < _LAST // 2 and self._quiet < QUIET:
             raise TimeoutError(f"the hapkit takes no forces: {unanswered} are unanswered")
-        self._sequence = (self._sequence + 1) % _WORD
+        self._sequence = self._sequence % _LAST + 1
         sl.write_line(self._line, hf.frame(hf.ForceBody(self._sequence, shown)))
         return (shown / _MICRO,)
-
-    def _heard_since(self) -> bool:
-        """Whether samples still come: without any, that is what is wrong, and told as such."""
-        fresh = self._readings != self._waits
-        self._waits = self._readings
-        return fresh
 
     def told(self) -> dict[str, float]:
         """Return what the line has lost, and how often the device let go by itself."""
         return {
             "frames not understood by the host": self._reader.dropped - self._dropped,
-            "frames not understood by the device": self._told.dropped,
+            "frames not understood by the device": (self._told.dropped - self._lost) % 256,
             "let go by its watchdog": self._let_go,
         }
 

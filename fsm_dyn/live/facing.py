@@ -1,4 +1,4 @@
-"""Which axes of a port a device with fewer of them is to move: those along which contacts are met."""
+"""How a device with a zero of its own is put at a port: which axes it moves, and where on them its zero lies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,56 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import initial_start
+from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.live.holding import HeldPort, held_ports
+from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.programs import compile_programs
 
 Floats = NDArray[np.float64]
 _STEP: Final = 1e-6  # of a coordinate, for a difference
+
+
+def port_of(graph: ModeGraph, name: str) -> HeldPort:
+    """Return a port of a held graph by name, the first one for an empty name.
+
+    Raises
+    ------
+    InputError
+        There is no such port.
+    """
+    ports = held_ports(graph.automaton.mechanism)
+    for port in ports:
+        if not name or port.name == name:
+            return port
+    names = [port.name for port in ports]
+    raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=nearest(name, names))
+
+
+def mapping_for(graph: ModeGraph, name: str, n_device: int, axes: tuple[int, ...], scale: float) -> DeviceMap:
+    """Return the map that puts a device's zero at the place of a port where the model begins.
+
+    A device whose zero means something stays where it is when it takes hold anew: after other parameters, after a
+    reset; the grip closes slowly enough for that.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Held.
+    name : str
+        Of the port; empty: the first.
+    n_device : int
+        Number of the device's axes.
+    axes : tuple of int
+        As in :class:`~fsm_dyn.live.mapping.DeviceMap`; empty: as :func:`facing_axes` says.
+    scale : float
+        Metres of the model per metre of the device.
+    """
+    port = port_of(graph, name)
+    start = initial_start(graph.automaton, graph.values, graph.parameters)
+    (report,) = compile_programs([graph.automaton.report])
+    found = report.outputs(0.0, start.x, start.context)["outputs"]
+    home = tuple(float(found[k]) for k in _outputs(graph, port))
+    return DeviceMap(port.name, axes or facing_axes(graph, port.name, n_device), scale, offset=home)
 
 
 def facing_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
@@ -31,8 +76,7 @@ def facing_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
     n_device : int
         Number of the device's axes.
     """
-    ports = held_ports(graph.automaton.mechanism)
-    port = next((port for port in ports if port.name == name), ports[0])
+    port = port_of(graph, name)
     if len(port.axes) <= n_device:
         return ()
     at, gaps = _gradients(graph, port)
@@ -44,13 +88,18 @@ def facing_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
     return tuple(chosen.index(i) if i in chosen else -1 for i in range(len(port.axes)))
 
 
+def _outputs(graph: ModeGraph, port: HeldPort) -> list[int]:
+    """Return which outputs of the model are the positions of a port's axes."""
+    names = list(graph.automaton.mechanism.outputs)
+    return [names.index(axis.outputs[1]) for axis in port.axes]
+
+
 def _gradients(graph: ModeGraph, port: HeldPort) -> tuple[Floats, Floats]:
     """Return how the port's axes, shape (n_a, n_q), and all gaps, shape (n_c, n_q), change with the coordinates."""
     automaton = graph.automaton
     start = initial_start(automaton, graph.values, graph.parameters)
-    names = list(automaton.mechanism.outputs)
     # an axis that turns with a body has its way as a coordinate of its own, which closes no gap by itself
-    outputs = [names.index(axis.outputs[1]) for axis in port.axes]
+    outputs = _outputs(graph, port)
     rows = [contact.normal_row for contact in automaton.contacts if contact.normal_row >= 0]
     report, terms = compile_programs([automaton.report, automaton.terms])
 

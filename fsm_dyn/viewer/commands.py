@@ -19,11 +19,13 @@ LARGEST: Final = 1e15  # of a parameter or an input, SI
 LATEST: Final = 1e9  # s of a run's clock
 MOST_ROWS: Final = 1e9
 MOST_STEPS: Final = 1000
+MOST_AXES: Final = 6
+FAR_HAND: Final = 1.0  # m or rad from the device's zero
 _NAME: Final = 200
 
 _FIELDS: Final = (
-    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words",
-    "charts",
+    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words", "emulate",
+    "hand", "charts",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
@@ -69,6 +71,11 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "number": int(_number(data, "number", 0.0, MOST_ROWS))}
     if what == "words":
         return {"do": what, "first": int(_number(data, "first", 0.0, MOST_ROWS))}
+    if what == "emulate":
+        return {"do": what, "what": _name(data, "what"), "on": _flag(data, "on")}
+    if what == "hand":
+        axis = int(_number(data, "axis", 0.0, MOST_AXES))
+        return {"do": what, "axis": axis, "value": _number(data, "value", -FAR_HAND, FAR_HAND)}
     if what == "point":
         return {
             "do": what,

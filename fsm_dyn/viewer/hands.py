@@ -83,6 +83,10 @@ class Hands:
         """Tell whether there is such a port."""
         return name in self._by_name
 
+    def port(self, name: str) -> HeldPort:
+        """Return a port by its name."""
+        return self._by_name[name].port
+
     def mapping(self, name: str, twist: bool) -> tuple[int, ...]:
         """Return the device's axis for each axis of a port; a twist may be left free."""
         handle = self._by_name[name]

@@ -64,6 +64,8 @@ def serve(
     """
     show = Show(wishes)
     tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(show, graph)]
+    if wishes.device is not None:
+        tasks.append(show.watch_device)
     if watched is not None:
         tasks.insert(0, lambda: _watch(watched, show))
     _serve_until_asked(show, port, tasks, opened)

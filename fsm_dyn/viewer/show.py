@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError
+from fsm_dyn.viewer.device import HeldBy, without_run
 from fsm_dyn.viewer.setup import check_mode
 from fsm_dyn.viewer.take import Take, Wishes
 
 RATE: Final = 60.0  # frames a second
 REPORTS: Final = 30  # frames between reports of the deadlines
+LOOKS: Final = 0.1  # s between looks at a device
 
 Listener = Callable[[bytes | Mapping[str, Any]], None]
 
@@ -46,6 +48,7 @@ class Show:
         self._ended = False
         self._rereading: asyncio.Task[None] | None = None  # kept, or it would be collected
         self._since = 0.0  # s, when that start began
+        self._counts: dict[str, Any] = {}  # what the driver has told of the run
 
     # -- pages ---------------------------------------------------------------------------------------------
 
@@ -91,7 +94,7 @@ class Show:
                 self.failed(error)
                 return
             self._stage = None
-            self.error, self._ended, self._next = None, False, False
+            self.error, self._ended, self._next, self._counts = None, False, False, {}
             self._tell(self.take.told())
 
     @contextlib.contextmanager
@@ -133,6 +136,15 @@ class Show:
             count += 1
             self._follow(take, report=count % REPORTS == 0)
 
+    async def watch_device(self) -> None:
+        """Tell the pages of the device, where there is one, until cancelled."""
+        while self.wishes.device is not None:
+            await asyncio.sleep(LOOKS)
+            emulated = await asyncio.to_thread(self.wishes.device.now)
+            take = self.take
+            told = (take is not None and take.device_now()) or without_run(emulated)
+            self._tell(plain({"kind": "device", **told, "counts": self._counts, "emulated": emulated}))
+
     def _follow(self, take: Take, report: bool) -> None:
         readers = len(take.instants.readers)
         frame = take.frame()
@@ -159,6 +171,10 @@ class Show:
                 if self._next and event["phase"] == "paused":
                     take.session.send("run", until="transition")
                 self._next = False
+            case "fault":
+                take.fault = ": ".join(filter(None, (event["why"], event["detail"])))
+            case "device":
+                self._counts = event["counts"]
             case "done" if event["command"]["do"] == "speed":
                 take.speed = float(event["command"]["value"])
         if take.setup.heard(event, take.instants.parameters, take.instants.layout.p):
@@ -184,8 +200,13 @@ class Show:
 
     def _end(self, take: Take) -> dict[str, Any]:
         report = take.session.report()
-        why = report["guard"] or report["fault"] or (take.session.log() or "the run has ended").strip()[-600:]
-        return {"kind": "ended", "number": take.number, "why": why}
+        why = (
+            report["guard"]
+            or (report["fault"] and take.fault)
+            or report["fault"]
+            or (take.session.log() or "the run has ended").strip()[-600:]
+        )
+        return {"kind": "ended", "number": take.number, "why": why, "fault": bool(report["fault"])}
 
     # -- commands ------------------------------------------------------------------------------------------
 
@@ -204,6 +225,10 @@ class Show:
             case "schedule" if self._graph is not None:
                 self.wishes = replace(self.wishes, schedule=command["on"])
                 await self.start(self._graph)
+            case "emulate" | "hand":
+                await asyncio.to_thread(self._device().carry_out, command)
+            case "point" | "port" if self.wishes.device is not None:
+                raise InputError("a device holds the mechanism, not the pointer")
             case _ if take is None:
                 raise InputError("nothing is running", remedy="correct the model, or start again")
             case "initial" if self._graph is not None:
@@ -231,6 +256,11 @@ class Show:
                     take.session.send("run", until="transition")
             case what:
                 take.session.send(what, **{key: value for key, value in command.items() if key != "do"})
+
+    def _device(self) -> HeldBy:
+        if self.wishes.device is None:
+            raise InputError("no device holds the mechanism", remedy="fsm-dyn device MODEL --driver NAME --emulate")
+        return self.wishes.device
 
     def _known(self, take: Take, port: str) -> None:
         if not take.hands.knows(port):

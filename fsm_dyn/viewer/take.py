@@ -19,6 +19,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import held, merged
 from fsm_dyn.live.stepping import DeviceMap, Limits
 from fsm_dyn.spec import Mechanism
+from fsm_dyn.viewer.device import HeldBy, of_row
 from fsm_dyn.viewer.grips import suitable, with_grips
 from fsm_dyn.viewer.hands import Hands
 from fsm_dyn.viewer.instant import MODE, TIME, Floats
@@ -51,6 +52,8 @@ class Wishes:
         In which the run begins; empty: as the model says.
     record : path or None
         The file for the recording; a run after the first one takes the next free name.
+    device : HeldBy, optional
+        What holds the mechanism instead of the page's pointer.
     """
 
     period: float = 1e-3
@@ -59,6 +62,7 @@ class Wishes:
     parameters: Parameters | None = None
     record: Path | None = None
     mode: str = ""
+    device: HeldBy | None = None
 
 
 class Take:
@@ -86,21 +90,21 @@ class Take:
         initial = {"mode": wishes.mode} if wishes.mode else {}
         start = initial_start(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
         ports = held_ports(self.graph.automaton.mechanism)
-        axes = max(len(port.axes) for port in ports)
+        by = wishes.device or pointer(max(len(port.axes) for port in ports))
         settings = Settings(
             period=wishes.period,
             substeps=wishes.substeps,
-            mapping=DeviceMap(),
-            limits=Limits(velocity=POINTER_SPEED, turning=POINTER_SPEED, dead_man=0),
+            mapping=by.mapping,
+            limits=by.limits,
             schedule=self.schedule,
-            guard_timeout=PATIENCE,
+            guard_timeout=by.guard_timeout,
             initial=initial,
         )
         self.recording = _free_name(wishes.record)
         self.session = LiveSession.start(
             self.graph,
-            "pointer",
-            {"axes": axes},
+            by.driver,
+            by.options,
             settings=settings,
             parameters=parameters,
             record=self.recording,
@@ -117,7 +121,9 @@ class Take:
         self.setup = Setup(self.graph, self.session, parameters, self.schedule)
         self.story = Story(self.session)
         self.speed = 1.0
-        self.port = self.hands.handles[0].port.name
+        self.port = by.mapping.port or self.hands.handles[0].port.name
+        self.device = wishes.device
+        self.fault = ""  # the last one, in words
         self.twist = False
         self._asked = 0
         self._charted = -math.inf
@@ -138,6 +144,7 @@ class Take:
             "period": self.wishes.period,
             "setup": {**self.setup.told(), "mode": self.wishes.mode},
             "recording": str(self.recording) if self.recording else "",
+            "device": self.device.told(self.hands.port(self.port)) if self.device is not None else None,
             "story": list(self.story.told),
             "totals": self.story.totals(),
         }
@@ -204,6 +211,10 @@ class Take:
         """Return the number of a row's mode among those told to the page."""
         return self.instants.number(self._states(row))
 
+    def device_now(self) -> dict[str, Any]:
+        """Return position, velocity and force of the device in the latest tick, nothing where the run has none."""
+        return of_row(self._last, self.columns) if self._last is not None and self.session.alive else {}
+
     # -- telling -------------------------------------------------------------------------------------------
 
     def point(self, port: str, at: tuple[float, float], turn: float, held: bool) -> None:
@@ -223,6 +234,12 @@ class Take:
     def close(self) -> dict[str, Any]:
         """End the run and return its report."""
         return self.session.close()
+
+
+def pointer(axes: int) -> HeldBy:
+    """Return the page's own pointer as what holds the mechanism."""
+    limits = Limits(velocity=POINTER_SPEED, turning=POINTER_SPEED, dead_man=0)
+    return HeldBy("pointer", {"axes": axes}, DeviceMap(), limits, PATIENCE)
 
 
 def held_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:

@@ -17,7 +17,7 @@ radius : float
 power : str
     Where the board's comes from: the ``line``, so that no force is left once that is unplugged, or its ``own``.
 hand : mapping
-    That holds it: ``stiffness``, ``damping``, ``target`` (50 N/m, 1 N s/m, 0 m); stiffness and damping 0: nobody does.
+    That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: nobody does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ USUAL: Final[dict[str, Any]] = {
     "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,
     "radius": 0.08, "power": "line", "hand": {},
 }  # fmt: skip
-HAND: Final = {"stiffness": 50.0, "damping": 1.0, "target": 0.0}
+HAND: Final = {"stiffness": 60.0, "damping": 0.2, "target": 0.0}
 COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "watchdog")
 BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
 GRID: Final = 1e-4  # s, to which the mechanics keeps
@@ -95,6 +95,7 @@ class Paddle:
         self._options = options
         self._nm = max(1, round(1e9 * float(options["resolution"])))
         self._resolution = 1e-9 * self._nm
+        self._zero = 0  # counts
         self.handle = EmulatedHandle(options["mass"], options["damping"], options["friction"])
         self.hand(**{**HAND, **options["hand"]})
         self.board = self._new_board()
@@ -102,7 +103,6 @@ class Paddle:
         self.path = self._folder / "port"
         self._line = self._kept = -1
         self._begun = self._at = time.monotonic()  # the mechanics has reached
-        self._zero = 0
         self._last = self._at, 0  # time and counts of the sample before, for the velocity
         self._velocity = 0.0  # as the firmware works it out, m/s
         self._shown, self._why = 0.0, BEGINS
@@ -173,7 +173,7 @@ class Paddle:
             raise ValueError("stiffness and damping are numbers from 0, target is a number")
         handle.hand_stiffness = handle.hand_stiffness if stiffness is None else float(stiffness)
         handle.hand_damping = handle.hand_damping if damping is None else float(damping)
-        handle.target = handle.target if target is None else float(target)
+        handle.target = handle.target if target is None else float(target) + self._zero * self._resolution
 
     def watchdog(self, on: bool = True) -> None:
         """Take the watchdog out of the firmware, or put it in again."""
@@ -182,19 +182,22 @@ class Paddle:
     def state(self) -> dict[str, Any]:
         """Return the device as it is; see :class:`.starting.Emulation`."""
         handle, board = self.handle, self.board
+        zero = self._zero * self._resolution  # whoever asks counts from where the driver does
         return {
-            "time": self._at, "position": [handle.position], "velocity": [handle.velocity], "force": [self._shown],
-            "plugged": self._line >= 0, "stalled": self._stalled, "frozen": self._frozen,
+            "time": self._at,
+            "position": [handle.position - zero], "velocity": [handle.velocity], "force": [self._shown],
+            "plugged": self._line >= 0, "stalled": self._stalled, "frozen": self._frozen, "garbled": self._garbles,
+            "halved": self._halves,
             "let_go": self._why if board.let_go else "",
             "hand": {
-                "stiffness": handle.hand_stiffness, "damping": handle.hand_damping, "target": [handle.target],
+                "stiffness": handle.hand_stiffness, "damping": handle.hand_damping, "target": [handle.target - zero],
             },
             "watchdog": 1e-6 * board.watchdog,
-            "counts": {"dropped": board.reader.dropped, "samples": board.sequence, "garbled": self._garbles},
+            "counts": {"dropped": board.reader.dropped, "samples": board.sequence, "echo": board.echo},
         }  # fmt: skip
 
     def log(self) -> dict[str, Any]:
-        """Return the changes of the force shown since this was asked last."""
+        """Return the changes of the force shown since this was asked last, and which force frame came last before."""
         found, self._log = self._log, []
         return {"log": found}
 
@@ -247,7 +250,9 @@ class Paddle:
         self._advance(now)
         self._shown = self.handle.force = force
         self._why = why
-        self._log.append({"time": now, "force": [force], "position": [self.handle.position], "why": why})
+        place = self.handle.position - self._zero * self._resolution
+        entry = {"time": now, "force": [force], "position": [place], "why": why, "sequence": self.board.echo}
+        self._log.append(entry)
         del self._log[:-_LOGGED]
 
     def _advance(self, now: float) -> None:
@@ -294,7 +299,7 @@ def main() -> None:
     options = check(given_options())
     paddle = Paddle(options)
     lines = Lines({name: getattr(paddle, name) for name in (*COMMANDS, "state", "log")})
-    known = {name: options[name] for name in ("mass", "damping", "friction", "force")}
+    known = {name: options[name] for name in ("mass", "damping", "friction", "force", "resolution")}
     paddle.handle.advance(GRID)  # the first solution takes a while
     ask_for_privileges()  # a device is on time
     try:

@@ -4,6 +4,7 @@ import { Banner } from "./banner.js";
 import { Charts } from "./charts.js";
 import { Connection } from "./connection.js";
 import { Controls } from "./controls.js";
+import { Device } from "./device.js";
 import { Dragging } from "./dragging.js";
 import { Film } from "./film.js";
 import { Frame } from "./frames.js";
@@ -38,11 +39,12 @@ class App {
     this.timing = new Timing();
     this.sound = new Sound();
     this.setup = new Setup(send);
+    this.device = new Device(send);
     this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
       this.mechanism, this.space, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
-      this.controls, this.setup, this.sound,
+      this.controls, this.setup, this.device, this.sound,
     ];
     const local = document.getElementById("film-data");
     this.connection = new (local ? Local : Connection)({

@@ -38,17 +38,28 @@ export class Banner {
   }
 
   model(model) {
+    this.about = model;
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
     if (!this.said.starting && !model.film) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
   error({ where, message, notes }) {
-    this.say("error", { kind: "error", title: "The model has an error", where, text: message, notes });
+    const device = this.about?.device;
+    const again = device ? ["Start again", () => this.send({ do: "restart" })] : undefined;
+    this.say("error", { kind: "error", title: device ? "The run cannot start" : "The model has an error", where, text: message, notes, action: again });
   }
 
-  ended({ why }) {
-    this.say("ended", { kind: "error", title: "The run has ended", text: why, action: ["Start again", () => this.send({ do: "restart" })] });
+  ended({ why, fault }) {
+    if (fault) {
+      document.body.dataset.phase = "fault"; // the tick that would have said so never came
+      setText($("phase"), "fault");
+    }
+    const title = fault ? "Fault: the device was let go, and the run has ended" : "The run has ended";
+    const recording = this.about?.recording;
+    const notes = fault && recording ? [["replay", `fsm-dyn view ${recording}`]] : [];
+    if (fault && this.about?.device) notes.unshift(["remedy", "see to the device, plug it in, and start again: a new run"]);
+    this.say("ended", { kind: "error", title, text: why, notes, action: ["Start again", () => this.send({ do: "restart" })] });
   }
 
   event(event) {

@@ -22,8 +22,8 @@ export class Controls {
     $("summary").title = model.summary;
     $("port").replaceChildren(...model.ports.map(({ name }) => el("option", { value: name, text: name.replace(/_grip$/, "") })));
     $("port").value = model.port;
-    $("port-label").hidden = model.ports.length < 2;
-    $("twist-label").hidden = !model.ports.some((port) => port.twist);
+    $("port-label").hidden = model.ports.length < 2 || !!model.device;
+    $("twist-label").hidden = !!model.device || !model.ports.some((port) => port.twist);
     $("twist").checked = false;
     $("schedule-label").hidden = model.schedule === null;
     $("schedule").checked = model.schedule === true;

@@ -22,7 +22,7 @@ export class Dragging {
   }
 
   model(model) {
-    this.ports = model.film ? [] : model.ports; // what is over cannot be held
+    this.ports = model.film || model.device ? [] : model.ports; // what is over cannot be held, nor what a device holds
     this.port = model.port;
     this.held = false;
     this.space = !model.picture.planar && !document.getElementById("film-data");

@@ -1,0 +1,137 @@
+"""A device instead of the pointer: what the page tells of it, and what it lets happen to one that is emulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
+from fsm_dyn.live.holding import HeldPort
+from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.viewer.instant import Floats
+
+REACH: Final = 0.04  # m or rad to either side, for the slider of a hand
+SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # of the commands of an emulator: on or off
+_GRIP: Final = FIXED.index("grip")
+
+
+class Emulated(Protocol):
+    """What the page does with an emulator; see :class:`fsm_dyn.devices.emulators.starting.Emulation`."""
+
+    commands: tuple[str, ...]
+
+    def do(self, command: str, **arguments: Any) -> None:
+        """Let something happen to the device."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the device as it is."""
+
+
+@dataclass(frozen=True)
+class HeldBy:
+    """The device that holds the mechanism of a page.
+
+    Attributes
+    ----------
+    driver, options
+        As for :meth:`fsm_dyn.live.session.LiveSession.start`.
+    mapping : DeviceMap
+    limits : Limits
+    guard_timeout : float
+        See :class:`fsm_dyn.live.session.Settings`, s.
+    emulation : Emulated, optional
+        What the driver talks to, where that is no hardware.
+    """
+
+    driver: str
+    options: Mapping[str, Any]
+    mapping: DeviceMap = field(default_factory=DeviceMap)
+    limits: Limits = field(default_factory=Limits)
+    guard_timeout: float = 0.1
+    emulation: Emulated | None = None
+
+    @property
+    def spec(self) -> Spec:
+        """What is known of the device before it is opened."""
+        found: Spec = driver_class(self.driver).describe(self.options)
+        return found
+
+    def told(self, port: HeldPort) -> dict[str, Any]:
+        """Return for the page what does not change: name, axes, what stops the force, what can happen to it."""
+        spec, emulation = self.spec, self.emulation
+        axes = self.mapping.sources(port, spec.axes)
+        return {
+            "name": spec.name,
+            "axes": [{"turns": i in spec.turns} for i in range(spec.axes)],
+            "stops": stops(spec, self.guard_timeout),
+            "force": min(self.limits.force, spec.force),
+            "couplers": [
+                axis.stiffness
+                for axis, source in zip(port.axes, axes, strict=True)
+                if source >= 0 and not axis.prescribes
+            ],
+            "commands": list(emulation.commands) if emulation is not None else None,
+            "reach": REACH,
+        }
+
+    def carry_out(self, command: Mapping[str, Any]) -> None:
+        """Let something happen to an emulated device.
+
+        Raises
+        ------
+        InputError
+            It is none, or this cannot happen to it.
+        """
+        if self.emulation is None:
+            raise InputError("this device is not emulated", remedy="pull the plug")
+        if command["do"] == "hand":
+            target = list(self.emulation.state()["hand"]["target"])
+            if not 0 <= command["axis"] < len(target):
+                raise InputError("no such axis of the hand", found=str(command["axis"]))
+            target[command["axis"]] = command["value"]
+            self.emulation.do("hand", target=target)
+        elif command["what"] in SWITCHES or command["what"] == "watchdog":
+            self.emulation.do(command["what"], on=command["on"])
+        else:
+            self.emulation.do(command["what"])
+
+    def now(self) -> dict[str, Any]:
+        """Return what an emulated device says of itself, nothing for another or one that has ended; waits for it."""
+        if self.emulation is None:
+            return {}
+        try:
+            return self.emulation.state()
+        except FsmDynError:
+            return {}
+
+
+def stops(spec: Spec, guard_timeout: float) -> list[str]:
+    """Return what makes the force end, in order."""
+    found = ["the tick process writes zero"]
+    if spec.stop == SAFE_FRAME:
+        found.append(f"the guard writes a safe frame after {1e3 * guard_timeout:g} ms without a tick")
+    elif spec.stop == NOTHING:
+        found.append(f"nothing else: the force is capped at {100 * CAP:g} %")
+    if spec.watchdog > 0.0 and spec.stop != NOTHING:
+        found.append(f"its own watchdog after {1e3 * spec.watchdog:g} ms without a force")
+    return found
+
+
+def without_run(emulated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return position, velocity and force where no run holds the device: its own word for them, if it is emulated."""
+    return {**{name: emulated.get(name) for name in ("position", "velocity", "force")}, "grip": 0.0}
+
+
+def of_row(row: Floats, columns: Columns) -> dict[str, Any]:
+    """Return position, velocity and force of the device in a row."""
+    found: dict[str, Any] = {
+        name: [value if math.isfinite(value) else None for value in np.asarray(row[columns.places[name]]).tolist()]
+        for name in ("position", "velocity", "force")
+    }
+    return {**found, "grip": float(row[_GRIP])}
