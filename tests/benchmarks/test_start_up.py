@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+import fsm_dyn
+
 pytestmark = pytest.mark.benchmark
 
 READY = """
@@ -56,3 +58,28 @@ def test_whole_process_of_a_cached_run(tmp_path):
         subprocess.run(command, env=environment, check=True, capture_output=True)
         times.append(time.perf_counter() - begin)
     assert sorted(times)[2] <= 2.0
+
+
+READING = """
+import sys, time
+from fsm_dyn import models, spec
+path = models.resolve("shopping_cart")
+times = []
+for _ in range(6):
+    begin = time.perf_counter()
+    spec.load(path)
+    times.append(time.perf_counter() - begin)
+print(min(times))
+"""
+
+
+def test_reading_the_cart_takes_milliseconds():
+    done = subprocess.run([sys.executable, "-c", READING], check=True, capture_output=True, text=True)
+    assert float(done.stdout) <= 0.03
+
+
+def test_twelve_contacts_are_not_derived_in_all_their_modes():
+    """Of half a million modes two are derived ahead."""
+    begin = time.perf_counter()
+    fsm_dyn.compile("twelve_contacts", cache=False)
+    assert time.perf_counter() - begin <= 5.0

@@ -4,8 +4,6 @@ Tolerances: runs are made with rtol 1e-11; an instant is located to 1e-13 s and 
 1e-10, so 1e-9 relative is asked of times and speeds unless a test says why not.
 """
 
-import time
-
 import numpy as np
 import pytest
 
@@ -299,9 +297,7 @@ class TestBox:
 class TestTwelveContacts:
     def test_derives_only_what_it_reaches(self):
         """Of 3¹² = 531,441 modes the two named ones are derived, and what else a run meets, always the same way."""
-        begin = time.perf_counter()
         graph = fsm_dyn.compile("twelve_contacts", cache=False)
-        assert time.perf_counter() - begin <= 5.0
         assert set(graph.modes) == {"falling", "rolling"}
         run = fsm_dyn.simulate(graph, until=4.0)
         assert set(graph.modes) == set(run.modes)
