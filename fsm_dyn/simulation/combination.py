@@ -171,49 +171,94 @@ def _newton(
 def _solve_along(
     arena: Arena, m: Meeting, choices: NDArray[np.int64], y: NDArray[np.float64], v: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Solve one combination with slip directions as they are; what has none yet is held."""
+    """Solve one combination with slip directions as they are; what has none yet is held.
+
+    The unknowns are the forces of the rows that are held: an open contact has a force that is given, and the friction
+    of one that slides follows from its normal force.
+    """
     n = m.K.shape[0]
-    system, right = matrix(arena, n, n), vector(arena, n)
+    given, share, leader = vector(arena, n), vector(arena, n), indices(arena, n)
+    held, count = indices(arena, n), 0
     for k in range(choices.shape[0]):
-        choice, a, b = choices[k], m.normal[k], m.tangent[k]
-        if _turns(m, choices, k) and m.way[k, 0] == 0.0 and m.way[k, 1] == 0.0:
-            choice = PARTED_HOLD if is_open(choice) else HOLD
-        if a >= 0 and is_open(choice):
-            system[a, a] = 1.0
-            right[a] = m.floor[a]
-        elif a >= 0:
-            for j in range(n):
-                system[a, j] = m.K[a, j]
-            right[a] = m.target[a] - m.base[a]
-        if b < 0:
-            continue
-        if choice == HOLD or choice == PARTED_HOLD:
-            for r in range(b, b + 1 + m.spatial[k]):
-                for j in range(n):
-                    system[r, j] = m.K[r, j]
-                right[r] = m.target[r] - m.base[r]
-            continue
-        system[b, b] = 1.0
-        along = direction_of(choice)
-        if m.spatial[k] == 1:
-            system[b + 1, b + 1] = 1.0
-            for r in range(2 if along != 0.0 else 0):
-                if a >= 0:
-                    system[b + r, a] = m.way[k, r] * m.kinetic[k]
-                else:
-                    right[b + r] = -m.way[k, r] * m.kinetic[k]
-        elif along != 0.0 and a >= 0:
-            system[b, a] = along * side_of(choice) * m.kinetic[k]
-        elif along != 0.0:
-            right[b] = -along * m.kinetic[k]
-    rows, columns, scratch = indices(arena, n), indices(arena, n), vector(arena, n)
+        count = _sort_rows(m, choices, k, given, share, leader, held, count)
+    place = indices(arena, n)
+    for i in range(count):
+        place[held[i]] = i
+    system, right = matrix(arena, count, count), vector(arena, count)
+    for i in range(count):
+        row = held[i]
+        right[i] = m.target[row] - m.base[row]
+        for j in range(n):
+            if leader[j] >= 0:
+                system[i, place[leader[j]]] += share[j] * m.K[row, j]
+            right[i] -= m.K[row, j] * given[j]
+    rows, columns, scratch = indices(arena, count), indices(arena, count), vector(arena, count)
     rank = factor(system, rows, columns, RANK)
-    remainder = solve(system, rows, columns, rank, right, scratch, y)
-    basis = null_space(arena, system, rows, columns, rank)
-    if rank < n:
+    forces = vector(arena, count)
+    remainder = solve(system, rows, columns, rank, right, scratch, forces)
+    few = null_space(arena, system, rows, columns, rank)
+    basis = matrix(arena, n, count - rank)
+    for j in range(n):
+        y[j] = given[j]
+        if leader[j] >= 0:
+            y[j] += share[j] * forces[place[leader[j]]]
+            for a in range(count - rank):
+                basis[j, a] = share[j] * few[place[leader[j]], a]
+    if rank < count:
         smallest_norm(arena, y, basis, m.unit)
     for i in range(n):
         v[i] = m.base[i]
         for j in range(n):
             v[i] += m.K[i, j] * y[j]
     return remainder, basis
+
+
+@lean
+def _sort_rows(
+    m: Meeting,
+    choices: NDArray[np.int64],
+    k: int,
+    given: NDArray[np.float64],
+    share: NDArray[np.float64],
+    leader: NDArray[np.int64],
+    held: NDArray[np.int64],
+    count: int,
+) -> int:
+    """Say what the forces of a contact are: ``y[j] = given[j] + share[j] y[leader[j]]``, with leader -1 for none.
+
+    A row that is held leads itself; those are appended to ``held``.  Returns how many stand there.
+    """
+    choice, a, b = choices[k], m.normal[k], m.tangent[k]
+    if _turns(m, choices, k) and m.way[k, 0] == 0.0 and m.way[k, 1] == 0.0:
+        choice = PARTED_HOLD if is_open(choice) else HOLD
+    if a >= 0 and is_open(choice):
+        given[a], leader[a] = m.floor[a], -1
+    elif a >= 0:
+        count = _hold(a, share, leader, held, count)
+    if b < 0:
+        return count
+    across = m.spatial[k]
+    if choice == HOLD or choice == PARTED_HOLD:
+        for r in range(b, b + 1 + across):
+            count = _hold(r, share, leader, held, count)
+        return count
+    along = direction_of(choice)
+    for r in range(1 + across):
+        friction = 0.0
+        if along != 0.0:
+            friction = -m.kinetic[k] * (m.way[k, r] if across == 1 else along * (side_of(choice) if a >= 0 else 1.0))
+        if a < 0:
+            given[b + r], leader[b + r] = friction, -1
+        elif leader[a] < 0:
+            given[b + r], leader[b + r] = friction * given[a], -1
+        else:
+            share[b + r], leader[b + r] = friction, a
+    return count
+
+
+@lean
+def _hold(row: int, share: NDArray[np.float64], leader: NDArray[np.int64], held: NDArray[np.int64], count: int) -> int:
+    """Append a row to those that are held; return how many these are."""
+    share[row], leader[row] = 1.0, row
+    held[count] = row
+    return count + 1

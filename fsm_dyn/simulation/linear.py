@@ -31,30 +31,30 @@ def factor(matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArra
         A pivot below this fraction of the first is taken as zero.
     """
     n = matrix.shape[0]
+    largest, row, column = -1.0, 0, 0
     for i in range(n):
-        rows[i] = i
-        columns[i] = i
-    first = 0.0
+        rows[i] = columns[i] = i
+        for j in range(n):
+            if abs(matrix[i, j]) > largest:
+                largest, row, column = abs(matrix[i, j]), i, j
+    first = largest
     for k in range(n):
-        largest, row, column = -1.0, k, k
-        for i in range(k, n):
-            for j in range(k, n):
-                size = abs(matrix[rows[i], columns[j]])
-                if size > largest:
-                    largest, row, column = size, i, j
-        if k == 0:
-            first = largest
         if not largest > tolerance * first or largest == 0.0:
             return k
         rows[k], rows[row] = rows[row], rows[k]
         columns[k], columns[column] = columns[column], columns[k]
         r, p = rows[k], columns[k]
+        pivot = matrix[r, p]
+        largest, row, column = -1.0, k + 1, k + 1  # of what is left, found while it is worked out
         for i in range(k + 1, n):
-            quotient = matrix[rows[i], p] / matrix[r, p]
-            matrix[rows[i], p] = quotient
-            if quotient != 0.0:
-                for j in range(k + 1, n):
-                    matrix[rows[i], columns[j]] -= quotient * matrix[r, columns[j]]
+            at = rows[i]
+            quotient = matrix[at, p] / pivot
+            matrix[at, p] = quotient
+            for j in range(k + 1, n):
+                value = matrix[at, columns[j]] - quotient * matrix[r, columns[j]]
+                matrix[at, columns[j]] = value
+                if abs(value) > largest:
+                    largest, row, column = abs(value), i, j
     return n
 
 

@@ -66,9 +66,9 @@ def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     held, n = sizes[tb.N_ROWS], 3 * contacts
     system = sizes[tb.N_U] + held
     context = sizes[tb.N_P] + 4 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
-    floats = system * (system + n + 12) + 22 * n * n + 100 * n + 20
+    floats = system * (system + n + 12) + 23 * n * n + 104 * n + 20
     floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
-    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 90 * contacts + sizes[tb.MAX_GUARDS] + 450
+    integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 100 * contacts + sizes[tb.MAX_GUARDS] + 450
     return int(floats), int(integers)
 
 
