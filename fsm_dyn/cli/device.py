@@ -100,8 +100,8 @@ def device_command(
         with _emulated(driver or "", driver_options(option), emulate) as (options, _):
             analyse(
                 model, driver=driver, options=options, known=known, modes=mode or (), port=port,
-                axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps, parameters=assignments("--set", set_),
-                at=assignments("--initial", initial), figure=figure, as_json=as_json,
+                axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps,
+                parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure, as_json=as_json,
             )  # fmt: skip
         return
     if model is None or driver is None:
