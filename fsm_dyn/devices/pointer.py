@@ -16,11 +16,11 @@ patience : float
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fsm_dyn.devices.rates import follow
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
@@ -35,7 +35,7 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         n = self.spec.axes
-        self._rate = 2.0 * math.pi * float(options.get("bandwidth", 12.0))
+        self._bandwidth = float(options.get("bandwidth", 12.0))
         self._patience = float(options.get("patience", 0.3))
         self._period = float(options.get("period", 1e-3))
         self._position, self._velocity = [0.0] * n, [0.0] * n
@@ -82,12 +82,7 @@ class Driver:
         if buttons & DRAGGING and not self._dragging:
             self._position, self._velocity = row[1 : 1 + n], [0.0] * n
         self._dragging = bool(buttons & DRAGGING)
-        # critically damped, solved for the velocity at the end of the tick: never unstable
-        h, w = self._period, self._rate
-        for i in range(n):
-            pull = w * w * (row[1 + i] - self._position[i])
-            self._velocity[i] = (self._velocity[i] + h * pull) / (1.0 + 2.0 * h * w + h * h * w * w)
-            self._position[i] += h * self._velocity[i]
+        follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
         return Sample(now, self._readings, self._position, self._velocity, buttons)
 
     def _latest(self) -> list[float] | None:

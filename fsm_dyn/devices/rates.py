@@ -1,4 +1,4 @@
-"""Velocity from positions, for devices that measure none."""
+"""Velocities for devices that measure none: from positions, or by following what jumps."""
 
 from __future__ import annotations
 
@@ -45,3 +45,18 @@ class RateFilter:
                 self._velocity[i] += part * ((x - before) / step - self._velocity[i])
         self._before = time, tuple(position)
         return tuple(self._velocity)
+
+
+def follow(
+    position: list[float], velocity: list[float], target: Sequence[float], step: float, bandwidth: float
+) -> None:
+    """Move positions and velocities by a step (s) towards targets, as a critically damped filter does.
+
+    ``x'' = w^2 (target - x) - 2 w x'`` with ``w = 2 pi bandwidth`` (Hz), solved for the velocity at the end of the
+    step: never unstable, and without overshoot.
+    """
+    w = 2.0 * math.pi * bandwidth
+    for i, place in enumerate(target):
+        pull = w * w * (place - position[i])
+        velocity[i] = (velocity[i] + step * pull) / (1.0 + 2.0 * step * w + step * step * w * w)
+        position[i] += step * velocity[i]

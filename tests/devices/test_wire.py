@@ -237,3 +237,27 @@ def test_when_the_owner_is_killed_the_device_is_let_go():
         owner.kill()
         owner.wait()
         device.close()
+
+
+def test_a_gamepad_moves_the_port_and_returns_when_it_is_unplugged(rig):
+    it = rig("gamepad")
+    it.session.wait_for_ticks(50)
+    it.device.do("hand", target=[0.0, 0.6])
+    it.device.do("press", button=3)
+    wait_for(lambda: it.session.snapshot()["position"][1] > 0.05, "the motion")  # (0.6 - 0.1) / 0.9 of 0.1 m
+    assert it.session.snapshot()["buttons"] == 0b1000
+    assert it.session.snapshot()["fault"] == ""
+    it.device.do("unplug")
+    wait_for(lambda: it.fault() == STALLED, "the fault")
+    assert abs(it.session.snapshot()["position"][1]) < 1e-3
+    assert it.session.snapshot()["buttons"] == 0
+    rows, _ = it.session.rows()
+    moved = rows[:, it.session.columns.places["position"]][:, 1]
+    assert 0.05 < moved.max() < 0.0556
+    it.device.do("plug")
+    ticks = it.session.snapshot()["tick"]
+    it.session.wait_for_ticks(ticks + 30)
+    assert it.fault() == STALLED, "it stays"
+    it.session.send("clear")
+    wait_for(lambda: it.session.snapshot()["phase"] == "paused", "the pause")
+    wait_for(lambda: it.session.snapshot()["position"][1] > 0.05, "the stick, which is where it was")

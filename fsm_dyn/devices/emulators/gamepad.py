@@ -1,0 +1,168 @@
+"""A gamepad as a pipe that carries what the kernel tells of one: whole ``struct input_event``, and only of changes.
+
+What a person does with it comes as commands: ``hand`` with ``target``, the deflection of each axis from -1 to 1, and
+``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver is told the
+ranges.
+
+Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, of a gamepad's looks at its sticks).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.devices.emulators.body import Spoiling
+from fsm_dyn.devices.emulators.lines import Lines, given_options
+from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT
+from fsm_dyn.errors import InputError
+
+FULL: Final = 32767
+_FIRST: Final = BUTTONS.start + 0x10  # BTN_SOUTH
+_KNOWN: Final = frozenset({"axes", "rate"})
+
+
+def start(options: Mapping[str, Any]) -> EmulationProcess:
+    """Start the gamepad.
+
+    Raises
+    ------
+    InputError
+        It has no such option.
+    """
+    for name in options:
+        if name not in _KNOWN:
+            raise InputError(f"the emulator of gamepad has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+    return EmulationProcess(__name__, options)
+
+
+class EmulatedGamepad:
+    """Sticks and buttons, and the pipe that tells of them."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        given = options.get("axes", ("x", "-y"))
+        self._axes = list(given.split(",") if isinstance(given, str) else given)
+        self._names = [name.removeprefix("-") for name in self._axes]
+        self._signs = [-1.0 if name.startswith("-") else 1.0 for name in self._axes]
+        self.period = 1.0 / float(options.get("rate", 250.0))
+        self.folder = tempfile.mkdtemp(prefix="fsm_dyn_gamepad_")
+        self._path = os.path.join(self.folder, "event")
+        os.mkfifo(self._path, 0o600)
+        self._pipe = -1
+        self.spoiling = Spoiling()
+        self.stalled, self.frozen = False, False
+        self.counts: Counter[str] = Counter()
+        self._values, self._told = [0] * len(self._axes), [0] * len(self._axes)
+        self._events: list[tuple[int, int, int]] = []
+        self.plug()
+
+    @property
+    def driver_options(self) -> dict[str, Any]:
+        """What the driver has to be told."""
+        return {"device": self._path, "axes": self._axes, "ranges": {name: [-FULL, FULL] for name in self._names}}
+
+    def commands(self) -> dict[str, Any]:
+        """Return what carries out what is asked on the standard input."""
+        return {
+            "unplug": self.unplug, "plug": self.plug, **self.spoiling.commands(), "stall": self._stall,
+            "freeze": self._freeze, "hand": self._hand, "press": self._press, "state": self._state, "log": self._log,
+        }  # fmt: skip
+
+    def unplug(self) -> None:
+        """Close the pipe."""
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._pipe = -1
+
+    def plug(self) -> None:
+        """Open the pipe for both, so that it is there without a reader too."""
+        if self._pipe < 0:
+            self._pipe = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
+            self._told = [0] * len(self._axes)
+
+    def _stall(self, on: bool = True) -> None:
+        self.stalled = bool(on)
+
+    def _freeze(self, on: bool = True) -> None:
+        self.frozen = bool(on)
+
+    def _hand(
+        self, stiffness: float = 0.0, damping: float = 0.0, target: float | Sequence[float] | None = None
+    ) -> None:
+        """Move the sticks: each to a deflection from -1 to 1; let go of, they return to their middle."""
+        given = [0.0] if target is None else [float(x) for x in (target if isinstance(target, Sequence) else [target])]
+        if len(given) == 1:
+            given *= len(self._axes)
+        self._values = [
+            round(FULL * sign * max(-1.0, min(1.0, part))) for sign, part in zip(self._signs, given, strict=True)
+        ]
+
+    def _press(self, button: int = 0, on: bool = True) -> None:
+        if not 0 <= int(button) < 16:
+            raise ValueError("buttons are 0 to 15")
+        self._events.append((EV_KEY, _FIRST + int(button), int(bool(on))))
+
+    def _state(self) -> dict[str, Any]:
+        place = [sign * value / FULL for sign, value in zip(self._signs, self._values, strict=True)]
+        rest = [0.0] * len(place)
+        return {
+            "time": time.monotonic(), "position": place, "velocity": rest, "force": rest, "plugged": self._pipe >= 0,
+            "stalled": self.stalled, "frozen": self.frozen, "let_go": "", "counts": dict(self.counts),
+        }  # fmt: skip
+
+    def _log(self) -> dict[str, Any]:
+        return {"log": []}  # there is no force that could change
+
+    def tell(self) -> None:
+        """Write what has changed, and that this is all."""
+        if self._pipe < 0 or self.stalled or self.frozen:
+            return
+        for i, value in enumerate(self._values):
+            if value != self._told[i]:
+                self._events.append((EV_ABS, CODES[self._names[i]], value))
+        self._told = list(self._values)
+        data = os.urandom(self.spoiling.once) if self.spoiling.once else b""
+        self.spoiling.once = 0
+        if self._events:
+            now = time.time()
+            whole = [(*event,) for event in self._events] + [(EV_SYN, 0, 0)]
+            data += b"".join(EVENT.pack(int(now), int(now % 1.0 * 1e6), *event) for event in whole)
+        self._events = []
+        if self.spoiling.how == "garbage":
+            data = os.urandom(4 * EVENT.size)
+        elif self.spoiling.how == "half":
+            data = EVENT.pack(0, 0, EV_ABS, CODES[self._names[0]], FULL)[: EVENT.size // 2]
+        self.counts["bytes"] += len(data)
+        with contextlib.suppress(BlockingIOError):  # nobody reads: what is told is lost
+            os.write(self._pipe, data)
+
+    def close(self) -> None:
+        """Remove the pipe."""
+        self.unplug()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Run the gamepad until its standard input closes."""
+    gamepad = EmulatedGamepad(given_options())
+    commands = gamepad.commands()
+    lines = Lines(commands)
+    lines.ready(gamepad.driver_options, [name for name in commands if name not in ("state", "log")])
+    try:
+        while lines.serve():
+            select.select([lines.descriptor], [], [], gamepad.period)
+            gamepad.tell()
+    finally:
+        gamepad.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""A gamepad or joystick, read as Linux tells of it (evdev): it moves a port and feels nothing.
+
+In mode ``position`` a stick's deflection is a place, ``reach`` away at the most, followed by a critically damped filter
+so that it has a velocity.  In mode ``rate`` the deflection is a velocity, ``speed`` at the most, and the place where
+that leads.  A stick that is unplugged returns to its middle, with all buttons released; then there are no new samples.
+
+Options
+-------
+device : str
+    Such as ``/dev/input/event5``; the only gamepad that there is.
+axes : list of str
+    What moves each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``, ``hat0y``,
+    with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
+turns : list of int
+    The axes that turn: reach and speed are in rad and rad/s (none).
+mode : str
+    ``position`` or ``rate`` (position).
+reach, speed : float
+    At full deflection, m (0.1) and m/s (0.2).
+dead_zone : float
+    Part of the way from the middle that counts as the middle (0.1).
+bandwidth : float
+    Of the filter, Hz (12).
+ranges : mapping
+    Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not tell them itself.
+
+Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
+codes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from fsm_dyn.devices.rates import follow
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+
+# from linux/input.h and linux/input-event-codes.h
+EVENT: Final = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
+ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
+EV_SYN, EV_KEY, EV_ABS, EV_MOST = 0, 1, 3, 0x1F
+SYN_DROPPED: Final = 3
+BUTTONS: Final = range(0x120, 0x140)
+CODES: Final = {
+    "x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "throttle": 6, "rudder": 7, "hat0x": 0x10, "hat0y": 0x11,
+}  # fmt: skip
+MODES: Final = ("position", "rate")
+_MOST: Final = 64  # events taken in a tick
+_LONGEST: Final = 0.01  # s, the longest step of the filter
+_REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
+_KNOWN: Final = frozenset({"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"})
+
+
+def absolute_request(code: int) -> int:
+    """Return the number of the ioctl ``EVIOCGABS(code)``, by the rule of asm-generic/ioctl.h for reading."""
+    return 2 << 30 | ABSOLUTE.size << 16 | ord("E") << 8 | 0x40 + code
+
+
+def gamepads(listing: str = "/proc/bus/input/devices") -> dict[str, str]:
+    """Return the names of the gamepads there are by their device files."""
+    try:
+        blocks = Path(listing).read_text(encoding="utf-8", errors="replace").split("\n\n")
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for block in blocks:
+        name, handlers = re.search(r'^N: Name="(.*)"', block, re.M), re.search(r"^H: Handlers=(.*)", block, re.M)
+        names = handlers[1].split() if handlers else []
+        if any(re.fullmatch(r"js\d+", each) for each in names):
+            found |= {f"/dev/input/{each}": name[1] if name else "" for each in names if each.startswith("event")}
+    return found
+
+
+def deflection(value: int, least: int, greatest: int, dead_zone: float) -> float:
+    """Return a value as -1 to 1 from the middle of its range, without what lies in the dead zone."""
+    middle, half = 0.5 * (least + greatest), 0.5 * (greatest - least)
+    part = max(-1.0, min(1.0, (value - middle) / half))
+    beyond = max(0.0, abs(part) - dead_zone) / (1.0 - dead_zone)
+    return beyond if part > 0.0 else -beyond
+
+
+class Driver:
+    """The gamepad; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        self._transport = -1 if transport is None else transport
+        named = _axes(options)
+        self._signs = [-1.0 if name.startswith("-") else 1.0 for name in named]
+        self._codes = [CODES[name.removeprefix("-")] for name in named]
+        self._given = {CODES[name]: (int(a), int(b)) for name, (a, b) in dict(options.get("ranges") or {}).items()}
+        self._rate = options.get("mode", "position") == "rate"
+        self._largest = float(options.get("speed", 0.2) if self._rate else options.get("reach", 0.1))
+        self._dead_zone = float(options.get("dead_zone", 0.1))
+        self._bandwidth = float(options.get("bandwidth", 12.0))
+        self._position, self._velocity = [0.0] * self.spec.axes, [0.0] * self.spec.axes
+        self._ranges: dict[int, tuple[int, int]] = {}
+        self._deflected = dict.fromkeys(self._codes, 0.0)
+        self._buttons, self._rest, self._readings = 0, b"", 0
+        self._gone = False
+        self._before = time.monotonic()
+        self.strange: Counter[str] = Counter()
+
+    @classmethod
+    def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options with the device, where there is only one.
+
+        Raises
+        ------
+        InputError
+            There is none, or no saying which.
+        """
+        if options.get("device"):
+            return dict(options)
+        there = gamepads()
+        if len(there) != 1:
+            raise InputError(
+                "which gamepad?" if there else "no gamepad",
+                found=", ".join(f"{path} ({name})" for path, name in there.items()) or "none is plugged in",
+                remedy="--option device=/dev/input/event...; without one: --emulate",
+            )
+        return {**options, "device": next(iter(there))}
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> Spec:
+        """Return what the options say of the gamepad."""
+        for name in options:
+            if name not in _KNOWN:
+                raise InputError(f"the gamepad has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+        named, turns = _axes(options), tuple(int(axis) for axis in options.get("turns", ()))
+        ranges = dict(options.get("ranges") or {})
+        ordered = all(name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items())
+        for what, found, good, wanted in (
+            ("axes", named, all(name.removeprefix("-") in CODES for name in named), ", ".join(CODES)),
+            ("axes", named, 1 <= len(named) <= 6, "1 to 6 of them"),
+            ("turns", turns, all(0 <= axis < len(named) for axis in turns), f"numbers from 0 to {len(named) - 1}"),
+            ("mode", options.get("mode"), options.get("mode", "position") in MODES, ", ".join(MODES)),
+            ("dead_zone", options.get("dead_zone"), 0.0 <= float(options.get("dead_zone", 0.1)) < 1.0, "0 to below 1"),
+            ("bandwidth", options.get("bandwidth"), float(options.get("bandwidth", 12.0)) > 0.0, "above 0, Hz"),
+            ("ranges", ranges, ordered, "[least, greatest] for names of axes"),
+        ):
+            if not good:
+                raise InputError(f"{what} of the gamepad", found=str(found), allowed=wanted)
+        return Spec("gamepad", len(named), WATCHDOG, turns=turns)  # it has no force to let go of
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return the descriptor of the device file."""
+        if not sys.platform.startswith("linux"):
+            raise InputError("the driver gamepad", found=sys.platform, allowed="Linux", remedy="use udp or the page")
+        path = str(options.get("device", ""))
+        try:
+            return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        except PermissionError as error:
+            raise InputError(
+                f"the gamepad '{path}' may not be read",
+                found=str(error.strerror),
+                remedy="join the group input: sudo usermod -aG input $USER, then log in anew",
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"no gamepad '{path}'",
+                found=f"{error.strerror}; there are {', '.join(gamepads()) or 'none'}",
+                remedy="--option device=/dev/input/event...",
+            ) from error
+
+    def open(self) -> None:
+        """Learn the ranges of the axes, and where they are.
+
+        Raises
+        ------
+        InputError
+            The device does not tell, and they were not given.
+        """
+        for code in self._codes:
+            told = self._asked(code)
+            if told is not None:
+                self._ranges[code] = self._given.get(code, (told[1], told[2]))
+                self._deflect(code, told[0])
+            elif code in self._given:
+                self._ranges[code] = self._given[code]
+            else:
+                name = next(name for name, number in CODES.items() if number == code)
+                raise InputError(f"the gamepad has no axis '{name}'", remedy="choose others by --option axes=...")
+
+    def _asked(self, code: int) -> tuple[int, int, int] | None:
+        """Return value, least and greatest of an axis as the kernel tells them; None where it does not."""
+        import fcntl  # not on every system
+
+        try:
+            told = fcntl.ioctl(self._transport, absolute_request(code), bytes(ABSOLUTE.size))
+        except OSError:
+            return None
+        value, least, greatest, *_ = ABSOLUTE.unpack(told)
+        return (value, least, greatest) if least < greatest else None
+
+    def calibrate(self) -> None:
+        """The middle of its range is a stick's zero."""
+
+    def read(self) -> Sample:
+        """Return where the sticks lead; a new sample each time, as long as the gamepad is there or comes to rest."""
+        self._listen()
+        now = time.monotonic()
+        step, self._before = min(now - self._before, _LONGEST), now
+        wanted = [s * self._largest * self._deflected[c] for s, c in zip(self._signs, self._codes, strict=True)]
+        if self._rate:
+            part = -math.expm1(-2.0 * math.pi * self._bandwidth * step)
+            for i, rate in enumerate(wanted):
+                self._velocity[i] += part * (rate - self._velocity[i])
+                self._position[i] += step * self._velocity[i]
+        else:
+            follow(self._position, self._velocity, wanted, step, self._bandwidth)
+        moved = self._velocity if self._rate else self._position
+        if not (self._gone and all(abs(x) < _REST * self._largest for x in moved)):
+            self._readings += 1
+        return Sample(now, self._readings, self._position, self._velocity, self._buttons)
+
+    def _listen(self) -> None:
+        """Take the events that have come; where the gamepad is gone, so is what was pressed."""
+        try:
+            data = os.read(self._transport, _MOST * EVENT.size)
+        except BlockingIOError:
+            return
+        except OSError:  # ENODEV: unplugged
+            data = b""
+        self._gone = not data
+        if not data:
+            self._deflected, self._buttons, self._rest = dict.fromkeys(self._codes, 0.0), 0, b""
+            return
+        data = self._rest + data
+        whole = len(data) - len(data) % EVENT.size
+        self._rest = data[whole:]
+        for _, _, kind, code, value in EVENT.iter_unpack(data[:whole]):
+            self._take(kind, code, value)
+
+    def _take(self, kind: int, code: int, value: int) -> None:
+        """Take an event; what is none is counted."""
+        if kind == EV_ABS:
+            if code in self._ranges:
+                self._deflect(code, value)
+        elif kind == EV_KEY:
+            if code in BUTTONS:
+                bit = 1 << (code & 0xF)
+                self._buttons = self._buttons | bit if value else self._buttons & ~bit
+        elif kind == EV_SYN and code == SYN_DROPPED:  # the kernel's buffer was full: ask how things are
+            self.strange["events lost"] += 1
+            self.open()
+        elif kind > EV_MOST:
+            self.strange["no event"] += 1
+
+    def _deflect(self, code: int, value: int) -> None:
+        self._deflected[code] = deflection(value, *self._ranges[code], self._dead_zone)
+
+    def told(self) -> dict[str, int]:
+        """Return how often events were lost, or were none."""
+        return dict(self.strange)
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Take a force and show none."""
+        return [0.0] * len(force)
+
+    def close(self) -> None:
+        """Close the device file; may be called again."""
+        if self._transport >= 0:
+            os.close(self._transport)
+            self._transport = -1
+
+
+def _axes(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what moves each axis."""
+    given = options.get("axes", ("x", "-y"))
+    return tuple(given.split(",")) if isinstance(given, str) else tuple(str(name) for name in given)
