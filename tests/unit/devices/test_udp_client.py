@@ -1,0 +1,122 @@
+"""The client in C: its datagrams against Python's, its watchdog, and its program against the driver."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn.devices
+from fsm_dyn.devices import udp
+from fsm_dyn.devices.wire import datagrams
+from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
+
+CLIENTS = Path(fsm_dyn.devices.__file__).parent / "clients"
+HARNESS = Path(__file__).parent / "udp_harness.c"
+WATCHDOG = 0.02
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return a function that builds a C source with every warning an error."""
+    folder = tmp_path_factory.mktemp("client")
+    compiler = shutil.which("cc")
+    assert compiler, "the tests need a C compiler, as the Makefile says"
+
+    def build(source):
+        program = folder / source.stem
+        strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion"]
+        subprocess.run([compiler, *strict, "-O2", f"-I{CLIENTS}", str(source), "-o", str(program), "-lm"], check=True)
+        return program
+
+    return build
+
+
+def answers(program, lines, axes=2):
+    done = subprocess.run([program, str(axes)], input="\n".join(lines), capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def take(at, data):
+    return f"take {at} {data.hex() or '-'}"
+
+
+def test_its_samples_are_pythons(built):
+    rng = random.Random(3)
+    numbers = [rng.uniform(-1, 1) for _ in range(6)]
+    lines = [f"sample {0.1 * k!r} {n} {' '.join(map(repr, numbers[:n]))}" for k, n in ((1, 6), (2, 3))]
+    first, second = (bytes.fromhex(line) for line in answers(built(HARNESS), lines, axes=3))
+    assert datagrams.unpack_sample(first, 3) == SampleDatagram(1, 0.1, 5, tuple(numbers[:3]), tuple(numbers[3:]))
+    assert datagrams.unpack_sample(second, 3) == SampleDatagram(2, 0.2, 5, tuple(numbers[:3]), None)
+
+
+def test_what_it_shows_and_when_it_lets_go(built):
+    """Zero at first, then what came, for 20 ms; zero at once when told to; old and bad ones are not taken."""
+
+    def force(sequence, x, flags=datagrams.RUNNING):
+        return datagrams.pack_force(ForceDatagram(sequence, 0.0, 0, (x, -x), flags))
+
+    good = force(8, 9.0)
+    steps = [
+        ("force 1.0", "0 0 "),
+        (take(1.0, force(7, 1.5)), "1"),
+        ("force 1.001", "1.5 -1.5 "),
+        (take(1.002, force(7, 3.0)), "0"),  # old
+        (take(1.002, force(6, 3.0)), "0"),
+        (take(1.002, good[:-1]), "0"),
+        (take(1.002, good[: len(good) // 2]), "0"),
+        (take(1.002, b""), "0"),
+        (take(1.002, b"FSMS" + good[4:]), "0"),
+        (take(1.002, good[:4] + b"\2" + good[5:]), "0"),
+        (take(1.002, good[:5] + b"\3" + good[6:]), "0"),
+        (take(1.002, good[:-8] + struct.pack("<d", math.nan)), "0"),
+        (take(1.002, good[:-8] + struct.pack("<d", math.inf)), "0"),
+        (take(1.002, good + bytes(8)), "0"),
+        ("force 1.0199", "1.5 -1.5 "),
+        ("force 1.0201", "0 0 "),  # the watchdog: what is bad does not feed it
+        ("force 1.0202", "0 0 "),
+        (take(1.03, force(2, 2.5)), "1"),  # after a silence any number will do
+        ("force 1.031", "2.5 -2.5 "),
+        (take(1.032, force(0, 0.0, datagrams.LET_GO)), "1"),  # the safe frame, whatever its number
+        ("force 1.032", "0 0 "),
+        (take(1.033, force(2**32 - 1, 4.0)), "1"),
+        (take(1.034, force(0, 5.0)), "1"),  # numbers begin again
+        ("force 1.035", "5 -5 "),
+    ]
+    found = answers(built(HARNESS), [line for line, _ in steps])
+    assert found == [wanted for _, wanted in steps]
+
+
+def test_its_program_holds_the_driver(built):
+    """Against the driver: it moves by its own mass and hand, feels the force, and lets go when told to."""
+    options = {"axes": 2, "port": 0}
+    transport = udp.Driver.open_transport(options)
+    driver = udp.Driver(options, transport)
+    port = driver._socket.getsockname()[1]
+    program = subprocess.Popen(
+        [built(CLIENTS / "udp_device.c"), "2", "0.7", str(port)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        driver.open()
+        sequence = driver.read().sequence
+        until, travelled = time.monotonic() + 0.5, 0.0
+        while time.monotonic() < until:
+            sample = driver.read()
+            travelled = max(travelled, abs(sample.position[0]))
+            driver.write([-1.25, 0.0])
+            time.sleep(1e-3)
+        driver.close()
+        told, _ = program.communicate(timeout=20.0)
+    finally:
+        program.kill()
+        program.wait()
+    assert sample.sequence > sequence + 20
+    assert 1e-3 < travelled < 0.1
+    assert "let go 1, dropped 0, largest 1.250 N, shown at the end 0" in told
+    assert not driver.dropped
