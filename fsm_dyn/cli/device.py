@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from fsm_dyn.cli.settings import Initial, Set, assignments
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
 
+USUAL_TIMEOUT = 0.1  # s that ticks may stand still before the guard acts
 EMULATED_TIMEOUT = 0.5  # s; nobody's hand is in it, and this computer may be busy
 
 
@@ -101,7 +103,8 @@ def device_command(
             analyse(
                 model, driver=driver, options=options, known=known, modes=mode or (), port=port,
                 axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps,
-                parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure, as_json=as_json,
+                parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
+                as_json=as_json,
             )  # fmt: skip
         return
     if model is None or driver is None:
@@ -110,41 +113,70 @@ def device_command(
         )
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    way = _Way(port, _numbers(axes), scale, force, slew, period, substeps, guard_timeout, record)
+    parameters = assignments("--set", set_) or {}
+    with _emulated(driver, driver_options(option), emulate) as (options, emulation):
+        graph, held, changed, by = _held(model, driver, options, emulation, way, parameters, as_json)
+        if seconds is None:
+            _on_page(graph, model, by, way, parameters, serve_on, no_browser, as_json)
+        else:
+            # the stepper comes with it
+            from fsm_dyn.live.settings import Settings
+
+            settings = Settings(
+                period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, guard_timeout=by.guard_timeout,
+                ticks=round(seconds / period),
+            )  # fmt: skip
+            hold_and_report(held, driver, options, settings, changed, record, as_json)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How the device is to hold the model, as the command line says."""
+
+    port: str
+    axes: tuple[int, ...]
+    scale: float
+    force: float
+    slew: float
+    period: float
+    substeps: int
+    guard_timeout: float | None
+    record: Path | None
+
+
+def _held(
+    model: str,
+    driver: str,
+    options: dict[str, Any],
+    emulation: Any,
+    way: _Way,
+    parameters: dict[str, Any],
+    as_json: bool,
+) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Return the graph, the held one, the parameters that differ from its file, and what holds it."""
     # numba and the stepper come with these
     from fsm_dyn.live.device import driver_class
     from fsm_dyn.live.facing import mapping_for
-    from fsm_dyn.live.session import Settings
-    from fsm_dyn.live.stepping import Limits
+    from fsm_dyn.live.mapping import Limits
     from fsm_dyn.viewer.device import HeldBy
     from fsm_dyn.viewer.take import held_for_page
 
-    kind = driver_class(driver)
-    parameters = assignments("--set", set_) or {}
-    with _emulated(driver, driver_options(option), emulate) as (options, emulation):
-        spec = kind.describe(options)
-        with working("compiling the model with its ports", as_json):
-            graph = ready_graph(model, None, True)
-            held, changed = held_for_page(graph, parameters)
-        mapping = mapping_for(held, port, spec.axes, _numbers(axes), scale)
-        if guard_timeout is None:
-            guard_timeout = 0.1 if emulation is None else EMULATED_TIMEOUT
-        by = HeldBy(driver, options, mapping, Limits(force=force, slew=slew), guard_timeout, emulation)
-        if seconds is None:
-            _on_page(graph, model, by, {"period": period, "substeps": substeps, "record": record}, parameters,
-                     serve_on, no_browser, as_json)  # fmt: skip
-            return
-        settings = Settings(
-            period=period, substeps=substeps, mapping=mapping, limits=by.limits, guard_timeout=guard_timeout,
-            ticks=round(seconds / period),
-        )  # fmt: skip
-        hold_and_report(held, driver, options, settings, changed, record, as_json)
+    spec = driver_class(driver).describe(options)
+    with working("compiling the model with its ports", as_json):
+        graph = ready_graph(model, None, True)
+        held, changed = held_for_page(graph, parameters)
+    mapping = mapping_for(held, way.port, spec.axes, way.axes, way.scale)
+    timeout = way.guard_timeout or (USUAL_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
+    limits = Limits(force=way.force, slew=way.slew)
+    return graph, held, changed, HeldBy(driver, options, mapping, limits, timeout, emulation)
 
 
 def _on_page(
     graph: Any,
     model: str,
     by: Any,
-    wishes: dict[str, Any],
+    way: _Way,
     parameters: dict[str, Any],
     serve_on: int,
     no_browser: bool,
@@ -155,7 +187,7 @@ def _on_page(
         from fsm_dyn.viewer.serving import serve
         from fsm_dyn.viewer.take import Wishes
 
-    wanted = Wishes(**wishes, schedule=False, parameters=parameters, device=by)
+    wanted = Wishes(way.period, way.substeps, False, parameters, way.record, device=by)
     reports = serve(graph, wanted, serve_on, None, telling_address(model, no_browser, as_json))
     tell_reports(model, reports, as_json)
 
