@@ -152,6 +152,20 @@ def test_unplugged_and_plugged_in_again(paddle, opened):
     os.close(line)
 
 
+def test_a_board_with_power_of_its_own_is_ended_by_its_watchdog():
+    with emulation("hapkit", {"power": "own"}) as paddle:
+        line = Driver.open_transport(paddle.options)
+        driver = Driver(paddle.options, line)
+        driver.open()
+        driver.calibrate()
+        pushed(driver, paddle, 1.0)
+        paddle.log()
+        paddle.do("unplug")
+        wait_for(lambda: paddle.state()["force"] == [0.0], "no force")
+        assert paddle.log()[-1]["why"] == "watchdog"
+        os.close(line)
+
+
 def test_a_device_that_takes_nothing_is_told_not_waited_for(paddle, opened):
     pushed(opened, paddle, 0.0)
     paddle.do("freeze", on=True)

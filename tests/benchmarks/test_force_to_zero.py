@@ -1,0 +1,135 @@
+"""How long a force lasts after something has failed: at most 20 ms, on the clock of the emulated device.
+
+Measured from the instant at which it happens to the last change of the force shown.  What the tick process ends takes
+the ticks until a device counts as stalled; what the guard ends, the time that ticks may stand still; both are set here
+as for a device that is to be stopped in time, and the watchdog of the firmware is at its 20 ms.
+"""
+
+import os
+import signal
+import statistics
+import time
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.live.facing import mapping_for
+from fsm_dyn.live.holding import hold
+from fsm_dyn.live.session import LiveSession, Settings
+
+pytestmark = pytest.mark.benchmark
+
+LIMIT = 0.020  # s
+SLACK = 0.001  # s: the emulated firmware looks at its watchdog twice a millisecond
+ROUNDS = 5
+HAND = {"stiffness": 60.0, "damping": 1.0}
+STALL_TICKS = 10
+GUARD_TIMEOUT = 0.010  # s
+
+
+@pytest.fixture(scope="module")
+def wall():
+    return fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
+
+
+class Rig:
+    def __init__(self, graph, watchdog):
+        self.device = emulation("hapkit", {"hand": HAND, "watchdog": watchdog})
+        settings = Settings(
+            mapping=mapping_for(graph, "", 1, (), 1.0), guard_timeout=GUARD_TIMEOUT, stall_ticks=STALL_TICKS
+        )
+        self.session = LiveSession.start(graph, "hapkit", self.device.options, settings=settings)
+
+    def press(self):
+        self.session.wait_for_ticks(50)
+        self.device.do("hand", target=-0.03)
+        until = time.monotonic() + 10.0
+        while self.device.state()["force"][0] < 0.5:
+            assert time.monotonic() < until, (self.session.snapshot(), self.session.log())
+            time.sleep(0.01)
+        time.sleep(0.1)
+        self.device.log()
+
+    def last_change(self, since):
+        """How long after an instant the force ended, s, and who ended it."""
+        until = time.monotonic() + 5.0
+        while self.device.state()["force"][0] != 0.0:
+            assert time.monotonic() < until, "the force has not ended"
+            time.sleep(0.005)
+        last = self.device.log()[-1]
+        why = "safe frame" if (last["why"], last["sequence"]) == ("host", 0) else last["why"]
+        return last["time"] - since, why
+
+    def clear(self, what):
+        self.device.do(what, on=False)
+        time.sleep(0.05)
+        self.session.send("clear")
+        time.sleep(0.02)
+        self.session.send("run")
+        self.press()
+
+    def close(self):
+        self.session.close()
+        self.device.close()
+
+
+def told(name, watchdog, found):
+    times = [1e3 * after for after, _ in found]
+    print(
+        f"\n{name}, {'with' if watchdog else 'without'} watchdog: "
+        f"worst {max(times):.1f} ms, median {statistics.median(times):.1f} ms, ended by {sorted({w for _, w in found})}"
+    )
+    return max(times) / 1e3
+
+
+@pytest.mark.parametrize("watchdog", [0.02, 0.0])
+@pytest.mark.parametrize("what", ["stall", "garbage", "half"])
+def test_a_device_that_fails(wall, what, watchdog):
+    rig, found = Rig(wall, watchdog), []
+    try:
+        rig.press()
+        for _ in range(ROUNDS):
+            begin = time.monotonic()
+            rig.device.do(what, on=True)
+            found.append(rig.last_change(begin))
+            rig.clear(what)
+    finally:
+        rig.close()
+    assert told(what, watchdog, found) <= LIMIT
+
+
+@pytest.mark.parametrize("watchdog", [0.02, 0.0])
+@pytest.mark.parametrize("what", ["unplug", "stopped", "killed"])
+def test_what_ends_a_run(wall, what, watchdog):
+    found = []
+    for _ in range(ROUNDS):
+        rig = Rig(wall, watchdog)
+        try:
+            rig.press()
+            begin = time.monotonic()
+            if what == "unplug":
+                rig.device.do("unplug")
+            else:
+                os.kill(rig.session.tick_pid, signal.SIGSTOP if what == "stopped" else signal.SIGKILL)
+            found.append(rig.last_change(begin))
+        finally:
+            rig.close()
+    assert told(what, watchdog, found) <= LIMIT
+
+
+def test_the_watchdog_alone(wall):
+    """Nobody else is left; counted from the last force, which came at most a tick before."""
+    found = []
+    for _ in range(ROUNDS):
+        rig = Rig(wall, 0.02)
+        try:
+            rig.press()
+            os.kill(rig.session.guard_pid, signal.SIGSTOP)
+            begin = time.monotonic()
+            os.kill(rig.session.tick_pid, signal.SIGSTOP)
+            found.append(rig.last_change(begin))
+        finally:
+            os.kill(rig.session.guard_pid, signal.SIGCONT)
+            rig.close()
+    assert told("host and guard stopped", True, found) <= LIMIT + SLACK

@@ -1,0 +1,164 @@
+"""A paddle on a serial line, emulated in a process of its own: its force ends, whoever is left to end it.
+
+In order: the tick process writes zero; where there is none any more, the guard writes the safe frame; behind both is
+the watchdog of the firmware.  Who it was, the emulator tells: the safe frame is the only one with the number 0.
+Milliseconds are measured in tests/benchmarks.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.live.facing import mapping_for
+from fsm_dyn.live.holding import hold
+from fsm_dyn.live.session import LiveSession, Settings
+
+PATIENT = 30.0  # s that a machine under load may take for what should take a moment
+PRESSED = -0.03  # m, where the hand wants to be: 2 cm behind the wall
+HAND = {"stiffness": 60.0, "damping": 1.0}
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + PATIENT
+    while not condition():
+        assert time.monotonic() < until, f"{what} did not come"
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def wall():
+    return fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
+
+
+class Rig:
+    """The virtual wall in the hand of an emulated paddle."""
+
+    def __init__(self, graph, guard_timeout, **options):
+        self.device = emulation("hapkit", {"hand": HAND, **options})
+        self.graph = graph
+        self.settings = Settings(
+            mapping=mapping_for(graph, "", 1, (), 1.0), privileges=False, guard_timeout=guard_timeout, stall_ticks=150
+        )
+        try:
+            self.start()
+        except BaseException:
+            self.device.close()
+            raise
+
+    def start(self):
+        self.session = LiveSession.start(self.graph, "hapkit", self.device.options, settings=self.settings)
+
+    def force(self):
+        return self.device.state()["force"][0]
+
+    def press(self):
+        """Have the hand press the wall until its force is felt."""
+        self.session.wait_for_ticks(50)  # where it is when it is opened is its zero
+        self.device.do("hand", target=PRESSED)
+        wait_for(lambda: self.force() > 0.5, "a force")
+        self.device.log()
+
+    def ends(self):
+        """Wait until no force is shown; return how it came to that."""
+        wait_for(lambda: self.force() == 0.0, "no force")
+        return self.device.log()[-1]
+
+    def fault(self):
+        return self.session.snapshot()["fault"]
+
+    def clear(self):
+        """The fault has stayed until now; clear it, and press again."""
+        tick = self.session.snapshot()["tick"]
+        self.session.wait_for_ticks(tick + 50)
+        assert self.session.snapshot()["phase"] == "fault", "it stays until a person clears it"
+        assert self.force() == 0.0
+        self.session.send("clear")
+        wait_for(lambda: self.session.snapshot()["phase"] == "paused", "the pause")
+        self.session.send("run")
+        self.press()
+
+    def close(self):
+        report = self.session.close()
+        self.device.close()
+        return report
+
+
+@pytest.fixture
+def rig(wall):
+    made = []
+
+    def make(guard_timeout=2.0, **options):
+        made.append(Rig(wall, guard_timeout, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_the_tick_process_ends_the_force_of_a_device_that_fails(rig):
+    """One failure after the other in one run, with its watchdog and without; unplugging ends the run."""
+    it = rig()
+    it.press()
+    for watchdog in (True, False):
+        it.device.do("watchdog", on=watchdog)
+        for what in ("stall", "garbage", "half"):
+            it.device.do(what, on=True)
+            wait_for(lambda: it.fault() == "the device gave no new sample", "the fault")
+            last = it.ends()
+            assert last["why"] == "host" or watchdog, (what, last)
+            assert last["sequence"] > 0, "it was not the guard"
+            it.device.do(what, on=False)
+            it.clear()
+    events = it.session.events()
+    counts = [event["counts"] for event in events if event["event"] == "device"][-1]
+    assert counts["frames not understood by the host"] >= 4 * 100, "told, for every tick until the fault at least one"
+
+    it.device.do("unplug")
+    assert it.ends()["why"] == "no power"
+    assert it.session.wait(PATIENT), "a line that was hung up cannot be used again: the run ends"
+    (why,) = [event["detail"] for event in it.session.events() if event["event"] == "fault"]
+    assert "the device is unplugged" in why
+    assert it.session.close()["fault"] == "the driver raised an exception"
+
+    # plugged in again it is held by a new session; whose owner goes, so that the tick process opens the grip and ends
+    it.device.do("plug")
+    it.device.do("watchdog", on=False)
+    it.device.do("hand", target=0.0)
+    it.start()
+    it.press()
+    it.session._process.stdin.close()  # what the system does when the owner dies, however it dies
+    assert it.session.wait(PATIENT)
+    forces = [entry["force"][0] for entry in it.device.log()]
+    assert forces[-1] == 0.0
+    assert len(forces) > 10, "gently, over a fifth of a second: nothing presses"
+    assert it.session.report()["guard"] == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
+    """Without the device's watchdog."""
+    it = rig(guard_timeout=0.3, watchdog=0.0)
+    it.press()
+    os.kill(it.session.tick_pid, number)
+    last = it.ends()
+    assert (last["why"], last["sequence"]) == ("host", 0), "the safe frame"
+    assert it.session.wait(PATIENT)
+    assert not it.device.log(), "nothing more was shown"
+    named = "ended the tick process" if number == signal.SIGSTOP else "found the tick process dead"
+    assert it.close()["guard"] == named
+
+
+def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
+    it = rig()
+    it.press()
+    os.kill(it.session.tick_pid, signal.SIGSTOP)
+    os.kill(it.session.guard_pid, signal.SIGKILL)
+    assert it.ends()["why"] == it.device.state()["let_go"] == "watchdog"
+    os.kill(it.session.tick_pid, signal.SIGKILL)
