@@ -6,8 +6,9 @@ calls.  Here functions that only compiled functions call are merely lowered, and
 and emitted once, with the function that Python calls.
 
 numba's own disk cache looks only at the file a function is written in, so a change in a file it calls would go
-unnoticed.  The cache used here is stamped with a digest of every source file of this package and kept in the
-user's cache directory, which also serves installations that may not be written to.
+unnoticed.  The cache used here is named and stamped after a digest of every source file of this package and kept in the
+user's cache directory, which also serves installations that may not be written to; installations of the same sources
+share it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from numba.core.typed_passes import AnnotateTypes, NopythonTypeInference
 F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Any = numba.njit
+_KEPT = 4  # builds of a function that are kept beside the newest, of other sources: other installations may use them
 _OBJECTS = 20_000  # made between two looks for garbage during a build: a tenth less time, 15 MB more
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
@@ -78,7 +80,7 @@ class _Locator(caching._CacheLocator):
         return sources_digest(self._file)
 
     def get_disambiguator(self) -> str:
-        return hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:12]
+        return sources_digest(self._file)[:12]
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator:
@@ -99,6 +101,16 @@ class _SealedFile(caching.IndexDataCacheFile):
         content = self._dump(data)
         with self._open_for_write(self._data_path(name)) as file:
             file.write(self._seal(content) + content)
+        self._clear_out()
+
+    def _clear_out(self) -> None:
+        """Remove all but the newest builds of the function from other sources."""
+        function, _, rest = self._index_name.rpartition("-")
+        kind = rest.partition(".")[2]  # version of Python
+        others = [path for path in Path(self._cache_path).glob(f"{function}-*.{kind}") if path.name != self._index_name]
+        for index in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT:]:
+            for path in index.parent.glob(f"{index.stem}.*"):
+                path.unlink(missing_ok=True)
 
     def _load_data(self, name: str) -> Any:
         content = Path(self._data_path(name)).read_bytes()

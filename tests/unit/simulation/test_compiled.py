@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -158,6 +159,25 @@ def test_code_is_kept_and_bad_files_are_passed_over(tmp_path: Path, monkeypatch:
     for path in files:
         path.write_bytes(b"no such thing")
     assert _cached()(1.5) == 3.0
+
+
+def test_installations_of_the_same_sources_share_code_and_few_others_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
+    digests = [str(number) * 32 for number in range(7)]
+    for number, digest in enumerate(digests):
+        monkeypatch.setattr(compiled, "sources_digest", lambda file, digest=digest: digest)
+        assert _cached()(1.5) == 3.0
+        for path in (tmp_path / "stepper").glob(f"*-{digest[:12]}.*"):
+            os.utime(path, (number, number))
+    assert {path.name.rpartition("-")[2][:12] for path in (tmp_path / "stepper").iterdir()} == {
+        digest[:12] for digest in digests[-5:]
+    }
+    monkeypatch.setattr(compiled, "sources_digest", lambda file: digests[-1])
+    again = _cached()
+    assert again(1.5) == 3.0
+    assert sum(again.stats.cache_hits.values()) == 1
 
 
 def test_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
