@@ -14,7 +14,7 @@ from fsm_dyn.cli.analysing import analyse
 from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.live import driver_options, hold_and_report
+from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
 from fsm_dyn.cli.settings import Initial, Set, assignments
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
@@ -65,6 +65,7 @@ def device_command(
         int, typer.Option("--serve-on", help="Where to serve the page; 0: any free port.", min=0, max=65535)
     ] = 0,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    passivity: Passivity = "off",
     analyse_: Annotated[
         bool, typer.Option("--analyse", help="Instead of a run: are model and device passive together?")
     ] = False,
@@ -113,7 +114,7 @@ def device_command(
         )
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
-    way = _Way(port, _numbers(axes), scale, force, slew, period, substeps, guard_timeout, record)
+    way = _Way(port, _numbers(axes), scale, force, slew, period, substeps, guard_timeout, record, passivity)
     parameters = assignments("--set", set_) or {}
     with _emulated(driver, driver_options(option), emulate) as (options, emulation):
         graph, held, changed, by = _held(model, driver, options, emulation, way, parameters, as_json)
@@ -125,7 +126,7 @@ def device_command(
 
             settings = Settings(
                 period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, guard_timeout=by.guard_timeout,
-                ticks=round(seconds / period),
+                ticks=round(seconds / period), passivity=passivity,
             )  # fmt: skip
             hold_and_report(held, driver, options, settings, changed, record, as_json)
 
@@ -143,6 +144,7 @@ class _Way:
     substeps: int
     guard_timeout: float | None
     record: Path | None
+    passivity: str
 
 
 def _held(
@@ -187,7 +189,7 @@ def _on_page(
         from fsm_dyn.viewer.serving import serve
         from fsm_dyn.viewer.take import Wishes
 
-    wanted = Wishes(way.period, way.substeps, False, parameters, way.record, device=by)
+    wanted = Wishes(way.period, way.substeps, False, parameters, way.record, device=by, passivity=way.passivity)
     reports = serve(graph, wanted, serve_on, None, telling_address(model, no_browser, as_json))
     tell_reports(model, reports, as_json)
 

@@ -16,6 +16,13 @@ from fsm_dyn.errors import RunError
 
 _SHOWN = 30
 
+Passivity = Annotated[
+    str,
+    typer.Option(
+        "--passivity", metavar="off|observe|control", help="Watch what sampling gives the device, or take it back too."
+    ),
+]
+
 
 @reporting
 def live_command(
@@ -37,6 +44,7 @@ def live_command(
     schedule: Annotated[bool, typer.Option("--schedule", help="Let the model's scheduled inputs run.")] = False,
     unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
+    passivity: Passivity = "off",
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -68,6 +76,7 @@ def live_command(
         schedule=schedule,
         paced=not unpaced,
         ticks=-1 if seconds is None else round(seconds / period),
+        passivity=passivity,
     )
     hold_and_report(graph, driver, options, settings, parameters, record, as_json)
 
@@ -149,6 +158,8 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
     ]
     lines += ["", table(("of a tick, µs", *columns), rows), ""]
     lines += report["privileges"]
+    if report["leak"] is not None:
+        lines.append(f"sampling gave the device up to {report['leak']:.3g} J; taken back {report['taken_back']:.3g} J")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

@@ -67,12 +67,17 @@ def show(tick: Tick, shown: bool) -> None:
 
 @lean
 def _want(tick: Tick) -> None:
-    """Carry the forces of the ports over to the device; the same power on both sides but for the force scale."""
+    """Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
+
+    What takes energy back that the device was given too much comes on top.
+    """
     for i in range(tick.force.shape[0]):
         wanted = 0.0
         for a in range(tick.source.shape[0]):
             if tick.source[a] == i:
                 wanted -= tick.numbers[FORCE_SCALE] * tick.scale[a] * tick.ports[a]
+        if tick.back[i] != 0.0:
+            wanted += tick.back[i]
         if not np.isfinite(wanted):
             tick.counts[FAULT] = NOT_A_NUMBER
         tick.wanted[i] = wanted

@@ -11,6 +11,7 @@ from fsm_dyn.live.compiled_calls import caller
 from fsm_dyn.live.compiled_forces import report_ports, show
 from fsm_dyn.live.compiled_inputs import check_device, follow_schedule, next_inputs, take_over, write_pieces
 from fsm_dyn.live.compiled_marks import MARKS, mark
+from fsm_dyn.live.compiled_passivity import watch_energy
 from fsm_dyn.live.compiled_publishing import RING, beat, publish, put_records
 from fsm_dyn.live.compiled_tick import TICK, Tick
 from fsm_dyn.simulation import outcomes
@@ -78,6 +79,8 @@ def _move(tick: Tick, shown: bool) -> int:
         if tick.counts[ct.UNFINISHED] == 0:
             take_over(tick)
     report_ports(_open_tables(tick.places[ct.TABLES]), _open_state(tick.places[ct.STATE]), tick)
+    if tick.counts[ct.PASSIVITY] != ct.OFF:
+        watch_energy(tick, _open_state(tick.places[ct.STATE]))
     show(tick, shown)
     tick.counts[ct.STATUS] = status
     mark(_open_marks(tick.places[ct.MARKS]), tick, _open_state(tick.places[ct.STATE]).clock[st.TIME])

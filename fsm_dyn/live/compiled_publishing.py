@@ -25,6 +25,9 @@ _TRANSITIONS: Final = memory.TRANSITIONS
 _PHASE: Final = memory.PHASE
 _FAULT: Final = memory.FAULT
 _LIMITED: Final = memory.LIMITED
+_LEAK: Final = memory.LEAK
+_TAKEN_BACK: Final = memory.TAKEN_BACK
+_WATCHED: Final = memory.WATCHED
 _LAST_BIN: Final = memory.BINS - 1
 
 
@@ -113,6 +116,10 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     header[_PHASE] = counts[ct.PHASE]
     header[_FAULT] = counts[ct.FAULT]
     header[_LIMITED] = counts[ct.LIMITED]
+    if counts[ct.PASSIVITY] != ct.OFF:
+        header[_WATCHED] = counts[ct.PASSIVITY]
+        header[_LEAK] = int(1e9 * tick.numbers[ct.LEAK])
+        header[_TAKEN_BACK] = int(1e9 * tick.numbers[ct.TAKEN_BACK])
     header[_ROWS] = count + 1
 
 

@@ -24,7 +24,10 @@ VELOCITY_LIMIT: Final = 7  # norm of the device's velocity, m/s
 TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, rad/s
 TORQUE_SLEW_LIMIT: Final = 9
 TURNING_LIMIT: Final = 10
-NUMBER_COUNT: Final = 11
+PERIOD: Final = 11  # of the tick, s of the wall clock
+LEAK: Final = 12  # the most that the device was given too much by any tick, J
+TAKEN_BACK: Final = 13  # by damping, J
+NUMBER_COUNT: Final = 14
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -63,7 +66,8 @@ GUARD_BEATS: Final = 32  # heartbeats of the guard when last looked at
 GUARD_SEEN: Final = 33  # ns since the loop began, when they changed last
 GUARD_PATIENCE: Final = 34  # ns, 0: nobody guards
 MADE: Final = 35  # transitions in this tick
-COUNT_COUNT: Final = 36
+PASSIVITY: Final = 36  # whether the energy at the port is watched
+COUNT_COUNT: Final = 37
 
 # what a live tick returns
 NOTHING: Final = 0
@@ -83,6 +87,11 @@ SCHEDULE: Final = 8
 RING: Final = 9  # 0: nobody looks
 MARKS: Final = 10
 PLACE_COUNT: Final = 11
+
+# watching the energy at the port, ``Tick.counts[PASSIVITY]``
+OFF: Final = 0
+OBSERVE: Final = 1
+CONTROL: Final = 2
 
 # faults, ``Tick.counts[FAULT]``
 NONE: Final = 0
@@ -138,6 +147,15 @@ class Tick(NamedTuple):
         The device's workspace, and its largest velocity along each axis.
     turns : int64 array, shape (n_d,)
         1 for an axis in rad.
+    before, balance, back, distrust : float64 arrays, shape (n_d,)
+        Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
+        long its own damping does not count, s.
+    device_damping : float64 array, shape (n_d,)
+        Known of the device, N s/m or N m s/rad.
+    coupled : float64 array, shape (3 n_a,)
+        Of the tick before: forces on the model, places of the device in the model, rates in the couplers.
+    law : int64 array, shape (2 n_a,)
+        Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
         Output of a mode's kernel, for the multipliers.
     context : float64 array, shape (n_c,)
@@ -168,6 +186,13 @@ class Tick(NamedTuple):
     high: Floats
     fastest: Floats
     turns: Integers
+    before: Floats
+    balance: Floats
+    back: Floats
+    distrust: Floats
+    device_damping: Floats
+    coupled: Floats
+    law: Integers
     full: Floats
     context: Floats
 

@@ -38,6 +38,9 @@ OVERRUNS: Final = 13
 LIMITED: Final = 14
 POINTER: Final = 15  # samples of the pointer sent
 RECORDED: Final = 16  # rows that a recorder has taken
+LEAK: Final = 17  # nJ, the most that the device was given too much
+TAKEN_BACK: Final = 18  # nJ, by damping
+WATCHED: Final = 19  # whether the energy at the port is
 HEADER: Final = 64
 
 # ``TICK_STATE``

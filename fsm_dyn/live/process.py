@@ -28,6 +28,7 @@ from fsm_dyn.live.device import Device, Waiting, driver_class
 from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+from fsm_dyn.live.ticks import watch_port
 from fsm_dyn.simulation.bundles import Packed
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
@@ -40,7 +41,7 @@ _LAST: Final = 2  # ticks after the force has come to zero, before a run ends
 
 def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
     """Return the stepper that a live run's settings describe."""
-    return Stepper(
+    stepper = Stepper(
         graph,
         int(settings["axes"]),
         float(settings["period"]),
@@ -52,6 +53,8 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         tuple(settings["turns"]),
         dict(settings.get("initial") or {}),
     )
+    watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"))
+    return stepper
 
 
 def columns_of(stepper: Stepper) -> Columns:

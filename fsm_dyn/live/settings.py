@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.live.ticks import PASSIVITY
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Settings:
         How long the tick process may miss its heartbeat, s.
     initial : mapping
         What replaces entries of the model's ``initial``, ``mode`` among them.
+    passivity : str
+        Whether to ``observe`` the energy that sampling gives the device, or to ``control`` it by damping too.
     """
 
     period: float = 1e-3
@@ -57,6 +60,7 @@ class Settings:
     stall_ticks: int = 100
     guard_timeout: float = 0.1
     initial: Mapping[str, float | str] = field(default_factory=dict)
+    passivity: str = "off"
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""
@@ -64,6 +68,7 @@ class Settings:
             ("period", self.period, 1e-5 <= self.period <= 0.1),
             ("substeps", self.substeps, 1 <= self.substeps <= 1000),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
+            ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
         ):
             if not good:

@@ -186,7 +186,7 @@ class Stepper:
         tick.targets[held], rates[held] = 0.0, 0.0
         tick.now[:] = tick.targets
         tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
-        tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = 0.0
+        tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = tick.counts[ct.HELD] = 0
         start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
         coupled = np.flatnonzero(tick.row < 0)

@@ -21,6 +21,7 @@ from fsm_dyn.spec.values import ParameterValue, evaluate
 
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+PASSIVITY: Final = ("off", "observe", "control")
 _GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
 
 
@@ -31,11 +32,13 @@ def new_tick(
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
     lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
-    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *6 * [n_device], _full_length(tables), layout.n_c]
+    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *11 * [n_device], 3 * n_a, 2 * n_a]
+    lengths += [_full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
     tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
+    tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
     tick.row[:] = [rows.index(axis.drive) if axis.prescribes else -1 for axis in axes]
     return tick, packed
 
@@ -45,6 +48,11 @@ def _slots(axis: Axis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[in
     if axis.prescribes:
         return inputs.index(axis.name), smooth.index(axis.name), -1
     return inputs.index(axis.name), inputs.index(axis.rate), inputs.index(axis.grip)
+
+
+def _law(axis: Axis, name: str, parameters: Sequence[str]) -> int:
+    """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
+    return -1 if axis.prescribes else parameters.index(getattr(axis, name))
 
 
 def _full_length(tables: Tables) -> int:
@@ -57,6 +65,7 @@ def _full_length(tables: Tables) -> int:
 def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
     """Write the limits of a device into a tick of this length (s)."""
     numbers = tick.numbers
+    numbers[ct.PERIOD] = period
     numbers[ct.GRIP_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
     numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
     numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
@@ -85,6 +94,16 @@ def bandwidths(
                 allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * period):.4g} Hz at this period",
             )
     return [2.0 * np.pi * period * value for value in found.values()]
+
+
+def watch_port(tick: ct.Tick, passivity: str, damping: float | None) -> None:
+    """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
+
+    ``damping`` is that of the device along its straight axes, N s/m; None where it is not known.
+    """
+    tick.counts[ct.PASSIVITY] = PASSIVITY.index(passivity)
+    tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
+    tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)
 
 
 def load_compiled(tick: ct.Tick, address: int) -> None:

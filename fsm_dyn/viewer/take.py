@@ -54,6 +54,8 @@ class Wishes:
         The file for the recording; a run after the first one takes the next free name.
     device : HeldBy, optional
         What holds the mechanism instead of the page's pointer.
+    passivity : str
+        See :class:`fsm_dyn.live.session.Settings`.
     """
 
     period: float = 1e-3
@@ -63,6 +65,7 @@ class Wishes:
     record: Path | None = None
     mode: str = ""
     device: HeldBy | None = None
+    passivity: str = "off"
 
 
 class Take:
@@ -99,6 +102,7 @@ class Take:
             schedule=self.schedule,
             guard_timeout=by.guard_timeout,
             initial=initial,
+            passivity=wishes.passivity,
         )
         self.recording = _free_name(wishes.record)
         self.session = LiveSession.start(

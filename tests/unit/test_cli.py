@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -379,8 +380,11 @@ def test_explain_runs_a_model_as_far_as_needed():
 
 def test_live_tells_how_time_was_kept(tmp_path):
     path = tmp_path / "run.mcap"
-    result = call("live", "virtual_wall", "--for", "1.5", "--unpaced", "--record", path)
+    stiff = ("--set", "handle_2_stiffness=4 kN/m", "--set", "handle_2_damping=0 N*s/m", "--passivity", "observe")
+    result = call("live", "virtual_wall", "--for", "1.5", "--unpaced", "--record", path, *stiff)
     assert result.exit_code == 0
+    leak = re.search(r"gave the device up to (\S+) J; taken back 0 J", result.stdout)
+    assert float(leak[1]) > 1e-6
     assert "virtual_wall: 1500 ticks" in result.stdout
     assert "lateness" in result.stdout
     assert "sliding" in result.stdout
@@ -397,6 +401,7 @@ def test_live_with_a_fault_fails():
 
 def test_live_without_a_port_is_bad_input():
     assert call("live", "box_on_table", "--for", "1").exit_code == 2
+    assert call("live", "virtual_wall", "--for", "1", "--passivity", "on").exit_code == 2
 
 
 def test_run_draws_the_plots_asked_for(tmp_path):
