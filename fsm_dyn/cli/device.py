@@ -164,7 +164,9 @@ def _held(
     from fsm_dyn.viewer.device import HeldBy
     from fsm_dyn.viewer.take import held_for_page
 
-    spec = driver_class(driver).describe(options)
+    kind = driver_class(driver)
+    options = dict(getattr(kind, "complete", dict)(options))  # a driver may find out what was left open
+    spec = kind.describe(options)
     with working("compiling the model with its ports", as_json):
         graph = ready_graph(model, None, True)
         held, changed = held_for_page(graph, parameters)

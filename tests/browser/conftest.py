@@ -89,20 +89,11 @@ def new_page(chromium):
 
 
 class Viewed:
-    """`fsm-dyn view` under way."""
+    """`fsm-dyn view` under way, or another command with a page."""
 
-    def __init__(self, model, *options):
-        command = [
-            sys.executable,
-            "-m",
-            "fsm_dyn.cli",
-            "view",
-            str(model),
-            "--no-browser",
-            "--json",
-            *map(str, options),
-        ]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def __init__(self, model, *options, command="view"):
+        words = [sys.executable, "-m", "fsm_dyn.cli", command, str(model), "--no-browser", "--json", *map(str, options)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = []
         while not lines or lines[-1] != "}\n":
             line = self.process.stdout.readline()
@@ -123,8 +114,8 @@ def viewed(new_page):
     """Return a function that starts `fsm-dyn view` and gives it with its page, opened."""
     started = []
 
-    def start(model, *options):
-        viewed = Viewed(model, *options)
+    def start(model, *options, command="view"):
+        viewed = Viewed(model, *options, command=command)
         started.append(viewed)
         return viewed, new_page(viewed.address).open()
 

@@ -1,0 +1,69 @@
+"""The first ten minutes with a device, without one: the wall in the hand of an emulated paddle."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HELD = "document.querySelector('#device-state').textContent === 'held'"
+
+
+def move(page, label, value):
+    """Put a slider somewhere, as a hand does that lets go of it there."""
+    page.locator(f"input[aria-label^='{label}']").evaluate(
+        "(slider, value) => { slider.value = value; for (const kind of ['input', 'change']) "
+        "slider.dispatchEvent(new Event(kind)); }",
+        value,
+    )
+
+
+def push(page):
+    """The force that the panel tells, N."""
+    return page.evaluate("parseFloat(document.querySelector('#device-axes .axis').children[3].textContent)")
+
+
+def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
+    recording = tmp_path / "run.mcap"
+    options = ("--driver", "hapkit", "--emulate", "--record", recording)
+    started, page = viewed("virtual_wall", *options, command="device")
+    page.running().wait(HELD)
+    assert page.locator("#device li").count() == 3, "what ends the force: tick process, guard, watchdog"
+
+    # the hand presses the wall, by the softest coupler; then by one stiffer than the loop bears
+    move(page, "Where the hand wants to be", -0.03)
+    page.wait("fsmDyn.last.mode === 1 && document.querySelector('#device-axes').innerText.includes('-1')", 20)
+    calm = page.evaluate("fsmDyn.last.transitions")
+    move(page, "handle_2_stiffness, stiffness", 0.87)
+    page.wait("fsmDyn.setup.rows.get('handle_2_stiffness').number.valueAsNumber > 7000", 20)
+    page.wait(f"fsmDyn.last.transitions > {calm} + 10", 20)  # it leaves the wall and comes back, again and again
+
+    # no sample: a fault that stays, with the force at zero, until it is cleared
+    page.locator("#device-stall").click()
+    page.wait("document.body.dataset.phase === 'fault'", 20)
+    page.wait("!document.querySelector('#banner').hidden", 20)
+    page.locator("#device-stall").click()
+    page.wait_for_timeout(300)
+    assert page.phase == "fault"
+    assert push(page) == 0.0
+    page.locator("#banner button").click()
+    page.wait("document.body.dataset.phase === 'paused'", 20)
+
+    # unplugged: the run is over, and says why and what to do
+    page.locator("#plug").click()
+    page.wait("/unplugged/.test(document.querySelector('#banner').textContent)", 20)
+    assert "Plug" in page.text("#plug")
+    assert "start again" in page.text("#banner")
+    assert str(recording) in page.text("#banner")
+    assert "unplugged" in page.text("#device-state")
+    page.locator("#banner button").click()
+    page.wait("/plug the device in/.test(document.querySelector('#banner').textContent)", 20)
+    page.locator("#plug").click()
+    page.wait("document.querySelector('#plug').textContent === 'Unplug'", 20)
+    page.locator("#banner button").click()
+    page.wait("fsmDyn.model.number > 1", 60)
+    page.running().wait(HELD)
+    assert page.complaints == []
+
+    code, runs = started.end()
+    assert code == 0
+    assert [bool(run["fault"]) for run in runs] == [True, False]
+    assert recording.stat().st_size > 10_000
