@@ -151,6 +151,13 @@ class Driver:
         form = str(options.get("format", "3.5"))
         if form not in FORMATS:
             raise InputError("format of the driver inverse3", found=form, allowed=", ".join(FORMATS))
+        if isinstance(options.get("device_id"), float):  # 0E00 is a number to JSON
+            raise InputError(
+                "device_id of the driver inverse3",
+                found=str(options["device_id"]),
+                allowed="a text",
+                remedy="""quote it: --option 'device_id="0E00"'""",
+            )
         device = str(options.get("device_id", ""))
         zero = text_frame(command(device, (0.0,) * 3, FORMATS[form])) if device else b""
         return Spec(

@@ -294,7 +294,14 @@ def test_nobody_and_somebody_else_at_the_port():
         inverse3.Driver.complete({"port": port})
 
 
-@pytest.mark.parametrize(("options", "words"), [({"axes": 3}, "no option 'axes'"), ({"format": "3.0"}, "3.5, 3.1")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"axes": 3}, "no option 'axes'"),
+        ({"format": "3.0"}, "3.5, 3.1"),
+        ({"device_id": 0.0}, "quote it"),
+    ],
+)
 def test_options_that_cannot_be_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         inverse3.Driver.describe(options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -120,3 +121,33 @@ def test_its_program_holds_the_driver(built):
     assert 1e-3 < travelled < 0.1
     assert "let go 1, dropped 0, largest 1.250 N, shown at the end 0" in told
     assert not driver.dropped
+
+
+HD = """
+typedef double HDdouble; typedef int HDint; typedef unsigned HHD; typedef unsigned HDCallbackCode;
+#define HDCALLBACK
+enum { HD_CURRENT_POSITION, HD_CURRENT_VELOCITY, HD_CURRENT_BUTTONS, HD_CURRENT_FORCE, HD_CALLBACK_CONTINUE };
+HHD hdGetCurrentDevice(void); void hdBeginFrame(HHD); void hdEndFrame(HHD);
+void hdGetDoublev(int, HDdouble *); void hdGetIntegerv(int, HDint *); void hdSetDoublev(int, const HDdouble *);
+"""
+DHD = """
+enum { DHD_OFF, DHD_ON };
+int dhdOpen(void); int dhdClose(char); void dhdEnableExpertMode(void); int dhdSetWatchdog(unsigned char, char);
+int dhdEnableForce(unsigned char, char); int dhdGetPosition(double *, double *, double *, char);
+int dhdGetLinearVelocity(double *, double *, double *, char); unsigned dhdGetButtonMask(char);
+int dhdSetForce(double, double, double, char);
+"""
+
+
+def test_the_programs_of_the_documentation_are_c(tmp_path):
+    """Against stand-ins of the makers' headers, with the types that their manuals tell: the snippets are whole."""
+    page = (Path(__file__).parents[3] / "docs" / "how_to" / "protocols.md").read_text(encoding="utf-8")
+    found = re.findall(r"^```c\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert len(found) == 2
+    (tmp_path / "HD").mkdir()
+    (tmp_path / "HD" / "hd.h").write_text(HD)
+    (tmp_path / "dhdc.h").write_text(DHD)
+    for text in found:
+        (tmp_path / "snippet.c").write_text(text)
+        strict = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only"]
+        subprocess.run(["cc", *strict, f"-I{CLIENTS}", f"-I{tmp_path}", str(tmp_path / "snippet.c")], check=True)
