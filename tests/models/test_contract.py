@@ -5,12 +5,29 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import models
+from fsm_dyn.simulation import arena, state
 
 UNTIL = {"seven_body_mechanism": 0.03}
 
 
+@pytest.fixture(scope="module")
+def work():
+    """The workspaces of the run."""
+    made, plain = [], state.new_work
+
+    def new(*args):
+        new_one = plain(*args)
+        made.append(new_one[0])
+        return new_one
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "new_work", new)
+        yield made
+
+
 @pytest.fixture(scope="module", params=models.names())
-def run(request):
+def run(request, work):
+    work.clear()
     graph = fsm_dyn.compile(request.param)
     return graph, fsm_dyn.simulate(graph, until=UNTIL.get(request.param, 4.0), rtol=1e-9, atol=1e-11)
 
@@ -21,6 +38,16 @@ def test_reaches_the_end_and_stays_finite(run):
     assert np.isfinite(trajectory.q).all()
     assert np.isfinite(trajectory.u).all()
     assert all(np.isfinite(values).all() for values in trajectory.multipliers.values())
+
+
+def test_the_room_counted_out_for_transitions_is_enough(run, work):
+    graph, _ = run
+    most = 0
+    for each in work:
+        assert each.top[arena.MOST_FLOATS] <= len(each.floats)
+        assert each.top[arena.MOST_INTEGERS] <= len(each.integers)
+        most = max(most, each.top[arena.MOST_FLOATS])
+    assert most > 0 or len(graph.modes) == 1  # what has no contact never resolves any
 
 
 def test_last_row_is_exactly_at_until(run):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.simulation import arena, state
 
 
@@ -73,15 +72,3 @@ def test_a_run_that_needs_more_room_gets_it(model: str, monkeypatch: pytest.Monk
     assert wide.transitions
     np.testing.assert_array_equal(tight.t, wide.t)
     np.testing.assert_array_equal(tight.u, wide.u)
-
-
-@pytest.mark.parametrize("model", sorted(models.names()))
-def test_the_room_counted_out_is_enough(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = keep_work(monkeypatch)
-    graph = fsm_dyn.compile(model)
-    fsm_dyn.simulate(graph, until=2.0, on_failure="return")
-    for work in made:
-        most = work.top[arena.MOST_FLOATS], work.top[arena.MOST_INTEGERS]
-        assert most[0] <= len(work.floats)
-        assert most[1] <= len(work.integers)
-    assert most[0] > 0 or len(graph.modes) == 1  # what has no contact never resolves any
