@@ -70,15 +70,18 @@ def _model_side(tick: Tick, state: State) -> None:
     n_a = tick.source.shape[0]
     h = tick.numbers[PERIOD] * tick.numbers[SPEED]
     for a in range(n_a):
-        force, place, rate = tick.ports[a], tick.now[tick.slot[a]], 0.0
-        energy = 0.5 * (tick.coupled[a] + force) * (place - tick.coupled[n_a + a])
+        force, place, rate, port = tick.ports[a], tick.now[tick.slot[a]], 0.0, tick.ports[2 * n_a + a]
+        way = place - tick.coupled[n_a + a]
+        energy = 0.5 * (tick.coupled[a] + force) * way
         if tick.row[a] < 0:
-            rate = tick.now[tick.slot[n_a + a]] - tick.ports[2 * n_a + a]
-            first = tick.coupled[2 * n_a + a]
-            grip = tick.now[tick.slot[2 * n_a + a]]
-            squares = (first * first + first * rate + rate * rate) / 3.0  # the mean, if it changes evenly
-            energy -= grip * state.c[tick.law[n_a + a]] * squares * h
-        tick.coupled[a], tick.coupled[n_a + a], tick.coupled[2 * n_a + a] = force, place, rate
+            # the damper feels the rates sampled, but opens at those of the places: both change evenly
+            rate = tick.now[tick.slot[n_a + a]] - port
+            rate_before, opens_before = tick.coupled[2 * n_a + a], way / h - tick.coupled[3 * n_a + a]
+            opens = way / h - port
+            mean = 2.0 * (rate_before * opens_before + rate * opens) + rate_before * opens + rate * opens_before
+            energy -= tick.now[tick.slot[2 * n_a + a]] * state.c[tick.law[n_a + a]] * mean * h / 6.0
+        tick.coupled[a], tick.coupled[n_a + a] = force, place
+        tick.coupled[2 * n_a + a], tick.coupled[3 * n_a + a] = rate, port
         if tick.source[a] >= 0:
             tick.balance[tick.source[a]] += tick.numbers[FORCE_SCALE] * energy
 

@@ -152,8 +152,8 @@ class Tick(NamedTuple):
         long its own damping does not count, s.
     device_damping : float64 array, shape (n_d,)
         Known of the device, N s/m or N m s/rad.
-    coupled : float64 array, shape (3 n_a,)
-        Of the tick before: forces on the model, places of the device in the model, rates in the couplers.
+    coupled : float64 array, shape (4 n_a,)
+        Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
     law : int64 array, shape (2 n_a,)
         Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
