@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 SECONDS ?= 3
 
-.PHONY: help demo live test test-browser lint format docs pictures bench wheel clean
+.PHONY: help demo live test test-browser lint format docs pictures gallery bench wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -54,6 +54,10 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	  --figure docs/pictures/z_width.png
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
+	$(BIN)/python mechanisms/gallery.py docs
+
+gallery: $(VENV)/.installed-run  ## draw every shipped model and its mode graph again, and the page of all models
+	$(BIN)/python mechanisms/gallery.py docs
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \

@@ -55,4 +55,4 @@ def graph_html(automaton: Automaton, initial: str) -> str:
 
 def _lines(states: dict[str, str]) -> tuple[str, ...]:
     told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
-    return tuple(f"{name}: {state}" for name, state in told.items()) or ("all open",)
+    return tuple(f"{name}: {state}" for name, state in told.items()) or (("all open",) if states else ())

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from fsm_dyn.pictures.palette import INK
 
 FAMILY = "system-ui, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
-_EM = 0.56  # of the font's size: a letter of these fonts, on the average, and a little more
-_BOLD = 1.08
+_EM = 0.58  # of the font's size: a letter of these fonts, on the average, and a little more
+_BOLD = 1.14
 
 
 def element(name: str, content: str | Iterable[str] = "", **attributes: object) -> str:

@@ -15,8 +15,10 @@ from fsm_dyn.plot.phase import phase
 from fsm_dyn.plot.states import states
 from fsm_dyn.plot.study import study
 from fsm_dyn.plot.style import save
+from fsm_dyn.plot.thumbnail import thumbnail
 from fsm_dyn.plot.z_width import z_width
 
 __all__ = [
-    "draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states", "study", "z_width",
+    "draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states", "study",
+    "thumbnail", "z_width",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
-    axis = _film_axis(boxes.mean(axis=1), sizes, extent)
+    axis = film_axis(boxes.mean(axis=1), sizes, extent)
     offsets = np.zeros((instants, 2))
     if axis is not None:
         pitch = 1.25 * max(extent[axis], 0.12 * extent.max(), 1e-12)
@@ -91,7 +91,7 @@ def instant(trajectory: Trajectory, time: float) -> Figure:
     return picture
 
 
-def _film_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
+def film_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
     """Choose the axis along which the instants are set apart, or None where they may lie over each other.
 
     They are set apart where most of them would cover another, and where the motion goes back and forth in a strip

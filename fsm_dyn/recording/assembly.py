@@ -21,6 +21,7 @@ from fsm_dyn.simulation.raw_run import RawRun, Transitions
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
 
+_ORIGIN = "O"
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 
 
@@ -164,7 +165,8 @@ def shapes_of(
     for name, body in mechanism.bodies.items():
         forms = mechanism.view.get(name, ())
         dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
-        shapes.extend([_shape(body, form, values) for form in forms] or dot)
+        shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
+    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, _ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
     return tuple(shapes)
 
 
@@ -183,9 +185,9 @@ def _dot(body: Body) -> Shape:
     return Shape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
 
 
-def _shape(body: Body, form: ShapeForm, values: Mapping[str, ParameterValue]) -> Shape:
+def _shape(body: str, frame: str, center: str, form: ShapeForm, values: Mapping[str, ParameterValue]) -> Shape:
     points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.points] or [[0.0, 0.0]])
     if form.kind == "circle" and form.radius is not None:
         points = points + evaluate(form.radius, values) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
     closed = form.kind in ("polygon", "circle")
-    return Shape(body.name, body.frame or NEWTONIAN, body.center, points, closed, form.text)
+    return Shape(body, form.frame or frame, center, points, closed, form.text)

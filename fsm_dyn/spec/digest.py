@@ -42,7 +42,8 @@ def _canonical(value: Any, field: str) -> Any:
         pairs = [[str(key), _canonical(item, "")] for key, item in value.items()]
         return sorted(pairs) if field in _UNORDERED else pairs
     if isinstance(value, ShapeForm):
-        return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text]
+        own = [] if value.frame is None else [str(value.frame)]
+        return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text, *own]
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):

@@ -345,12 +345,14 @@ class ShapeForm:
 
     ``kind`` is ``polygon`` or ``line`` (``points``), ``circle`` (``radius``; a centre as the one point, or the
     body's own), or ``text`` (``text``; where, as the one point).  A point is 2 or 3 expressions of parameters.
+    ``frame`` is the one in whose x-y plane it lies, where that is not the body's.
     """
 
     kind: str
     points: tuple[tuple[Text, ...], ...] = ()
     radius: Text | None = None
     text: str = ""
+    frame: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

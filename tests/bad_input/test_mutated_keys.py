@@ -77,6 +77,8 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
         used |= {feature.shape for feature in contact.features or ()}
     for shape in mechanism.shapes.values():
         used |= {shape.frame, shape.origin, *(shape.ends or ())}
+    for outlines in mechanism.view.values():
+        used |= {outline.frame for outline in outlines}
     for transition in mechanism.transitions:
         used |= {transition.source, transition.target, *transition.reset, *transition.set}
         used |= {transition.on[0]} if transition.on else set()

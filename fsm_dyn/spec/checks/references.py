@@ -53,8 +53,11 @@ class References:
             self._transition(transition)
         self._ports()
         self._initial()
-        for name in m.view:
+        for name, outlines in m.view.items():
             self._one_of(name, "a body", ["N", *m.bodies])
+            for outline in outlines:
+                if outline.frame is not None:
+                    self._one_of(outline.frame, "a frame", self.frames)
 
     def _one_of(self, name: str, wanted: str, allowed: Mapping[str, object] | list[str]) -> None:
         if name not in allowed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
@@ -16,6 +17,7 @@ from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe
 __all__ = ["SHAPES", "ShapeForm", "ViewField"]
 
 SHAPES = ("polygon", "line", "circle", "text")
+FRAME = "frame"
 MAX_POINTS = 10_000
 
 
@@ -75,10 +77,14 @@ def _shape(kind: str, tree: Tree) -> ShapeForm:
 def _shapes(tree: Tree) -> tuple[ShapeForm, ...]:
     shapes: list[ShapeForm] = []
     for item in tree if isinstance(tree, Items) else [tree]:
-        for word, value in as_section(item, "a shape").items():
-            if word not in SHAPES:
-                raise _unknown("a shape", word, SHAPES)
-            shapes.append(_shape(word, value))
+        section = as_section(item, "a shape")
+        given = section.get(Word(FRAME))
+        frame = None if given is None else name(given)
+        for word, value in section.items():
+            if word not in (*SHAPES, FRAME):
+                raise _unknown("a shape", word, (*SHAPES, FRAME))
+            if word != FRAME:
+                shapes.append(replace(_shape(word, value), frame=frame))
     return tuple(shapes)
 
 
@@ -95,6 +101,7 @@ _SHAPE: dict[str, Any] = {
         "line": {"type": "array", "items": _NUMBERS, "minItems": 2},
         "circle": {"type": ["string", "number", "object"]},
         "text": {"type": ["string", "object"]},
+        FRAME: {"type": "string"},
     },
     "additionalProperties": False,
 }

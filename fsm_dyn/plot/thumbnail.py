@@ -1,0 +1,98 @@
+"""A run as a small picture without words: the mechanism at some instants, coloured by its mode."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.pictures import palette
+from fsm_dyn.plot import style
+from fsm_dyn.plot.motion import film_axis
+from fsm_dyn.plot.views import View, draw_instant, project, telling_times
+from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.trajectory import Trajectory
+
+WIDTH, HEIGHT = 3.6, 2.4  # inches
+_OVERLAID = 7
+_APART = (2, 3, 4, 6)
+_SMALLER = 0.55  # than the largest they could be, if there are more of them
+_MARGIN = 0.05  # of the larger side
+_THIN = 0.6  # of the lines of a large picture
+
+
+def thumbnail(trajectory: Trajectory) -> Figure:
+    """Draw a run in the size of a stamp: over each other what travels, side by side what stays where it is.
+
+    Raises
+    ------
+    InputError
+        If the model has nothing to draw.
+    """
+    scene = trajectory.model.scene
+    if scene is None:
+        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    view = project(trajectory, scene, telling_times(trajectory, scene, _OVERLAID))
+    boxes = _boxes(view)
+    sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
+    extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
+    columns = rows = 1
+    if film_axis(boxes.mean(axis=1), sizes, extent) is not None:
+        count, columns = _arranged(extent)
+        rows = math.ceil(count / columns)
+        view = project(trajectory, scene, telling_times(trajectory, scene, count))
+        boxes = _boxes(view)
+    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)
+    colours = palette.mode_colours(trajectory.model.modes)
+    count = len(view.times)
+    with style.settings():
+        picture = style.new_figure(WIDTH, HEIGHT)
+        for k in range(columns * rows):
+            if k and k >= count:
+                break
+            place = ((k % columns) / columns, 1.0 - (k // columns + 1) / rows, 1.0 / columns, 1.0 / rows)
+            axes = picture.add_axes(place)
+            axes.set_axis_off()
+            axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
+            axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
+            for i in range(count) if columns * rows == 1 else (k,):
+                share = 1.0 if columns * rows > 1 else 0.3 + 0.7 * i / (count - 1)
+                draw_instant(axes, view, scene.shapes, i, np.zeros(2), colours[view.modes[i]], share)
+            for path in view.paths.values() if columns * rows == 1 else ():
+                axes.plot(*path.T, color=palette.FAINT, lw=1.0, zorder=1)
+            _make_thin(axes)
+    return picture
+
+
+def _make_thin(axes: Axes) -> None:
+    for line in axes.lines:
+        line.set_linewidth(_THIN * line.get_linewidth())
+        line.set_markersize(_THIN * line.get_markersize())
+    for words in axes.texts:
+        words.set_visible(False)
+
+
+def _boxes(view: View) -> FloatArray:
+    return np.array([view.box(i) for i in range(len(view.times))])
+
+
+def _cell(size: FloatArray, columns: int, rows: int) -> FloatArray:
+    """Return the size, m, of the smallest cell that holds a box, of so many that fill the picture."""
+    shape = np.array([WIDTH / columns, HEIGHT / rows])
+    return np.asarray(shape * max(*(size / shape), 1e-9))
+
+
+def _arranged(size: FloatArray) -> tuple[int, int]:
+    """Return how many instants stand side by side and in how many columns: as many as come out large enough."""
+
+    def scale(count: int, columns: int) -> float:
+        return WIDTH / columns / float(_cell(size, columns, math.ceil(count / columns))[0])
+
+    best = {count: max((scale(count, n), -n) for n in range(1, count + 1)) for count in _APART}
+    largest = max(best.values())[0]
+    count = max(count for count, (found, _) in best.items() if found >= _SMALLER * largest)
+    return count, -best[count][1]
