@@ -41,6 +41,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.wire import shared
 from fsm_dyn.devices.wire.websocket import WebSocketLine, close_frame, text_frame
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
@@ -182,7 +183,7 @@ class Driver:
                 remedy="start Haply's service or its Hub; without a device: --emulate",
             ) from error
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a force is not to wait for the next one
-        return found.detach()
+        return shared(found)
 
     def open(self) -> None:
         """Meet the service, and have the first state told."""

@@ -44,7 +44,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.rates import RateFilter
-from fsm_dyn.devices.wire import datagrams
+from fsm_dyn.devices.wire import datagrams, shared
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
@@ -160,7 +160,7 @@ class Driver:
                 found=str(error.strerror),
                 remedy="another run may listen there: end it, or choose --option port=...",
             ) from error
-        return found.detach()
+        return shared(found)
 
     def attach(self, block: memory.Block) -> None:
         """Take the memory in which the run says how it stands: what the flags of a force tell."""
@@ -252,11 +252,16 @@ class Driver:
         self._socket.connect(sender)
         if not hasattr(socket, "SO_REUSEPORT"):
             return
-        self._strangers = socket.socket(self._socket.family, socket.SOCK_DGRAM)
-        self._strangers.setblocking(False)
-        for each in (self._socket, self._strangers):  # only now: two runs at one port would be a mistake
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._strangers.bind(self._socket.getsockname())
+        strangers = socket.socket(self._socket.family, socket.SOCK_DGRAM)
+        strangers.setblocking(False)
+        try:
+            for each in (self._socket, strangers):  # only now: two runs at one port would be a mistake
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            strangers.bind(self._socket.getsockname())
+        except OSError:  # then the system drops them, and does not count
+            strangers.close()
+        else:
+            self._strangers = strangers
 
     def _count_strangers(self, strangers: socket.socket) -> None:
         for _ in range(_MOST):

@@ -242,9 +242,9 @@ def test_when_the_owner_is_killed_the_device_is_let_go():
 def test_a_gamepad_moves_the_port_and_returns_when_it_is_unplugged(rig):
     it = rig("gamepad")
     it.session.wait_for_ticks(50)
-    it.device.do("hand", target=[0.0, 0.6])
+    it.device.do("hand", target=[0.0, 0.06])
     it.device.do("press", button=3)
-    wait_for(lambda: it.session.snapshot()["position"][1] > 0.05, "the motion")  # (0.6 - 0.1) / 0.9 of 0.1 m
+    wait_for(lambda: it.session.snapshot()["position"][1] > 0.05, "the motion")  # 0.6 less the dead zone of 0.1
     assert it.session.snapshot()["buttons"] == 0b1000
     assert it.session.snapshot()["fault"] == ""
     it.device.do("unplug")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,8 @@ from fsm_dyn.devices.emulators.handle import EmulatedHandle
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
 _LATE: Final = 0.1  # s behind the clock at the most; more is skipped
-OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog"})
+OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog", "hand"})
+HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 
 
 class EmulatedBody:
@@ -21,7 +23,8 @@ class EmulatedBody:
     ----------
     options : mapping
         ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m) of each;
-        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none).
+        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` that holds it: a mapping with
+        ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m).
 
     Attributes
     ----------
@@ -29,6 +32,8 @@ class EmulatedBody:
         Whether it has power, gives no samples, does nothing at all.
     counts : Counter
         Of whatever is worth counting.
+    spoiling : Spoiling
+        What becomes of its samples on their way.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -36,6 +41,8 @@ class EmulatedBody:
         numbers = [float(options.get(name, usual)) for name, usual in (("mass", 0.2), ("damping", 0.5))]
         more = [float(options.get(name, 0.0)) for name in ("friction", "resolution")]
         self.handles = [EmulatedHandle(*numbers, *more) for _ in range(axes)]
+        self._hand(**{**HAND, **dict(options.get("hand") or {})})
+        self.spoiling = Spoiling()
         self.period = 1.0 / float(options.get("rate", 1000.0))
         self._watchdog_time = float(options.get("watchdog", 0.02))
         self._watchdog_on = self._watchdog_time > 0.0
@@ -45,6 +52,13 @@ class EmulatedBody:
         self._log: list[dict[str, Any]] = []
         self.handles[0].advance(STEP)  # what it takes for the first time, it takes before the device is there
         self._moved_until = self._heard = time.monotonic()
+
+    @property
+    def known(self) -> dict[str, float]:
+        """What a driver may be told of the device; its samples are as old as their period."""
+        one = self.handles[0]
+        numbers = {"mass": one.mass, "damping": one.damping, "friction": one.friction, "resolution": one.resolution}
+        return {**numbers, "delay": self.period}
 
     @property
     def force(self) -> list[float]:
@@ -105,7 +119,8 @@ class EmulatedBody:
         """Return what carries out the commands that every such device has."""
         return {
             "unplug": self._unplug, "plug": self._plug, "stall": self._stall, "freeze": self._freeze,
-            "hand": self._hand, "watchdog": self._watchdog, "state": self._state, "log": self._take_log,
+            **self.spoiling.commands(), "hand": self._hand, "watchdog": self._watchdog, "state": self._state,
+            "log": self._take_log,
         }  # fmt: skip
 
     def _unplug(self) -> None:
@@ -125,21 +140,36 @@ class EmulatedBody:
         self._watchdog_on = bool(on) and self._watchdog_time > 0.0
 
     def _hand(
-        self, stiffness: float = 300.0, damping: float = 10.0, target: float | Sequence[float] | None = None
+        self,
+        stiffness: float | None = None,
+        damping: float | None = None,
+        target: float | Sequence[float] | None = None,
     ) -> None:
-        """Let a hand hold the device; it takes hold where the handles are, unless told a place."""
-        places = [handle.position for handle in self.handles]
-        if target is not None:
-            places = [float(x) for x in target] if isinstance(target, Sequence) else [float(target)] * len(places)
+        """Let a hand hold the device, or move to another place; a stiffness of zero: nobody does."""
+        given = [value for value in (stiffness, damping) if value is not None]
+        places = [target] * len(self.handles) if isinstance(target, int | float | None) else list(target)
+        if (
+            not all(math.isfinite(float(x)) for x in [*given, *(x for x in places if x is not None)])
+            or min(given, default=0.0) < 0.0
+        ):
+            raise ValueError("stiffness and damping are numbers from 0, targets are numbers")
         for handle, place in zip(self.handles, places, strict=True):
-            handle.hand_stiffness, handle.hand_damping = float(stiffness), float(damping) * (stiffness > 0.0)
-            handle.target = place
+            handle.hand_stiffness = handle.hand_stiffness if stiffness is None else float(stiffness)
+            handle.hand_damping = handle.hand_damping if damping is None else float(damping)
+            handle.target = handle.target if place is None else float(place)
+            if handle.hand_stiffness == 0.0:
+                handle.hand_damping = 0.0
 
     def _state(self) -> dict[str, Any]:
         return {
             "time": time.monotonic(), "position": [h.position for h in self.handles], "velocity": list(self.velocity),
             "force": self.force, "plugged": self.plugged, "stalled": self.stalled, "frozen": self.frozen,
-            "let_go": self.let_go, "counts": dict(self.counts),
+            **self.spoiling.state(), "let_go": self.let_go, "counts": dict(self.counts),
+            "hand": {
+                "stiffness": self.handles[0].hand_stiffness, "damping": self.handles[0].hand_damping,
+                "target": [h.target for h in self.handles],
+            },
+            "watchdog": self._watchdog_time * self._watchdog_on,
         }  # fmt: skip
 
     def _take_log(self) -> dict[str, Any]:
@@ -157,6 +187,10 @@ class Spoiling:
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
         """Return what carries out the two commands."""
         return {"garbage": self._garbage, "half": self._half}
+
+    def state(self) -> dict[str, bool]:
+        """Return what is spoilt at the moment."""
+        return {"garbled": self.how == "garbage", "halved": self.how == "half"}
 
     def _garbage(self, on: bool = True, bytes: int = 0) -> None:
         if bytes:

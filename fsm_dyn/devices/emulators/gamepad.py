@@ -1,10 +1,10 @@
 """A gamepad as a pipe that carries what the kernel tells of one: whole ``struct input_event``, and only of changes.
 
-What a person does with it comes as commands: ``hand`` with ``target``, the deflection of each axis from -1 to 1, and
-``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver is told the
-ranges.
+What a person does with it comes as commands: ``hand`` with ``target``, the deflection of each axis, in m, as a part of
+``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver is
+told the ranges.
 
-Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, of a gamepad's looks at its sticks).
+Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, of a gamepad's looks at its sticks), ``reach`` (0.1 m).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fsm_dyn.errors import InputError
 
 FULL: Final = 32767
 _FIRST: Final = BUTTONS.start + 0x10  # BTN_SOUTH
-_KNOWN: Final = frozenset({"axes", "rate"})
+_KNOWN: Final = frozenset({"axes", "rate", "reach"})
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
@@ -52,6 +52,7 @@ class EmulatedGamepad:
         self._axes = list(given.split(",") if isinstance(given, str) else given)
         self._names = [name.removeprefix("-") for name in self._axes]
         self._signs = [-1.0 if name.startswith("-") else 1.0 for name in self._axes]
+        self._reach = float(options.get("reach", 0.1))
         self.period = 1.0 / float(options.get("rate", 250.0))
         self.folder = tempfile.mkdtemp(prefix="fsm_dyn_gamepad_")
         self._path = os.path.join(self.folder, "event")
@@ -67,7 +68,8 @@ class EmulatedGamepad:
     @property
     def driver_options(self) -> dict[str, Any]:
         """What the driver has to be told."""
-        return {"device": self._path, "axes": self._axes, "ranges": {name: [-FULL, FULL] for name in self._names}}
+        ranges = {name: [-FULL, FULL] for name in self._names}
+        return {"device": self._path, "axes": self._axes, "ranges": ranges, "reach": self._reach}
 
     def commands(self) -> dict[str, Any]:
         """Return what carries out what is asked on the standard input."""
@@ -95,15 +97,15 @@ class EmulatedGamepad:
         self.frozen = bool(on)
 
     def _hand(
-        self, stiffness: float = 0.0, damping: float = 0.0, target: float | Sequence[float] | None = None
+        self,
+        stiffness: float | None = None,
+        damping: float | None = None,
+        target: float | Sequence[float] | None = None,
     ) -> None:
-        """Move the sticks: each to a deflection from -1 to 1; let go of, they return to their middle."""
-        given = [0.0] if target is None else [float(x) for x in (target if isinstance(target, Sequence) else [target])]
-        if len(given) == 1:
-            given *= len(self._axes)
-        self._values = [
-            round(FULL * sign * max(-1.0, min(1.0, part))) for sign, part in zip(self._signs, given, strict=True)
-        ]
+        """Move the sticks; let go of, without a target, they return to their middle."""
+        given = [target or 0.0] * len(self._axes) if isinstance(target, int | float | None) else list(target)
+        parts = [max(-1.0, min(1.0, float(x) / self._reach)) for x in given]
+        self._values = [round(FULL * sign * part) for sign, part in zip(self._signs, parts, strict=True)]
 
     def _press(self, button: int = 0, on: bool = True) -> None:
         if not 0 <= int(button) < 16:
@@ -111,11 +113,12 @@ class EmulatedGamepad:
         self._events.append((EV_KEY, _FIRST + int(button), int(bool(on))))
 
     def _state(self) -> dict[str, Any]:
-        place = [sign * value / FULL for sign, value in zip(self._signs, self._values, strict=True)]
+        place = [self._reach * sign * value / FULL for sign, value in zip(self._signs, self._values, strict=True)]
         rest = [0.0] * len(place)
         return {
             "time": time.monotonic(), "position": place, "velocity": rest, "force": rest, "plugged": self._pipe >= 0,
-            "stalled": self.stalled, "frozen": self.frozen, "let_go": "", "counts": dict(self.counts),
+            "stalled": self.stalled, "frozen": self.frozen, **self.spoiling.state(), "let_go": "",
+            "counts": dict(self.counts), "hand": {"stiffness": 0.0, "damping": 0.0, "target": place},
         }  # fmt: skip
 
     def _log(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody, Spoiling
+from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
 from fsm_dyn.devices.inverse3 import AXES, listed, parsed, vector
@@ -89,7 +89,6 @@ class Service:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.body = EmulatedBody(options)
-        self.spoiling = Spoiling()
         self.device = str(options.get("device_id", "0E00"))
         self._with_velocity = bool(options.get("velocity", True))
         self.listening = socket.create_server(("127.0.0.1", int(options.get("port", 0))))
@@ -99,11 +98,11 @@ class Service:
     @property
     def driver_options(self) -> dict[str, Any]:
         """What the driver has to be told."""
-        return {"device_id": self.device, "port": self.listening.getsockname()[1]}
+        return {"device_id": self.device, "port": self.listening.getsockname()[1], **self.body.known}
 
     def commands(self) -> dict[str, Any]:
         """Return what carries out what is asked on the standard input."""
-        return {**self.body.commands(), **self.spoiling.commands(), "leave": self._leave}
+        return {**self.body.commands(), "leave": self._leave}
 
     def _leave(self) -> None:
         for client in self.clients:
@@ -153,14 +152,14 @@ class Service:
         """Send a state, or what is left of it on this line."""
         if self.body.stalled or self.body.frozen or client.protocol.state is not State.OPEN:
             return
-        if self.spoiling.once:
-            client.send(os.urandom(self.spoiling.once))
-            self.spoiling.once = 0
+        if self.body.spoiling.once:
+            client.send(os.urandom(self.body.spoiling.once))
+            self.body.spoiling.once = 0
         client.protocol.send_text(self._told())
         data = b"".join(client.protocol.data_to_send())
-        if self.spoiling.how == "garbage":
+        if self.body.spoiling.how == "garbage":
             data = os.urandom(len(data))
-        elif self.spoiling.how == "half":
+        elif self.body.spoiling.how == "half":
             data = data[: len(data) // 2]
         client.send(data)
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody, Spoiling
+from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
 from fsm_dyn.devices.wire import datagrams
@@ -44,7 +44,6 @@ class DeviceProgram:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.body = EmulatedBody(options)
-        self.spoiling = Spoiling()
         self._axes = len(self.body.handles)
         self._with_velocity = bool(options.get("velocity", True))
         self.port = int(options.get("port", 0)) or _free_port()
@@ -57,7 +56,7 @@ class DeviceProgram:
     @property
     def driver_options(self) -> dict[str, Any]:
         """What the driver has to be told."""
-        return {"axes": self._axes, "port": self.port}
+        return {"axes": self._axes, "port": self.port, **self.body.known}
 
     def listen(self) -> None:
         """Obey the latest force that came; what came to a device without power is lost."""
@@ -94,12 +93,12 @@ class DeviceProgram:
         self._sequence += 1
         velocity = body.velocity if self._with_velocity else None
         data = datagrams.pack_sample(SampleDatagram(self._sequence, time.monotonic(), 0, body.position, velocity))
-        if self.spoiling.once:
-            self._send(os.urandom(self.spoiling.once))
-            self.spoiling.once = 0
-        if self.spoiling.how == "garbage":
+        if self.body.spoiling.once:
+            self._send(os.urandom(self.body.spoiling.once))
+            self.body.spoiling.once = 0
+        if self.body.spoiling.how == "garbage":
             data = os.urandom(len(data))
-        elif self.spoiling.how == "half":
+        elif self.body.spoiling.how == "half":
             data = data[: len(data) // 2]
         self._send(data)
 
@@ -118,8 +117,8 @@ def _free_port() -> int:
 def main() -> None:
     """Run the program until its standard input closes."""
     program = DeviceProgram(given_options())
-    body, spoiling = program.body, program.spoiling
-    commands = {**body.commands(), **spoiling.commands()}
+    body = program.body
+    commands = body.commands()
     lines = Lines(commands)
     ask_for_privileges()  # a device is punctual
     lines.ready(program.driver_options, [name for name in commands if name not in ("state", "log")])

@@ -6,11 +6,12 @@ import math
 import os
 import socket
 import time
+import types
 
 import numpy as np
 import pytest
 
-from fsm_dyn.devices import udp
+from fsm_dyn.devices import udp, wire
 from fsm_dyn.devices.rates import RateFilter
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
@@ -247,3 +248,9 @@ def test_a_port_that_is_taken_is_told(pair):
 )
 def test_addresses(text, found):
     assert udp.address_of(text) == found
+
+
+def test_where_a_guard_could_not_share_a_socket(monkeypatch):
+    monkeypatch.setattr(wire, "os", types.SimpleNamespace(name="nt"))
+    with pytest.raises(InputError, match="Linux, macOS"):
+        udp.Driver.open_transport({"port": 0})
