@@ -1,8 +1,8 @@
 """A gamepad as a pipe that carries what the kernel tells of one: whole ``struct input_event``, and only of changes.
 
 What a person does with it comes as commands: ``hand`` with ``target``, the deflection of each axis, in m, as a part of
-``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver is
-told the ranges.
+``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver
+is told the ranges.
 
 Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, of a gamepad's looks at its sticks), ``reach`` (0.1 m).
 """
