@@ -108,7 +108,11 @@ def draw(found: Assessment, path: Path) -> Path:
     width = z_width(found.handle)
     picture = plot.z_width(
         f"{found.model}: what the device bears", width.rate,
-        {"rigid model": width.wall, "any passive model": width.coupler, "stable while nobody holds it": width.alone},
+        {
+            "rigid model, coupler without damping": width.wall,
+            "any passive model, coupler damped at its best": width.coupler,
+            "the first, stable while nobody holds it": width.alone,
+        },
         width.quantised, None if stiffest is None else (1.0 / found.period, found.stiffness[stiffest]),
     )  # fmt: skip
     return plot.save(picture, path)

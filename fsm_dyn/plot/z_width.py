@@ -53,6 +53,6 @@ def z_width(
         axes.set_xlabel("rate of the loop, Hz")
         axes.set_ylabel("largest stiffness felt, N/m")
         axes.grid(color="#EEEEEE", lw=0.8, which="both")
-        axes.legend(loc="upper left")
+        axes.legend(loc="lower right")
         axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     return picture
