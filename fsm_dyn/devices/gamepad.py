@@ -41,6 +41,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from fsm_dyn.devices.given import Given
 from fsm_dyn.devices.rates import follow
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
@@ -55,6 +56,7 @@ CODES: Final = {
     "x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "throttle": 6, "rudder": 7, "hat0x": 0x10, "hat0y": 0x11,
 }  # fmt: skip
 MODES: Final = ("position", "rate")
+REACH, SPEED, DEAD_ZONE, BANDWIDTH = 0.1, 0.2, 0.1, 12.0  # m, m/s, part of the way, Hz
 _MOST: Final = 64  # events taken in a tick
 _LONGEST: Final = 0.01  # s, the longest step of the filter
 _REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
@@ -100,9 +102,9 @@ class Driver:
         self._codes = [CODES[name.removeprefix("-")] for name in named]
         self._given = {CODES[name]: (int(a), int(b)) for name, (a, b) in dict(options.get("ranges") or {}).items()}
         self._rate = options.get("mode", "position") == "rate"
-        self._largest = float(options.get("speed", 0.2) if self._rate else options.get("reach", 0.1))
-        self._dead_zone = float(options.get("dead_zone", 0.1))
-        self._bandwidth = float(options.get("bandwidth", 12.0))
+        self._largest = float(options.get("speed", SPEED) if self._rate else options.get("reach", REACH))
+        self._dead_zone = float(options.get("dead_zone", DEAD_ZONE))
+        self._bandwidth = float(options.get("bandwidth", BANDWIDTH))
         self._position, self._velocity = [0.0] * self.spec.axes, [0.0] * self.spec.axes
         self._ranges: dict[int, tuple[int, int]] = {}
         self._deflected = dict.fromkeys(self._codes, 0.0)
@@ -134,24 +136,19 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the gamepad."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the gamepad has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        named, turns = _axes(options), tuple(int(axis) for axis in options.get("turns", ()))
-        ranges = dict(options.get("ranges") or {})
-        ordered = all(name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items())
-        for what, found, good, wanted in (
-            ("axes", named, all(name.removeprefix("-") in CODES for name in named), ", ".join(CODES)),
-            ("axes", named, 1 <= len(named) <= 6, "1 to 6 of them"),
-            ("turns", turns, all(0 <= axis < len(named) for axis in turns), f"numbers from 0 to {len(named) - 1}"),
-            ("mode", options.get("mode"), options.get("mode", "position") in MODES, ", ".join(MODES)),
-            ("dead_zone", options.get("dead_zone"), 0.0 <= float(options.get("dead_zone", 0.1)) < 1.0, "0 to below 1"),
-            ("bandwidth", options.get("bandwidth"), float(options.get("bandwidth", 12.0)) > 0.0, "above 0, Hz"),
-            ("ranges", ranges, ordered, "[least, greatest] for names of axes"),
+        given, named = Given("gamepad", options, _KNOWN), _axes(options)
+        if not 1 <= len(named) <= 6 or not all(name.removeprefix("-") in CODES for name in named):
+            raise given.refuse("axes", f"1 to 6 of {', '.join(CODES)}")
+        given.choice("mode", MODES[0], MODES)
+        for name, usual in (("reach", REACH), ("speed", SPEED), ("bandwidth", BANDWIDTH)):
+            given.number(name, usual, above=True)
+        given.number("dead_zone", DEAD_ZONE, most=0.9)
+        ranges = options.get("ranges") or {}
+        if not isinstance(ranges, Mapping) or not all(
+            name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items()
         ):
-            if not good:
-                raise InputError(f"{what} of the gamepad", found=str(found), allowed=wanted)
-        return Spec("gamepad", len(named), WATCHDOG, turns=turns)  # it has no force to let go of
+            raise given.refuse("ranges", "[least, greatest] for names of axes")
+        return Spec("gamepad", len(named), WATCHDOG, turns=given.turns(len(named)))  # it has no force to let go of
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:

@@ -40,18 +40,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fsm_dyn.devices.given import HANDLE, Given
 from fsm_dyn.devices.rates import RateFilter
 from fsm_dyn.devices.wire import shared
 from fsm_dyn.devices.wire.websocket import WebSocketLine, close_frame, text_frame
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
+from fsm_dyn.live.device import SAFE_FRAME, Sample, Spec
 
 PORT: Final = 10001
+BANDWIDTH: Final = 30.0  # Hz
+PATIENCE: Final = 5.0  # s
 AXES: Final = ("x", "y", "z")
 FORMATS: Final = {"3.5": "vector", "3.1": "values"}
 _GRIPS: Final = "wireless_verse_grip"
-_HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")
-_KNOWN: Final = frozenset({"device_id", "host", "port", "format", "force", "bandwidth", "patience", *_HANDLE})
+_KNOWN: Final = frozenset({"device_id", "host", "port", "format", "force", "bandwidth", "patience", *HANDLE})
 
 
 def command(device: str, force: Sequence[float], key: str = "vector") -> str:
@@ -96,9 +98,9 @@ class Driver:
         self.spec = self.describe(options)
         self._device = str(options.get("device_id", ""))
         self._key = FORMATS[str(options.get("format", "3.5"))]
-        self._patience = float(options.get("patience", 5.0))
+        self._patience = float(options.get("patience", PATIENCE))
         self._line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
-        self._rates = RateFilter(3, float(options.get("bandwidth", 30.0)))
+        self._rates = RateFilter(3, float(options.get("bandwidth", BANDWIDTH)))
         self._latest = Sample(0.0, 0, (0.0,) * 3, (0.0,) * 3)
         self._closed = False
         self.dropped: Counter[str] = Counter()
@@ -116,7 +118,7 @@ class Driver:
         transport = cls.open_transport(options)
         line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
         try:
-            devices = cls._inventory(line, float(options.get("patience", 5.0)))
+            devices = cls._inventory(line, float(options.get("patience", PATIENCE)))
         except (OSError, ValueError) as error:
             raise InputError(
                 "the Inverse service", found=str(error), remedy="is it Haply's that listens there?"
@@ -146,12 +148,11 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the device."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the driver inverse3 has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        form = str(options.get("format", "3.5"))
-        if form not in FORMATS:
-            raise InputError("format of the driver inverse3", found=form, allowed=", ".join(FORMATS))
+        given = Given("inverse3", options, _KNOWN)
+        form = given.choice("format", "3.5", FORMATS)
+        given.count("port", PORT, 1, 65535)
+        given.number("bandwidth", BANDWIDTH, above=True)
+        given.number("patience", PATIENCE)
         if isinstance(options.get("device_id"), float):  # 0E00 is a number to JSON
             raise InputError(
                 "device_id of the driver inverse3",
@@ -166,8 +167,8 @@ class Driver:
             3,
             SAFE_FRAME,
             safe_frame=zero + close_frame(),
-            force=float(options.get("force", math.inf)),
-            handle=Handle(**{name: float(options[name]) for name in _HANDLE if name in options}),
+            force=given.number("force", math.inf, above=True),
+            handle=given.handle(),
         )
 
     @classmethod
@@ -175,7 +176,7 @@ class Driver:
         """Return a socket connected to the service."""
         host, port = str(options.get("host", "127.0.0.1")), int(options.get("port", PORT))
         try:
-            found = socket.create_connection((host, port), timeout=float(options.get("patience", 5.0)))
+            found = socket.create_connection((host, port), timeout=float(options.get("patience", PATIENCE)))
         except OSError as error:
             raise InputError(
                 f"no Inverse service at {host}, port {port}",

@@ -36,6 +36,7 @@ mass, damping, friction, resolution, delay : float
 from __future__ import annotations
 
 import ipaddress
+import math
 import select
 import socket
 import time
@@ -43,21 +44,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fsm_dyn.devices.given import HANDLE, Given
 from fsm_dyn.devices.rates import RateFilter
 from fsm_dyn.devices.wire import datagrams, shared
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import memory
-from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Handle, Sample, Spec
+from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Sample, Spec
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
+BANDWIDTH: Final = 30.0  # Hz
+PATIENCE: Final = 10.0  # s
 SILENCE: Final = 1.0  # s, after which a program may count from anywhere: it was started anew
 _MOST: Final = 64  # datagrams taken in a tick
-_HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")
+_WAITED: Final = 4096  # in the first one: those that came while the model was made ready
 _KNOWN: Final = frozenset(
-    {"axes", "turns", "host", "port", "peer", "watchdog", "bandwidth", "patience", "force", "torque", *_HANDLE}
+    {"axes", "turns", "host", "port", "peer", "watchdog", "bandwidth", "patience", "force", "torque", *HANDLE}
 )
 
 Address = tuple[str, int]
@@ -92,8 +96,8 @@ class Driver:
         declared = str(options.get("peer", ""))
         self._allowed = address_of(declared) if declared else None
         self._peer: Any = None
-        self._patience = float(options.get("patience", 10.0))
-        self._rates = RateFilter(self.spec.axes, float(options.get("bandwidth", 30.0)))
+        self._patience = float(options.get("patience", PATIENCE))
+        self._rates = RateFilter(self.spec.axes, float(options.get("bandwidth", BANDWIDTH)))
         self._latest = Sample(0.0, 0, (0.0,) * self.spec.axes, (0.0,) * self.spec.axes)
         self._heard = -SILENCE  # when the latest came, by the clock of this process
         self._sent = 0
@@ -103,32 +107,21 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the device."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the driver udp has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        axes, watchdog = int(options.get("axes", 3)), float(options.get("watchdog", WATCHDOG_TIME))
-        turns = tuple(int(axis) for axis in options.get("turns", ()))
-        for name, found, good, wanted in (
-            ("axes", axes, 1 <= axes <= 6, "1 to 6"),
-            ("turns", turns, all(0 <= axis < axes for axis in turns), f"numbers from 0 to {axes - 1}"),
-            ("port", options.get("port", PORT), 0 <= int(options.get("port", PORT)) < 65536, "0 to 65535"),
-            ("watchdog", watchdog, watchdog >= 0.0, "0 or more, s"),
-            ("bandwidth", options.get("bandwidth"), float(options.get("bandwidth", 30.0)) > 0.0, "above 0, Hz"),
-        ):
-            if not good:
-                raise InputError(f"{name} of the driver udp", found=str(found), allowed=wanted)
-        local = cls._is_local(options)
-        rest = (0.0,) * axes
+        given = Given("udp", options, _KNOWN)
+        axes, watchdog = given.count("axes", 3, 1, 6), given.number("watchdog", WATCHDOG_TIME)
+        given.count("port", PORT, 0, 65535)
+        given.number("bandwidth", BANDWIDTH, above=True)
+        given.number("patience", PATIENCE)
         return Spec(
             "udp",
             axes,
-            SAFE_FRAME if local or watchdog > 0.0 else NOTHING,
+            SAFE_FRAME if cls._is_local(options) or watchdog > 0.0 else NOTHING,
             watchdog,
-            datagrams.pack_force(ForceDatagram(0, 0.0, 0, rest, datagrams.LET_GO)),
-            force=float(options.get("force", float("inf"))),
-            torque=float(options.get("torque", float("inf"))),
-            turns=turns,
-            handle=Handle(**{name: float(options[name]) for name in _HANDLE if name in options}),
+            datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, datagrams.LET_GO)),
+            force=given.number("force", math.inf, above=True),
+            torque=given.number("torque", math.inf, above=True),
+            turns=given.turns(axes),
+            handle=given.handle(),
         )
 
     @staticmethod
@@ -147,7 +140,7 @@ class Driver:
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return a socket bound to the port, connected to the peer where its port is declared."""
+        """Return a socket bound to the port."""
         host, _ = address_of(str(options.get("host", "127.0.0.1")))
         port = int(options.get("port", PORT))
         found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
@@ -178,10 +171,10 @@ class Driver:
         while self._peer is None:
             if time.monotonic() > until:
                 place = "{}, port {}".format(*self._socket.getsockname()[:2])
-                other = (
-                    "; dropped: " + ", ".join(f"{n} {why}" for why, n in self.dropped.items()) if self.dropped else ""
+                dropped = ", ".join(f"{count} {why}" for why, count in self.dropped.items()) or "nothing"
+                raise TimeoutError(
+                    f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s; dropped: {dropped}"
                 )
-                raise TimeoutError(f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s{other}")
             if self._header is not None and self._header[memory.STOPPING]:
                 return
             select.select([self._socket], [], [], 0.05)
@@ -198,7 +191,7 @@ class Driver:
         ConnectionRefusedError
             The program is no more.
         """
-        for _ in range(_MOST):
+        for _ in range(_MOST if self._sent else _WAITED):
             try:
                 data, sender = self._socket.recvfrom(datagrams.LONGEST + 1)
             except BlockingIOError:

@@ -215,6 +215,8 @@ def test_where_it_may_not_be_read_and_where_it_cannot(monkeypatch):
         ({"axes": ["x", "w"]}, "hat0x"),
         ({"axes": []}, "1 to 6"),
         ({"turns": [2]}, "0 to 1"),
+        ({"reach": 0}, "(?s)reach.*above 0"),
+        ({"ranges": [1, 2]}, "least, greatest"),
         ({"mode": "force"}, "position, rate"),
         ({"dead_zone": 1.0}, "dead_zone"),
         ({"bandwidth": 0}, "bandwidth"),

@@ -300,6 +300,8 @@ def test_nobody_and_somebody_else_at_the_port():
         ({"axes": 3}, "no option 'axes'"),
         ({"format": "3.0"}, "3.5, 3.1"),
         ({"device_id": 0.0}, "quote it"),
+        ({"port": 0}, "1 to 65535"),
+        ({"damping": -1}, "damping"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, words):

@@ -16,7 +16,7 @@ from fsm_dyn.devices.rates import RateFilter
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import NOTHING, SAFE_FRAME
+from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Handle
 
 
 class Pair:
@@ -209,7 +209,13 @@ def test_the_filter_makes_little_of_a_sensors_steps():
         ({"ports": 4}, "no option 'ports'"),
         ({"port": 70000}, "65535"),
         ({"watchdog": -1}, "watchdog"),
-        ({"bandwidth": 0}, "bandwidth"),
+        ({"bandwidth": 0}, "(?s)bandwidth.*above 0"),
+        ({"axes": "two"}, "1 to 6"),
+        ({"axes": True}, "1 to 6"),
+        ({"turns": 1}, "a list"),
+        ({"mass": "heavy"}, "mass"),
+        ({"force": float("nan")}, "force"),
+        ({"patience": -1}, "patience"),
         ({"host": "0.0.0.0"}, "peer=192"),
         ({"host": "::"}, "peer=192"),
         ({"host": "example"}, "an address"),
@@ -219,6 +225,22 @@ def test_the_filter_makes_little_of_a_sensors_steps():
 def test_options_that_cannot_be_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         udp.Driver({**options}, udp.Driver.open_transport({"port": 0}))
+
+
+def test_what_is_known_of_the_device():
+    spec = udp.Driver.describe({"axes": 2, "turns": [1], "force": 3, "torque": 0.2, "mass": 0.3, "delay": 0.001})
+    assert (spec.force, spec.torque, spec.turns) == (3.0, 0.2, (1,))
+    assert spec.handle == Handle(mass=0.3, delay=0.001)
+
+
+def test_what_waited_while_the_model_was_made_ready_is_gone_through_at_once(pair):
+    it = pair()
+    for k in range(150):
+        it.send(1e-3 * k)
+    it.driver.open()
+    for k in range(150, 250):  # more than a tick takes
+        it.send(1e-3 * k)
+    assert it.driver.read().position[0] == pytest.approx(0.249)
 
 
 def test_what_stops_it():

@@ -1,0 +1,76 @@
+"""What a driver is told, checked: each wrong word or number is named, with what would have been right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.device import Handle
+
+HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")  # of any device, see Handle
+
+
+class Given:
+    """The options of a driver.
+
+    Parameters
+    ----------
+    driver : str
+        Its name, for messages.
+    options : mapping
+    known : collection of str
+        Options that there are.
+
+    Raises
+    ------
+    InputError
+        One is unknown; reading one raises it too, where the value cannot be.
+    """
+
+    def __init__(self, driver: str, options: Mapping[str, Any], known: Collection[str]) -> None:
+        self._driver, self._options = driver, options
+        for name in options:
+            if name not in known:
+                raise InputError(f"the driver {driver} has no option '{name}'", allowed=", ".join(sorted(known)))
+
+    def refuse(self, name: str, allowed: str) -> InputError:
+        """Return the complaint about an option."""
+        return InputError(f"{name} of the driver {self._driver}", found=str(self._options.get(name)), allowed=allowed)
+
+    def number(
+        self, name: str, usual: float, *, least: float = 0.0, most: float = math.inf, above: bool = False
+    ) -> float:
+        """Return a number from ``least`` (or above it) to ``most``, in SI units."""
+        found = self._options.get(name, usual)
+        good = isinstance(found, int | float) and not isinstance(found, bool)
+        if not (good and (least < found or (found == least and not above)) and found <= most):
+            to = f" to {most:g}" if most < math.inf else ""
+            raise self.refuse(name, f"a number {'above' if above else 'from'} {least:g}{to}, in SI units")
+        return float(found)
+
+    def count(self, name: str, usual: int, least: int, most: int) -> int:
+        """Return a whole number."""
+        found = self._options.get(name, usual)
+        if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
+            raise self.refuse(name, f"{least} to {most}")
+        return found
+
+    def choice(self, name: str, usual: str, allowed: Collection[str]) -> str:
+        """Return one of a few words."""
+        found = str(self._options.get(name, usual))
+        if found not in allowed:
+            raise self.refuse(name, ", ".join(allowed))
+        return found
+
+    def turns(self, axes: int) -> tuple[int, ...]:
+        """Return which of so many axes turn."""
+        found = self._options.get("turns", ())
+        if not isinstance(found, list | tuple) or not all(isinstance(x, int) and 0 <= x < axes for x in found):
+            raise self.refuse("turns", f"a list of numbers from 0 to {axes - 1}")
+        return tuple(found)
+
+    def handle(self) -> Handle:
+        """Return what is known of the device as a hand feels it."""
+        return Handle(**{name: self.number(name, 0.0) for name in HANDLE if name in self._options})
