@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.linalg import expm
 
 import fsm_dyn
 from fsm_dyn import plot
@@ -47,60 +48,64 @@ class Wall:
         self.stepper = Stepper(graph, 1, period, limits=Limits(**FREE), initial=initial)
 
     def swing(
-        self, stiffness: float, damping: float, device: float, mass: float = MASS, ticks: int = TICKS
+        self, stiffness: float, damping: float, device: float, mass: float = MASS, ticks: int = TICKS, hand: float = 0.0
     ) -> np.ndarray:
         """Energy (J) of a swing in the wall at each tick, up to where it is much more than at first.
 
-        The rate of the position is its backward difference.
+        The rate of the position is its backward difference; ``hand`` is a spring that holds the device, N/m.
         """
         stepper, T = self.stepper, self.period
         stepper.set_parameters({f"{self.axis}_stiffness": stiffness, f"{self.axis}_damping": damping})
         stepper.reset()
         controller = Controller(stepper, lambda event: None)
-        handle = EmulatedHandle(mass, device)
-        controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # takes hold
         rest = -self.press / stiffness
+        handle = EmulatedHandle(mass, device, hand_stiffness=hand, target=rest)
+        controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # takes hold
         handle.position, handle.velocity = rest, KICK
+        if hand:  # a swing at half the rate that begins in the middle would be seen there ever after
+            handle.position, handle.velocity = rest + KICK * (mass / hand) ** 0.5, 0.0
         before, energies = rest, np.zeros(ticks)
         for i in range(ticks):
             x = handle.position
             controller.tick(Sample(0.0, i + 1, (x,), ((x - before) / T,)))
             before = x
             handle.force = float(stepper.tick_data.force[0]) - self.press
-            energies[i] = 0.5 * mass * handle.velocity**2 + 0.5 * stiffness * (x - rest) ** 2
+            energies[i] = 0.5 * mass * handle.velocity**2 + 0.5 * (stiffness + hand) * (x - rest) ** 2
             if energies[i] > MOST * energies[0]:
                 return energies[: i + 1]
             handle.advance(T)
         return energies
 
-    def buzzes(self, stiffness: float, damping: float, device: float, mass: float = MASS) -> bool:
+    def buzzes(self, stiffness: float, damping: float, device: float, mass: float = MASS, hand: float = 0.0) -> bool:
         """Whether a swing grows."""
-        energies = self.swing(stiffness, damping, device, mass)
+        energies = self.swing(stiffness, damping, device, mass, hand=hand)
         return len(energies) < TICKS or bool(energies[-WINDOW:].max() > energies[WINDOW : 2 * WINDOW].max())
 
-    def boundary(self, damping: float, device: float, mass: float = MASS, steps: int = 9) -> float:
+    def boundary(self, damping: float, device: float, mass: float = MASS, hand: float = 0.0, steps: int = 9) -> float:
         """Stiffness (N/m) at which swings begin to grow, to a part in 2^steps of what is expected."""
-        low, high = 0.0, 2.0 * expected(device, damping, mass, self.period)
+        low, high = 0.0, 2.0 * expected(device, damping, mass, self.period, hand)
         for _ in range(steps):
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if self.buzzes(middle, damping, device, mass) else (middle, high)
+            low, high = (low, middle) if self.buzzes(middle, damping, device, mass, hand) else (middle, high)
         return 0.5 * (low + high)
 
 
-def expected(device: float, damping: float, mass: float = MASS, T: float = PERIOD) -> float:
+def worst_spring(mass: float = MASS, T: float = PERIOD) -> float:
+    """Stiffness (N/m) of a hand that swings with the device at half the rate, where damping by differences adds."""
+    return float(mass * (np.pi / T) ** 2)
+
+
+def expected(device: float, damping: float, mass: float = MASS, T: float = PERIOD, hand: float = 0.0) -> float:
     """The same (N/m) without the package: where the difference equation of handle and wall has a root on the circle."""
-    decay = np.exp(-device * T / mass)
-    by_v = mass / device * (1.0 - decay)
-    by_force = (T - by_v) / device
+    held = expm(T * np.array([[0.0, 1.0, 0.0], [-hand / mass, -device / mass, 1.0 / mass], [0.0, 0.0, 0.0]]))
     low, high = 0.0, 20.0 * (device + damping) / T
     for _ in range(60):
         K = 0.5 * (low + high)
         now, past = K + damping / T, -damping / T  # of x_n and of x_{n-1}
-        matrix = np.array([
-            [1.0 - by_force * now, by_v, -by_force * past],
-            [-(1.0 - decay) / device * now, decay, -(1.0 - decay) / device * past],
-            [1.0, 0.0, 0.0],
-        ])  # fmt: skip
+        matrix = np.zeros((3, 3))
+        matrix[:2, :2], matrix[2, 0] = held[:2, :2], 1.0
+        matrix[:2, 0] -= now * held[:2, 2]
+        matrix[:2, 2] -= past * held[:2, 2]
         stable = np.abs(np.linalg.eigvals(matrix)).max() < 1.0
         low, high = (K, high) if stable else (low, K)
     return low
@@ -124,7 +129,11 @@ def picture() -> Figure:
         fine = np.linspace(0.0, 0.9, 40)
         right.plot(fine, 2e-3 * (1.0 - fine) / PERIOD, color=palette.LINES[0], label="passive below: 2(b - B)/T")
         curve = [1e-3 * expected(1.0, B) for B in fine]
-        right.plot(fine, curve, "--", color=palette.LINES[1], label="root on the circle")
+        right.plot(fine, curve, "--", color=palette.LINES[1], label="no hand: a root on the circle")
+        curve = [1e-3 * expected(1.0, B, hand=worst_spring()) for B in fine]
+        right.plot(fine, curve, ":", color=palette.LINES[2], label="held by a spring, 500 Hz: likewise")
+        found = [both.boundary(B, 1.0, hand=worst_spring()) for B in dampings]
+        right.plot(dampings, 1e-3 * np.array(found), "s", color=palette.INK, ms=5, mfc="none")
         left.set_xlabel("damping b of the device, N s/m")
         right.set_xlabel("damping B of the wall, N s/m (b = 1 N s/m)")
         left.set_ylabel("stiffness at which it begins to buzz, N/mm")
@@ -133,9 +142,7 @@ def picture() -> Figure:
             axes.grid(color="#EEEEEE", lw=0.8)
             axes.legend(loc="upper left")
             axes.set_ylim(0.0, 5.0)
-        drawn.suptitle(
-            "A wall at 1 kHz, a device of 0.1 kg, no hand", x=0.06, ha="left", fontweight="bold", fontsize=10
-        )
+        drawn.suptitle("A wall at 1 kHz, a device of 0.1 kg", x=0.06, ha="left", fontweight="bold", fontsize=10)
         drawn.tight_layout()
     return drawn
 

@@ -54,10 +54,10 @@ def analyse(
     from fsm_dyn.passivity.assessment import assess
 
     Settings(period=period, substeps=substeps).check()
-    handle, n_device = Handle(), None
+    handle, n_device, turns = Handle(), None, None
     if driver:
         spec = driver_class(driver).describe(dict(options or {}))
-        handle, n_device = spec.handle, spec.axes
+        handle, n_device, turns = spec.handle, spec.axes, spec.turns
     elif axes:
         n_device = 1 + max(axes)
     given = {name: value for name, value in (known or {}).items() if value is not None}
@@ -69,8 +69,9 @@ def analyse(
     mapping = DeviceMap(port=port, axes=axes, scale=scale)
     with working("looking at its response", as_json):
         found = assess(
-            graph, handle, modes=modes, mapping=mapping, n_device=n_device, period=period, substeps=substeps, at=at
-        )
+            graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
+            substeps=substeps, at=at,
+        )  # fmt: skip
         written = None if figure is None else draw(found, figure)
     if as_json:
         print_json({**found.as_dict(), "figure": written and str(written)})

@@ -159,7 +159,8 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
     lines += ["", table(("of a tick, µs", *columns), rows), ""]
     lines += report["privileges"]
     if report["leak"] is not None:
-        lines.append(f"sampling gave the device up to {report['leak']:.3g} J; taken back {report['taken_back']:.3g} J")
+        given, back = (f"{report[name]:.3g} J" for name in ("leak", "taken_back"))
+        lines.append(f"sampling, hold and limits gave the device up to {given}; taken back {back}")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

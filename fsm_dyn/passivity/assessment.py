@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.live.device import Handle
-from fsm_dyn.live.holding import Axis
 from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.passivity import conditions
 from fsm_dyn.passivity.held import HeldLoop, held_loop
@@ -94,10 +93,12 @@ class Assessment:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the checks as lines of a table: condition, axis, verdict, needed, given, why."""
-        return [
-            (c.condition, c.axis, c.verdict, _number(c.needed, c.unit), _number(c.given, c.unit), c.why)
-            for c in self.checks
-        ]
+        lines: list[tuple[str, ...]] = []
+        for c in self.checks:
+            condition, _, mode = c.condition.partition(" ") if c.condition != STABLE else (STABLE, "", "")
+            why = f"{mode}: {c.why}" if mode else c.why  # names of modes can be long
+            lines.append((condition, c.axis, c.verdict, _number(c.needed, c.unit), _number(c.given, c.unit), why))
+        return lines
 
     def __str__(self) -> str:
         head = f"{self.model}, port {self.port}, at {1.0 / self.period:.4g} Hz: {self.verdict}"
@@ -115,6 +116,7 @@ def assess(
     modes: Sequence[str] = (),
     mapping: DeviceMap | None = None,
     n_device: int | None = None,
+    turns: Sequence[int] | None = None,
     period: float = 1e-3,
     substeps: int = 1,
     method: str = "rk4",
@@ -132,6 +134,8 @@ def assess(
         Modes whose own response is looked at; by default the one that the graph starts in.
     mapping, n_device, period, substeps, method
         As of a live run.
+    turns : sequence of int, optional
+        Axes of the device that turn; by default those that move axes of the port that do.
     at : mapping, optional
         What replaces entries of the model's ``initial``.
 
@@ -150,16 +154,19 @@ def assess(
     first = loops[0]
     checks: list[Check] = []
     stiffness, damping = {}, {}
+    turning = [
+        axis.turns if turns is None else source in turns for axis, source in zip(first.axes, first.sources, strict=True)
+    ]
     for k, axis in enumerate(first.axes):
-        known = Handle(delay=handle.delay) if axis.turns else handle  # a handle is known along straight axes
+        known = Handle(delay=handle.delay) if turning[k] else handle  # a handle is known along straight axes
         if not axis.prescribes:
             felt = first.force_scale * first.scales[k] ** 2
             K, B = (felt * float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
             stiffness[axis.name], damping[axis.name] = K, B
-            checks += _of_coupler(axis, K, B, known, period)
+            checks += _of_coupler(axis.name, K, B, known, turning[k], period)
         for loop in loops:
-            checks.append(_of_mode(loop, [k], axis.name, known, axis.turns))
-    straight = [k for k, axis in enumerate(first.axes) if not axis.turns]
+            checks.append(_of_mode(loop, [k], axis.name, known, turning[k]))
+    straight = [k for k, turns_too in enumerate(turning) if not turns_too]
     if len(straight) > 1:
         checks += [_of_mode(loop, straight, "together", handle, False) for loop in loops]
     return Assessment(
@@ -167,9 +174,9 @@ def assess(
     )
 
 
-def _of_coupler(axis: Axis, K: float, B: float, handle: Handle, period: float) -> list[Check]:
+def _of_coupler(axis: str, K: float, B: float, handle: Handle, turns: bool, period: float) -> list[Check]:
     """Look at what depends on the coupler alone: a rigid model, any model, rounding, and a wall that nobody holds."""
-    w, delay, turns = conditions.frequencies(period), handle.delay, axis.turns
+    w, delay = conditions.frequencies(period), handle.delay
     late = f", {delay:g} s late" if delay else ""
     rigid = conditions.wall_needs(K, B, period)
     if delay:
@@ -179,11 +186,11 @@ def _of_coupler(axis: Axis, K: float, B: float, handle: Handle, period: float) -
     two_port = float(conditions.coupler_needs(K, B, w, period, delay).max())
     alone = max(0.0, K * (0.5 * period + delay) - B)
     return [
-        _damping("wall", axis.name, rigid, handle, turns, f"the model rigid{late or ': K T/2 + |B|'}"),
-        _damping("coupler", axis.name, any_model, handle, turns, f"any passive model and hand{late}"),
-        _damping("two-port", axis.name, two_port, handle, turns, f"Llewellyn, below half the rate alone{late}"),
-        _quantisation(axis, K, handle),
-        _damping(STABLE, axis.name, alone, handle, turns, f"a wall without a hand: not passivity{late}"),
+        _damping("wall", axis, rigid, handle, turns, f"the model rigid{late or ': K T/2 + |B|'}"),
+        _damping("coupler", axis, any_model, handle, turns, f"any passive model and hand{late}"),
+        _damping("two-port", axis, two_port, handle, turns, f"Llewellyn, below half the rate alone{late}"),
+        _quantisation(axis, K, handle, turns),
+        _damping(STABLE, axis, alone, handle, turns, f"a wall without a hand: not passivity{late}"),
     ]
 
 
@@ -212,13 +219,13 @@ def _damping(condition: str, axis: str, needed: float, handle: Handle, turns: bo
     return Check(condition, axis, verdict, needed, handle.damping, _unit(turns), why)
 
 
-def _quantisation(axis: Axis, K: float, handle: Handle) -> Check:
+def _quantisation(axis: str, K: float, handle: Handle, turns: bool) -> Check:
     """Compare the dry friction with what a rounded position needs."""
-    unit = "N m" if axis.turns else "N"
+    unit = "N m" if turns else "N"
     if handle.resolution is None:
         why = "the resolution is not known"
-        return Check("quantisation", axis.name, UNKNOWN, None, handle.friction, unit, why)
+        return Check("quantisation", axis, UNKNOWN, None, handle.friction, unit, why)
     needed = conditions.friction_needed(K, handle.resolution)
     verdict = UNKNOWN if handle.friction is None else PASS if handle.friction >= needed else FAIL
-    why = f"dry friction for steps of {handle.resolution:.3g} {'rad' if axis.turns else 'm'}: K Δ/2"
-    return Check("quantisation", axis.name, verdict, needed, handle.friction, unit, why)
+    why = f"dry friction for steps of {handle.resolution:.3g} {'rad' if turns else 'm'}: K Δ/2"
+    return Check("quantisation", axis, verdict, needed, handle.friction, unit, why)

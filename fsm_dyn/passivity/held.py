@@ -37,6 +37,8 @@ class HeldLoop:
     ----------
     axes : tuple of Axis
         Of the port, those that a device moves.
+    sources : tuple of int
+        The axes of the device that move them.
     mode : str
     period : float
         s.
@@ -51,6 +53,7 @@ class HeldLoop:
     """
 
     axes: tuple[Axis, ...]
+    sources: tuple[int, ...]
     mode: str
     period: float
     scales: Floats
@@ -182,7 +185,8 @@ def held_loop(
     smooth = [axis.name for axis in axes if axis.prescribes]
     filters = dict(zip(smooth, bandwidths(smooth, axes, graph.values, period), strict=True))
     return HeldLoop(
-        axes, mode, period, np.array(scales)[kept], mapping.force_scale, step, push, C, D,
+        axes, tuple(sources[i] for i in kept), mode, period, np.array(scales)[kept], mapping.force_scale,
+        step, push, C, D,
         tuple(filters.get(axis.name, 0.0) for axis in axes),
     )  # fmt: skip
 

@@ -27,6 +27,9 @@ def test_what_is_not_known_is_unknown_with_what_would_be_needed(held):
     assert checks(found)["wall"].needed == pytest.approx(200.0 * 0.5e-3 + 2.0)
     assert checks(found)["quantisation"].needed is None
     assert checks(assess(held("virtual_wall"), Handle(resolution=1e-4)))["quantisation"].verdict == "unknown"
+    straight = assess(held("toggle_switch"), KNOWN, turns=())  # a handle that moves an angle, at so many rad/m
+    assert checks(straight, "tip_1")["wall"].unit == "N s/m"
+    assert checks(straight, "tip_1")["wall"].verdict == "pass"
     axes_that_turn = checks(assess(held("shopping_cart"), KNOWN), "handle_twist")
     assert axes_that_turn["wall"].verdict == "unknown", "a handle is known along straight axes only"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mechanisms.wall_chatter import PERIOD, Wall, expected
+from mechanisms.wall_chatter import PERIOD, Wall, expected, worst_spring
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +28,19 @@ def test_what_is_passive_does_not_buzz(walls, one_sided, damping):
     assert boundary > 2.0 * (device - damping) / PERIOD
     assert not wall.buzzes(0.98 * boundary, damping, device)
     assert wall.buzzes(1.02 * boundary, damping, device)
+
+
+@pytest.mark.parametrize("damping", [0.3, 0.75])
+def test_stable_alone_is_not_passive(walls, damping):
+    """A spring may hold the device so that it buzzes where it would not alone, though not where it is passive.
+
+    Of the bands that are folded it swings with two, which make 8 / pi^2 of the worst that a hand can do.
+    """
+    wall, device, spring = walls[False], 1.0, worst_spring()
+    passive, alone = 2.0 * (device - damping) / PERIOD, expected(device, damping)
+    boundary = expected(device, damping, hand=spring)
+    assert passive < boundary < 0.8 * alone
+    assert boundary == pytest.approx(2.0 * (device * 3.141592653589793**2 / 8.0 - damping) / PERIOD, rel=1e-3)
+    assert not wall.buzzes(0.98 * boundary, damping, device, hand=spring)
+    assert wall.buzzes(1.02 * boundary, damping, device, hand=spring)
+    assert not wall.buzzes(0.9 * alone, damping, device)
