@@ -170,7 +170,8 @@ def _held(
     with working("compiling the model with its ports", as_json):
         graph = ready_graph(model, None, True)
         held, changed = held_for_page(graph, parameters)
-    mapping = mapping_for(held, way.port, spec.axes, way.axes, way.scale)
+    zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
+    mapping = mapping_for(held, way.port, spec.axes, way.axes, way.scale, zeroed=zeroed)
     timeout = way.guard_timeout or (USUAL_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
     limits = Limits(force=way.force, slew=way.slew)
     return graph, held, changed, HeldBy(driver, options, mapping, limits, timeout, emulation)

@@ -33,6 +33,7 @@ PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their p
 AGAIN: Final = 0.1  # s between questions
 UNANSWERED: Final = 50  # forces that it may leave unanswered
 MOST: Final = 1 << 16  # bytes taken in at once
+BEGINNING: Final = 20  # ticks until what is lost on the line counts
 QUIET: Final = 5  # forces without a sample, after which it is the samples that are missing: the tick sees to that
 GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
 _NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution")
@@ -58,7 +59,7 @@ class Driver:
         self._most = 0  # µN
         self._share = 0.0  # of the force asked for: less than 1 while it comes back
         self._dropped = self._lost = self._let_go = 0
-        self._begun = False
+        self._begun = 0  # forces written, as far as they are counted
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
@@ -74,7 +75,8 @@ class Driver:
                     raise InputError(f"{name} of the hapkit", found=str(given), allowed="a number from 0, in SI units")
                 numbers[name] = float(given)
         force = numbers.pop("force", float("inf"))
-        return Spec("hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=Handle(**numbers))
+        handle = Handle(**numbers)
+        return Spec("hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True)
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
@@ -185,8 +187,8 @@ class Driver:
         TimeoutError
             The device sends samples but has taken none of the last ``UNANSWERED`` forces.
         """
-        if not self._begun:  # what came before is no damage: nobody read it, and no force came for a while
-            self._begun = True
+        if self._begun < BEGINNING:  # what came before is no damage: nobody read it, and no force came for a while
+            self._begun += 1
             self._dropped, self._lost, self._let_go = self._reader.dropped, self._told.dropped, 0
         if self._told.state & hf.LET_GO:
             self._share = 0.0

@@ -91,6 +91,8 @@ class Spec:
         The axes that turn, in rad, rad/s and N m; the others are in m, m/s and N.
     handle : Handle
         What is known of the device as a hand feels it.
+    zeroed : bool
+        Whether ``calibrate`` makes the place where the device is its zero.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Spec:
     torque: float = float("inf")
     turns: tuple[int, ...] = ()
     handle: Handle = Handle()
+    zeroed: bool = False
 
 
 class Device(Protocol):

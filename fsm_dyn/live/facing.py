@@ -34,10 +34,12 @@ def port_of(graph: ModeGraph, name: str) -> HeldPort:
     raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=nearest(name, names))
 
 
-def mapping_for(graph: ModeGraph, name: str, n_device: int, axes: tuple[int, ...], scale: float) -> DeviceMap:
-    """Return the map that puts a device's zero at the place of a port where the model begins.
+def mapping_for(
+    graph: ModeGraph, name: str, n_device: int, axes: tuple[int, ...] = (), scale: float = 1.0, *, zeroed: bool = True
+) -> DeviceMap:
+    """Return the map that puts a device's zero, where it has one, at the place of a port where the model begins.
 
-    A device whose zero means something stays where it is when it takes hold anew: after other parameters, after a
+    Such a device stays where it is when it takes hold anew: after other parameters, after a
     reset; the grip closes slowly enough for that.
 
     Parameters
@@ -52,13 +54,18 @@ def mapping_for(graph: ModeGraph, name: str, n_device: int, axes: tuple[int, ...
         As in :class:`~fsm_dyn.live.mapping.DeviceMap`; empty: as :func:`facing_axes` says.
     scale : float
         Metres of the model per metre of the device.
+    zeroed : bool
+        Whether it has a zero; otherwise it is at the port wherever it takes hold.
     """
     port = port_of(graph, name)
+    axes = axes or facing_axes(graph, port.name, n_device)
+    if not zeroed:
+        return DeviceMap(port.name, axes, scale)
     start = initial_start(graph.automaton, graph.values, graph.parameters)
     (report,) = compile_programs([graph.automaton.report])
     found = report.outputs(0.0, start.x, start.context)["outputs"]
     home = tuple(float(found[k]) for k in _outputs(graph, port))
-    return DeviceMap(port.name, axes or facing_axes(graph, port.name, n_device), scale, offset=home)
+    return DeviceMap(port.name, axes, scale, offset=home)
 
 
 def facing_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:

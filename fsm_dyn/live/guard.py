@@ -68,6 +68,8 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
         elif not waiting.get_map():
             time.sleep(period)
         header[GUARD_BEATS] += 1
+        if is_ending(child.pid):  # killed, or at its end: sooner known than by waiting for it
+            break
         now = time.monotonic()
         if now - asleep > period + 0.5 * timeout:
             since = now  # the guard itself was held up: what it saw before says nothing

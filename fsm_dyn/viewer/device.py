@@ -68,7 +68,7 @@ class HeldBy:
         axes = self.mapping.sources(port, spec.axes)
         return {
             "name": spec.name,
-            "axes": [{"turns": i in spec.turns} for i in range(spec.axes)],
+            "axes": [{"number": i, "turns": i in spec.turns} for i in range(spec.axes) if i in axes],
             "stops": stops(spec, self.guard_timeout),
             "force": min(self.limits.force, spec.force),
             "couplers": [

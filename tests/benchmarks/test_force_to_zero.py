@@ -14,6 +14,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.errors import RunError
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.session import LiveSession, Settings
@@ -25,6 +26,7 @@ SLACK = 0.001  # s: the emulated firmware looks at its watchdog twice a millisec
 ROUNDS = 5
 HAND = {"stiffness": 60.0, "damping": 1.0}
 STALL_TICKS = 10
+ATTEMPTS = 5
 GUARD_TIMEOUT = 0.010  # s
 
 
@@ -36,17 +38,17 @@ def wall():
 class Rig:
     def __init__(self, graph, watchdog):
         self.device = emulation("hapkit", {"hand": HAND, "watchdog": watchdog})
-        settings = Settings(
-            mapping=mapping_for(graph, "", 1, (), 1.0), guard_timeout=GUARD_TIMEOUT, stall_ticks=STALL_TICKS
-        )
+        settings = Settings(mapping=mapping_for(graph, "", 1), guard_timeout=GUARD_TIMEOUT, stall_ticks=STALL_TICKS)
         self.session = LiveSession.start(graph, "hapkit", self.device.options, settings=settings)
 
     def press(self):
+        """Have the wall pressed; raises RuntimeError where this machine had other things to do for 10 ms."""
         self.session.wait_for_ticks(50)
         self.device.do("hand", target=-0.03)
         until = time.monotonic() + 10.0
         while self.device.state()["force"][0] < 0.5:
-            assert time.monotonic() < until, (self.session.snapshot(), self.session.log())
+            if not self.session.alive or self.session.snapshot()["fault"] or time.monotonic() > until:
+                raise RuntimeError("the run was stopped before anything had happened")
             time.sleep(0.01)
         time.sleep(0.1)
         self.device.log()
@@ -74,6 +76,19 @@ class Rig:
         self.device.close()
 
 
+def pressing(wall, watchdog):
+    """A rig whose wall is pressed; begun anew where a busy machine has stopped it before."""
+    for _ in range(ATTEMPTS):
+        rig = Rig(wall, watchdog)
+        try:
+            rig.press()
+        except (RuntimeError, RunError):
+            rig.close()
+        else:
+            return rig
+    raise RuntimeError("this machine is too busy for a guard of 10 ms")
+
+
 def told(name, watchdog, found):
     times = [1e3 * after for after, _ in found]
     print(
@@ -86,9 +101,8 @@ def told(name, watchdog, found):
 @pytest.mark.parametrize("watchdog", [0.02, 0.0])
 @pytest.mark.parametrize("what", ["stall", "garbage", "half"])
 def test_a_device_that_fails(wall, what, watchdog):
-    rig, found = Rig(wall, watchdog), []
+    rig, found = pressing(wall, watchdog), []
     try:
-        rig.press()
         for _ in range(ROUNDS):
             begin = time.monotonic()
             rig.device.do(what, on=True)
@@ -104,9 +118,8 @@ def test_a_device_that_fails(wall, what, watchdog):
 def test_what_ends_a_run(wall, what, watchdog):
     found = []
     for _ in range(ROUNDS):
-        rig = Rig(wall, watchdog)
+        rig = pressing(wall, watchdog)
         try:
-            rig.press()
             begin = time.monotonic()
             if what == "unplug":
                 rig.device.do("unplug")
@@ -122,9 +135,8 @@ def test_the_watchdog_alone(wall):
     """Nobody else is left; counted from the last force, which came at most a tick before."""
     found = []
     for _ in range(ROUNDS):
-        rig = Rig(wall, 0.02)
+        rig = pressing(wall, 0.02)
         try:
-            rig.press()
             os.kill(rig.session.guard_pid, signal.SIGSTOP)
             begin = time.monotonic()
             os.kill(rig.session.tick_pid, signal.SIGSTOP)

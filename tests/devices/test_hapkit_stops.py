@@ -43,7 +43,7 @@ class Rig:
         self.device = emulation("hapkit", {"hand": HAND, **options})
         self.graph = graph
         self.settings = Settings(
-            mapping=mapping_for(graph, "", 1, (), 1.0), privileges=False, guard_timeout=guard_timeout, stall_ticks=150
+            mapping=mapping_for(graph, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=150
         )
         try:
             self.start()

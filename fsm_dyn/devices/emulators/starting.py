@@ -56,7 +56,7 @@ class Emulation(Protocol):
         """Return the device as it is: ``time`` (s, of ``time.monotonic``), ``position``, ``velocity``, ``force``.
 
         These are the true ones, one number per axis.  Beside them ``plugged``, ``stalled``, ``frozen``, ``let_go``
-        (why no force is shown: ``""``, ``watchdog``, ``no power``) and ``counts``.
+        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand`` and ``counts``.
         """
 
     def log(self) -> list[dict[str, Any]]:
@@ -95,7 +95,8 @@ class EmulationProcess:
         )  # fmt: skip
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._lock = threading.Lock()
-        threading.Thread(target=self._listen, name="emulator", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="emulator", daemon=True)
+        self._listener.start()
         try:
             ready = self._answer(PATIENCE)
         except BaseException:
@@ -163,6 +164,9 @@ class EmulationProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._listener.join()  # until the end of its output
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         self._noise.close()
 
     def __enter__(self) -> EmulationProcess:

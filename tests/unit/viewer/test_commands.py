@@ -34,6 +34,10 @@ def test_commands_with_fields():
     }  # fmt: skip
     assert read_command('{"do": "row", "number": 17}') == {"do": "row", "number": 17}
     assert read_command('{"do": "words", "first": 0}') == {"do": "words", "first": 0}
+    assert read_command('{"do": "emulate", "what": "stall", "on": true}') == {
+        "do": "emulate", "what": "stall", "on": True,
+    }  # fmt: skip
+    assert read_command('{"do": "hand", "axis": 1, "value": -0.03}') == {"do": "hand", "axis": 1, "value": -0.03}
     assert read_command(json.dumps(POINT)) == {
         "do": "point", "port": "handle", "at": (1.0, -2.0), "turn": 0.0, "held": True,
     }  # fmt: skip
@@ -55,6 +59,9 @@ def test_commands_with_fields():
         '{"do": "initial"}',
         '{"do": "row", "number": -1}',
         '{"do": "words"}',
+        '{"do": "emulate", "what": "stall"}',
+        '{"do": "hand", "axis": 9, "value": 0}',
+        '{"do": "hand", "axis": 0, "value": 2}',
         '{"do": "step", "ticks": 0}',
         '{"do": "step", "ticks": 1e9}',
         '{"do": "step", "ticks": true}',

@@ -22,9 +22,9 @@ export class Device {
     const { name, axes, couplers, commands, reach, force, stops } = this.about;
     setText($("device-name"), `${name}${commands ? ", emulated" : ""}`);
     setText($("device-counts"), "");
-    this.axes = axes.map((axis, i) => this.axis(axis, i, axes.length, force));
+    this.axes = axes.map((axis) => this.axis(axis, axes.length, force));
     $("device-axes").replaceChildren(...this.axes.map(({ row }) => row));
-    this.hands = (commands?.includes("hand") ? axes : []).map((axis, i) => this.hand(axis, i, axes.length, reach));
+    this.hands = (commands?.includes("hand") ? axes : []).map((axis) => this.hand(axis, axes.length, reach));
     this.stiffness.clear();
     const springs = model.setup.parameters.filter((item) => couplers.includes(item.name)).map((item) => this.spring(item));
     $("device-set").replaceChildren(...this.hands.map(({ row }) => row), ...springs);
@@ -34,13 +34,13 @@ export class Device {
   }
 
   // Position, velocity and force of an axis; the force as a bar from the middle.
-  axis({ turns }, i, count, force) {
+  axis({ number, turns }, count, force) {
     const [place, speed, push] = [el("span", { class: "value" }), el("span", { class: "value" }), el("span", { class: "value" })];
     const fill = el("span", { class: "push" });
     const row = el("div", { class: "axis" },
-      el("span", { class: "what soft", text: count > 1 ? `axis ${i + 1}` : "handle" }), place, speed, push,
+      el("span", { class: "what soft", text: count > 1 ? `axis ${number + 1}` : "handle" }), place, speed, push,
       el("span", { class: "middle", role: "img", "aria-label": "Force" }, fill));
-    return { row, show: (x, v, f) => {
+    return { row, number, show: (x, v, f) => {
       setText(place, x === null ? "–" : turns ? `${x.toFixed(3)} rad` : `${(1e3 * x).toFixed(2)} mm`);
       setText(speed, v === null ? "–" : turns ? `${v.toFixed(2)} rad/s` : `${Math.round(1e3 * v)} mm/s`);
       setText(push, f === null ? "–" : turns ? `${f.toFixed(3)} N m` : `${f.toFixed(2)} N`);
@@ -49,17 +49,17 @@ export class Device {
     } };
   }
 
-  hand({ turns }, i, count, reach) {
-    const slider = el("input", { type: "range", min: -reach, max: reach, step: reach / 200, value: 0, "aria-label": `Where the hand wants to be${count > 1 ? `, axis ${i + 1}` : ""}` });
+  hand({ number, turns }, count, reach) {
+    const slider = el("input", { type: "range", min: -reach, max: reach, step: reach / 200, value: 0, "aria-label": `Where the hand wants to be${count > 1 ? `, axis ${number + 1}` : ""}` });
     const text = el("output");
     const show = (value) => setText(text, turns ? `${value.toFixed(3)} rad` : `${(1e3 * value).toFixed(1)} mm`);
     slider.oninput = () => {
       show(+slider.value);
-      this.send({ do: "hand", axis: i, value: +slider.value });
+      this.send({ do: "hand", axis: number, value: +slider.value });
     };
     show(0);
-    const row = el("label", { class: "set" }, el("span", { text: count > 1 ? `Hand's target, axis ${i + 1}` : "Hand's target" }), slider, text);
-    return { row, set: (value) => {
+    const row = el("label", { class: "set" }, el("span", { text: count > 1 ? `Hand's target, ${number + 1}` : "Hand's target" }), slider, text);
+    return { row, number, set: (value) => {
       if (document.activeElement === slider) return;
       slider.value = value;
       show(value);
@@ -77,7 +77,7 @@ export class Device {
       if (document.activeElement !== slider) slider.value = Math.log(value / low) / Math.log(high / low);
       show(value);
     });
-    return el("label", { class: "set", title: "The port is held by a spring this stiff; set when the slider is let go" }, el("span", { text: `Stiffness, ${name.replace(/_stiffness$/, "")}` }), slider, text);
+    return el("label", { class: "set", title: "The port is held by a spring this stiff; set when the slider is let go" }, el("span", { text: `Spring, ${name.replace(/_stiffness$/, "")}` }), slider, text);
   }
 
   buttons(commands) {
@@ -116,7 +116,7 @@ export class Device {
   // Where it is now, ten times a second.
   device({ position, velocity, force, grip, counts, emulated }) {
     if (!this.about) return;
-    this.axes.forEach((axis, i) => axis.show(position?.[i] ?? null, velocity?.[i] ?? null, force?.[i] ?? null));
+    for (const { number: i, show } of this.axes) show(position?.[i] ?? null, velocity?.[i] ?? null, force?.[i] ?? null);
     if (emulated.plugged !== undefined) this.shown(emulated);
     const fault = ["fault", "failed"].includes(document.body.dataset.phase);
     const state = emulated.plugged === false ? "unplugged" : fault ? "let go: fault" : emulated.let_go === "watchdog" ? "let go by its watchdog" : !(grip > 0) ? "let go" : grip < 1 ? "taking hold" : "held";
@@ -133,7 +133,7 @@ export class Device {
       setText(this.plug, plugged ? "Unplug" : "Plug in");
       this.plug.classList.toggle("primary", !plugged);
     }
-    if (hand) this.hands.forEach((one, i) => one.set(hand.target[i]));
+    if (hand) this.hands.forEach((one) => one.set(hand.target[one.number]));
     const now = { stall: stalled, freeze: frozen, garbage: garbled, half: halved };
     for (const [what, on] of Object.entries(now)) if (on !== undefined) this.switches.get(what)?.setAttribute("aria-pressed", on);
     if (watchdog !== undefined && this.dog) this.dog.checked = watchdog > 0;

@@ -1,0 +1,76 @@
+"""What the page tells of a device that holds the mechanism, and what it lets happen to one that is emulated."""
+
+import pytest
+
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Spec
+from fsm_dyn.live.holding import Axis, HeldPort
+from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.viewer.device import HeldBy, stops, without_run
+
+PORT = HeldPort("handle", (Axis("handle_1", False), Axis("handle_2", False)))
+
+
+class Emulated:
+    commands = ("unplug", "plug", "stall", "hand", "watchdog")
+
+    def __init__(self):
+        self.done = []
+
+    def do(self, command, **arguments):
+        self.done.append((command, arguments))
+
+    def state(self):
+        if ("unplug", {}) in self.done:
+            raise RunError("it has ended")
+        return {"hand": {"target": [0.1, 0.2]}, "position": [1.0], "velocity": [2.0], "force": [3.0]}
+
+
+def held_by(emulation=None, axes=(-1, 0)):
+    options = {"axes": 1, "stop": "safe_frame"}
+    return HeldBy("scripted", options, DeviceMap("handle", axes), Limits(force=3.0), 0.05, emulation)
+
+
+def test_what_is_told_once():
+    told = held_by(Emulated()).told(PORT)
+    assert told["axes"] == [{"number": 0, "turns": False}]
+    assert told["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
+    assert told["force"] == 3.0
+    assert told["commands"] == list(Emulated.commands)
+    assert held_by().told(PORT)["commands"] is None
+
+
+def test_what_ends_the_force_in_order():
+    assert stops(Spec("x", 1, SAFE_FRAME, 0.02), 0.1) == [
+        "the tick process writes zero",
+        "the guard writes a safe frame after 100 ms without a tick",
+        "its own watchdog after 20 ms without a force",
+    ]
+    assert stops(Spec("x", 1, NOTHING, 0.0), 0.1)[1] == "nothing else: the force is capped at 20 %"
+
+
+def test_what_can_happen_to_an_emulated_device():
+    device = Emulated()
+    held = held_by(device)
+    held.carry_out({"do": "emulate", "what": "stall", "on": True})
+    held.carry_out({"do": "emulate", "what": "watchdog", "on": False})
+    held.carry_out({"do": "emulate", "what": "plug", "on": True})
+    held.carry_out({"do": "hand", "axis": 1, "value": -0.03})
+    assert device.done == [
+        ("stall", {"on": True}),
+        ("watchdog", {"on": False}),
+        ("plug", {}),
+        ("hand", {"target": [0.1, -0.03]}),
+    ]
+    with pytest.raises(InputError, match="no such axis"):
+        held.carry_out({"do": "hand", "axis": 2, "value": 0.0})
+    with pytest.raises(InputError, match="not emulated"):
+        held_by().carry_out({"do": "emulate", "what": "unplug", "on": True})
+
+
+def test_without_a_run_an_emulated_device_tells_where_it_is():
+    device = Emulated()
+    assert without_run(held_by(device).now()) == {"position": [1.0], "velocity": [2.0], "force": [3.0], "grip": 0.0}
+    device.do("unplug")
+    assert held_by(device).now() == {}
+    assert without_run({})["force"] is None
