@@ -97,11 +97,13 @@ class Driver:
         self._allowed = address_of(declared) if declared else None
         self._peer: Any = None
         self._patience = float(options.get("patience", PATIENCE))
-        self._rates = RateFilter(self.spec.axes, float(options.get("bandwidth", BANDWIDTH)))
+        self._bandwidth = float(options.get("bandwidth", BANDWIDTH))
+        self._rates = RateFilter(self.spec.axes, self._bandwidth)
         self._latest = Sample(0.0, 0, (0.0,) * self.spec.axes, (0.0,) * self.spec.axes)
         self._heard = -SILENCE  # when the latest came, by the clock of this process
         self._sent = 0
         self._header: Any = None
+        self._link: Any = None  # what compiled code keeps of the conversation, where it reads and writes
         self.dropped: Counter[str] = Counter()
 
     @classmethod
@@ -183,6 +185,19 @@ class Driver:
     def calibrate(self) -> None:
         """The program has its own zero."""
 
+    def compiled(self) -> Any:
+        """Return how the peer is read and written by compiled code; None where nobody has been met."""
+        if self._peer is None or self._header is None:
+            return None
+        # numba comes with it, which plain ticks have no use for
+        from fsm_dyn.devices.wire.compiled_udp import new_link
+
+        made = new_link(self._socket.fileno(), self._bandwidth, self._latest, self._heard, self._header)
+        if made is None:
+            return None
+        self._link, io = made
+        return io
+
     def read(self) -> Sample:
         """Return the latest sample of the peer.
 
@@ -229,6 +244,8 @@ class Driver:
         velocity = sample.velocity
         if velocity is None:
             velocity = self._rates.take(sample.time, sample.position)
+        else:
+            self._rates.forget()
         return Sample(sample.time, sample.sequence, sample.position, velocity, sample.buttons)
 
     def _may_send(self, sender: Any) -> bool:
@@ -282,8 +299,10 @@ class Driver:
     def _send(self, force: Sequence[float], flags: int) -> None:
         if self._peer is None:
             return
-        self._sent += 1
-        answer = ForceDatagram(self._sent, time.monotonic(), self._latest.sequence, tuple(force), flags)
+        self._sent, echo = self._sent + 1, self._latest.sequence
+        if self._link is not None:
+            self._sent, echo = self._link.counted()
+        answer = ForceDatagram(self._sent, time.monotonic(), echo, tuple(force), flags)
         try:
             self._socket.send(datagrams.pack_force(answer))
         except BlockingIOError:  # a network that does not take it: the next one will do, or the far watchdog acts
@@ -296,7 +315,9 @@ class Driver:
 
     def told(self) -> dict[str, int]:
         """Return how many datagrams were dropped, and why."""
-        return dict(self.dropped)
+        if self._strangers is not None:
+            self._count_strangers(self._strangers)
+        return dict(self.dropped + (self._link.lost() if self._link is not None else Counter()))
 
     def close(self) -> None:
         """Tell the peer to let go; may be called again."""
