@@ -84,6 +84,6 @@ def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatc
     threading.Timer(0.3, os.close, (writing,)).start()
     assert guard.watch(header, child, 20.0, 0.002) == 0
     assert header[guard.STOPPING] == 1
-    assert child.returncode == 0
+    assert child.wait(20.0) == 0  # the guard goes on when it sees that it ends
     os.close(reading)
     block.close()
