@@ -1,9 +1,9 @@
 """What the loop gives to the device beyond what it is entitled to, and the damping that takes it back.
 
 Along every axis of the device an account is kept of three things (docs/theory.md, "Passivity at run time"): the energy
-given to the device, which is exact, since the force is held; the energy that the model was given where it is coupled;
-and what coupler and device are known to have turned into heat.  Sampling and holding can only add to the sum, and
-neither a motor in the model nor an impact does.  Nothing here makes an array.
+given to the device, which is exact, since the force is held, where no delay is in it; the energy that the model was
+given where it is coupled; and what coupler and device are known to have turned into heat.  Neither a motor in the model
+nor an impact adds to the sum, only sampling, holding and limiting do.  Nothing here makes an array.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Final
 from fsm_dyn.live.compiled_tick import (
     ADVANCING,
     CONTROL,
+    DELAY,
     FORCE_SCALE,
     GRIP,
+    LATEST,
     LEAK,
     PASSIVITY,
     PERIOD,
@@ -60,8 +62,19 @@ def _device_side(tick: Tick) -> None:
         tick.before[i] = tick.device[i]
         # the least that b v^2 can come to over a way in a time
         heat = tick.device_damping[i] * way * way / period if tick.distrust[i] <= 0.0 else 0.0
-        tick.balance[i] += tick.force[i] * way - heat
+        tick.balance[i] += _acting(tick, i) * way - heat
         tick.numbers[TAKEN_BACK] -= tick.back[i] * way
+
+
+@lean
+def _acting(tick: Tick, device: int) -> float:
+    """Return the force that acted on an axis of the device between its last two samples, as late as it is known to."""
+    first, whole = device * (LATEST + 2), int(tick.numbers[DELAY])
+    for k in range(LATEST + 1, 0, -1):
+        tick.shown[first + k] = tick.shown[first + k - 1]
+    tick.shown[first] = tick.force[device]
+    part = tick.numbers[DELAY] - whole
+    return float((1.0 - part) * tick.shown[first + whole] + part * tick.shown[first + whole + 1])
 
 
 @lean
@@ -102,11 +115,12 @@ def _take_back(tick: Tick, state: State, wanted: bool) -> None:
 
 @lean
 def _most_damping(tick: Tick, state: State, device: int) -> float:
-    """Return ``K T + 2 |B|`` of what an axis of the device feels; zero where it prescribes a coordinate."""
+    """Return ``K (T + 2 t_d) + 2 |B|`` of what an axis of the device feels; zero where it prescribes a coordinate."""
     n_a, found = tick.source.shape[0], 0.0
+    late = tick.numbers[PERIOD] * (1.0 + 2.0 * tick.numbers[DELAY])
     for a in range(n_a):
         if tick.source[a] == device and tick.row[a] < 0:
             stiffness, damping = state.c[tick.law[a]], state.c[tick.law[n_a + a]]
             felt = tick.numbers[FORCE_SCALE] * tick.scale[a] * tick.scale[a]
-            found += felt * (abs(stiffness) * tick.numbers[PERIOD] + 2.0 * abs(damping))
+            found += felt * (abs(stiffness) * late + 2.0 * abs(damping))
     return found

@@ -27,7 +27,8 @@ TURNING_LIMIT: Final = 10
 PERIOD: Final = 11  # of the tick, s of the wall clock
 LEAK: Final = 12  # the most that the device was given too much by any tick, J
 TAKEN_BACK: Final = 13  # by damping, J
-NUMBER_COUNT: Final = 14
+DELAY: Final = 14  # of the device, ticks, up to ``LATEST``
+NUMBER_COUNT: Final = 15
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -93,6 +94,8 @@ OFF: Final = 0
 OBSERVE: Final = 1
 CONTROL: Final = 2
 
+LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is accounted for
+
 # faults, ``Tick.counts[FAULT]``
 NONE: Final = 0
 NOT_A_NUMBER: Final = 1
@@ -150,6 +153,8 @@ class Tick(NamedTuple):
     before, balance, back, distrust : float64 arrays, shape (n_d,)
         Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
         long its own damping does not count, s.
+    shown : float64 array, shape (n_d (LATEST + 2),)
+        Forces of the last ticks, the latest first, for each axis.
     device_damping : float64 array, shape (n_d,)
         Known of the device, N s/m or N m s/rad.
     coupled : float64 array, shape (4 n_a,)
@@ -190,6 +195,7 @@ class Tick(NamedTuple):
     balance: Floats
     back: Floats
     distrust: Floats
+    shown: Floats
     device_damping: Floats
     coupled: Floats
     law: Integers

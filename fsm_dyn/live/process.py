@@ -53,7 +53,8 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         tuple(settings["turns"]),
         dict(settings.get("initial") or {}),
     )
-    watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"))
+    watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
+               float(settings.get("device_delay", 0.0)))  # fmt: skip
     return stepper
 
 

@@ -110,6 +110,7 @@ class LiveSession:
         plain = {
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
             "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
+            "device_delay": spec.handle.delay,
         }  # fmt: skip
         progress(CODE)
         stepper = new_stepper(plain, graph)
@@ -275,8 +276,8 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
-            "leak": header[memory.LEAK] * 1e-9 if header[memory.WATCHED] else None,
-            "taken_back": header[memory.TAKEN_BACK] * 1e-9 if header[memory.WATCHED] else None,
+            "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
+            "taken_back": float(header[memory.TAKEN_BACK]) * 1e-9 if header[memory.WATCHED] else None,
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,

@@ -32,8 +32,8 @@ def new_tick(
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
     lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
-    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *11 * [n_device], 4 * n_a, 2 * n_a]
-    lengths += [_full_length(tables), layout.n_c]
+    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *10 * [n_device], (ct.LATEST + 2) * n_device, n_device]
+    lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
@@ -96,11 +96,14 @@ def bandwidths(
     return [2.0 * np.pi * period * value for value in found.values()]
 
 
-def watch_port(tick: ct.Tick, passivity: str, damping: float | None) -> None:
+def watch_port(tick: ct.Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
     """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
 
-    ``damping`` is that of the device along its straight axes, N s/m; None where it is not known.
+    ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a
+    motion to the force that answers it, beyond the loop's own, s.
     """
+    tick.numbers[ct.DELAY] = min(delay / tick.numbers[ct.PERIOD], ct.LATEST)
+    tick.shown[:] = 0.0
     tick.counts[ct.PASSIVITY] = PASSIVITY.index(passivity)
     tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
     tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)
