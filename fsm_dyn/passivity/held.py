@@ -179,6 +179,8 @@ def held_loop(
     sources, scales = mapping.sources(port, n_device or len(port.axes)), mapping.scales(port)
     axes = tuple(axis for axis, source in zip(port.axes, sources, strict=True) if source >= 0)
     kept = [i for i, source in enumerate(sources) if source >= 0]
+    if not axes:
+        raise InputError(f"no axis of port '{port.name}' is moved", found=str(sources), remedy="give the device's axes")
     inputs = [name for axis in axes for name in ((axis.name,) if axis.prescribes else (axis.name, axis.rate))]
     A, B, C, D = _first_order(graph, programs, axes, inputs, here.x, context)
     step, push = _one_tick(METHODS[method], A, B, period / substeps, substeps)

@@ -15,11 +15,14 @@ import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.devices.scripted import Driver, usual_motion
 from fsm_dyn.live import memory
+from fsm_dyn.live.compiled_loop import live_tick
 from fsm_dyn.live.control import RUNNING, Controller
+from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.live.ticks import PASSIVITY, watch_port
 from fsm_dyn.spec import load
 
 pytestmark = pytest.mark.benchmark
@@ -219,3 +222,22 @@ def test_a_dead_tick_process_is_made_safe_within_20_ms(tmp_path, how):
             delays.append(wire.stat().st_mtime - begin)
     told(f"until the safe frame after {how.name}", {"median": float(np.median(delays)), "worst": max(delays)})
     assert np.median(delays) <= 20e-3
+
+
+def test_watching_the_energy_at_the_port():
+    """Processor time of the compiled tick with the observer and the controller, beside one without, in turns."""
+    stepper = Stepper(fsm_dyn.compile(hold(load(models.find("shopping_cart")))), 3)
+    controller = Controller(stepper, lambda event: None)
+    for i in range(300):
+        controller.tick(Sample(0.0, i, (0.0,) * 3, (0.0,) * 3))
+    best = dict.fromkeys(PASSIVITY, np.inf)
+    stepper.tick_data.device[3:] = 1e-3
+    for turn in range(12):
+        for kind in PASSIVITY:
+            watch_port(stepper.tick_data, kind, 1.0)
+            before = time.process_time_ns()
+            for i in range(5000):
+                live_tick(stepper.address, i + turn * 100_000, 0, 0, 0, -1, -1)
+            best[kind] = min(best[kind], (time.process_time_ns() - before) * 1e-9 / 5000)
+    told("shopping_cart, energy at the port", best)
+    assert best["control"] - best["off"] < 0.5e-6

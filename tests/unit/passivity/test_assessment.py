@@ -62,6 +62,25 @@ def test_stable_alone_is_told_but_decides_nothing(held):
     assert found.verdict == "fail"
 
 
+def test_a_coordinate_that_is_prescribed_has_its_response_alone(held):
+    """No coupler is in between; the mass that is felt behind the filter is not passive once sampled."""
+    crank = {
+        "fsm_dyn": 1,
+        "name": "crank",
+        "parameters": {"m": "2 kg"},
+        "coordinates": {"x": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"b": {"center": "P", "mass": "m"}},
+        "ports": {"crank": {"coordinate": "x", "kinematic": "15 Hz"}},
+    }
+    found = assess(held(crank), KNOWN)
+    assert [check.condition for check in found.checks] == ["mode motion"]
+    assert found.verdict == "fail"
+    assert found.stiffness == {}
+    with pytest.raises(InputError, match="no axis"):
+        assess(held("virtual_wall"), KNOWN, mapping=DeviceMap(axes=(-1, -1)))
+
+
 def test_the_z_width_grows_with_the_rate_to_what_the_sensor_allows():
     width = z_width(KNOWN, rates=(500.0, 1000.0, 4000.0))
     np.testing.assert_allclose(width.wall, [1000.0, 2000.0, 8000.0])
