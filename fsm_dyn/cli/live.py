@@ -112,13 +112,15 @@ def hold_and_report(
         pass
     finally:
         _take(session, transitions)
+        details = [event["detail"] for event in session.events() if event.get("event") == "fault" and event["detail"]]
         report = session.close()
     if as_json:
         print_json({"model": graph.name, **report, "changes": transitions, "recording": record and str(record)})
     else:
         typer.echo(_told(graph.name, report, transitions))
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
-        raise RunError(report["fault"] or report["guard"] or report.get("log") or "the model could not go on")
+        fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
+        raise RunError(fault or report["guard"] or report.get("log") or "the model could not go on")
 
 
 def driver_options(given: list[str] | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.compiling import open_graph
+from fsm_dyn.errors import FsmDynError
 from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_publishing as cp
 from fsm_dyn.live import compiled_tick as ct
@@ -114,11 +115,8 @@ class TickProcess:
     def run(self) -> None:
         """Go through the life of a live run."""
         try:
-            self.device.open()
-            self.device.calibrate()
-            if self.device.spec.waits:
-                self._waiting = Waiting(self.device)
-                self._read = self._waiting.read
+            if not self._opened():
+                return
             self._warm_up()
             io = self._compiled_io()
             told = ask_for_privileges() if self.settings["privileges"] else ["privileges: not asked for"]
@@ -129,6 +127,19 @@ class TickProcess:
                 self._loop_compiled(io)
         finally:
             self._let_go()
+
+    def _opened(self) -> bool:
+        """Make the device ready; return whether it is."""
+        try:
+            self.device.open()
+            self.device.calibrate()
+            if self.device.spec.waits:
+                self._waiting = Waiting(self.device)
+                self._read = self._waiting.read
+        except Exception as error:  # a driver may raise anything
+            self._driver_failed(error)
+            return False
+        return True
 
     def _warm_up(self) -> None:
         """Run the model for some ticks and put it back: every page is touched, every function loaded."""
@@ -291,7 +302,7 @@ class TickProcess:
 
     def _driver_failed(self, error: Exception) -> None:
         """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
-        self.controller.fault(ct.DRIVER_RAISED, repr(error))
+        self.controller.fault(ct.DRIVER_RAISED, said(error))
         self._beats[memory.PHASE], self._beats[memory.FAULT] = control.FAULT, ct.DRIVER_RAISED
 
     def _tell_of_driver(self) -> None:
@@ -323,7 +334,7 @@ class TickProcess:
             try:
                 self.device.write([0.0] * self.stepper.n_device)
             except Exception as error:  # a driver may raise anything
-                self.controller.fault(ct.DRIVER_RAISED, repr(error))
+                self.controller.fault(ct.DRIVER_RAISED, said(error))
                 return  # and the guard goes on watching closely
         self.header[memory.TICK_STATE] = memory.BUSY if begins else memory.RUNNING
 
@@ -353,6 +364,11 @@ class TickProcess:
             self.controller.ended(self._counts[ct.STATUS])
         self.controller.let_go()
         self._busy(False)
+
+
+def said(error: Exception) -> str:
+    """Return what an exception says, with its kind unless it was written for people."""
+    return str(error) if isinstance(error, FsmDynError | OSError) and str(error) else repr(error)
 
 
 def wants_compiled(settings: dict[str, Any], driver: type) -> bool:

@@ -51,6 +51,8 @@ class Rig:
                 raise RuntimeError("the run was stopped before anything had happened")
             time.sleep(0.01)
         time.sleep(0.1)
+        if not self.session.alive or self.device.state()["force"][0] < 0.4:
+            raise RuntimeError("the run was stopped before anything had happened")
         self.device.log()
 
     def last_change(self, since):

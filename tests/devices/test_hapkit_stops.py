@@ -43,7 +43,7 @@ class Rig:
         self.device = emulation("hapkit", {"hand": HAND, **options})
         self.graph = graph
         self.settings = Settings(
-            mapping=mapping_for(graph, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=150
+            mapping=mapping_for(graph, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=300
         )
         try:
             self.start()
@@ -144,7 +144,7 @@ def test_the_tick_process_ends_the_force_of_a_device_that_fails(rig):
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
     """Without the device's watchdog."""
-    it = rig(guard_timeout=0.3, watchdog=0.0)
+    it = rig(guard_timeout=1.0, watchdog=0.0)
     it.press()
     os.kill(it.session.tick_pid, number)
     last = it.ends()
@@ -162,3 +162,25 @@ def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
     os.kill(it.session.guard_pid, signal.SIGKILL)
     assert it.ends()["why"] == it.device.state()["let_go"] == "watchdog"
     os.kill(it.session.tick_pid, signal.SIGKILL)
+
+
+def test_a_device_that_does_not_answer_is_no_riddle(wall, tmp_path, monkeypatch):
+    """What a driver says when it cannot be opened is told as the fault of the run, which ends in order."""
+    (tmp_path / "silent.py").write_text(
+        "from fsm_dyn.devices.scripted import Driver as Scripted\n"
+        "from fsm_dyn.errors import InputError\n"
+        "class Driver(Scripted):\n"
+        "    def open(self):\n"
+        "        raise InputError('nobody answers', remedy='knock')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    session = LiveSession.start(wall, "silent:Driver", {"axes": 2})
+    try:
+        assert session.wait(PATIENT)
+        (detail,) = [event["detail"] for event in session.events() if event["event"] == "fault"]
+        assert detail == "nobody answers\n  remedy: knock"
+    finally:
+        report = session.close()
+    assert (report["fault"], report["guard"], report["ticks"]) == ("the driver raised an exception", "", 0)
+    assert "log" not in report
