@@ -29,6 +29,10 @@ _POLICY: Final = (
 _IMPORT: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+)\.js";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (class|function|const) ([\w$]+)", re.MULTILINE)
 _LINK: Final = re.compile(r'<link rel="stylesheet" href="([^"]+)"( id="[^"]+")?>')
+_COMMENT: Final = re.compile(r"^[ \t]*(?://.*|/\*(?!\*?\s*\*?\s*@license)(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
+_BLANK: Final = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+_FROM_CORE: Final = re.compile(r"^(import|export) \{([^}]*)\} from '\./three\.core\.js';\n", re.MULTILINE)
+_HANDED_OUT: Final = re.compile(r"^export \{([^}]*)\};\n?", re.MULTILINE)
 _SCRIPT: Final = re.compile(r'<script src="([^"]+)"( defer| type="module")></script>\n')
 
 
@@ -70,6 +74,8 @@ def report_text(film: Film) -> str:
     names = [script[0] for script in _SCRIPT.findall(page)]
     page = _SCRIPT.sub("", page)
     scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
+    if not film.sight.picture.planar:
+        scripts.insert(0, drawing_in_space())
     holder = f'<script type="application/json" id="film-data">{plain_json(plain(report_data(film)))}</script>\n'
     inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
     return page.replace("</body>", f"{holder}{inline}</body>")
@@ -104,6 +110,28 @@ def bundled(name: str) -> str:
     order: list[str] = []
     _visit(name, order)
     return "".join(_module(each) for each in order)
+
+
+def drawing_in_space() -> str:
+    """Return what draws three dimensions as one plain script, without its comments: a megabyte.
+
+    Of the two modules that it comes in one imports from the other by name, in one statement, and both hand out names in
+    one statement at their end; a test sees to that.
+    """
+    core, rest = (_BLANK.sub("", _COMMENT.sub("", _file(f"vendor/three.{name}.js"))) for name in ("core", "module"))
+    passed_on: list[str] = []
+
+    def from_core(found: re.Match[str]) -> str:
+        if found[1] == "export":
+            passed_on.append(found[2])
+            return ""
+        return f"const {{{found[2].replace(' as ', ': ')}}} = core;\n"
+
+    rest = _FROM_CORE.sub(from_core, rest)
+    handed = ", ".join(f"{name.strip()}: core.{name.strip()}" for name in ",".join(passed_on).split(","))
+    core = _HANDED_OUT.sub(lambda found: f"return {{{found[1]}}};\n", core)
+    rest = _HANDED_OUT.sub(lambda found: f"return {{{found[1]}, {handed}}};\n", rest)
+    return f'const inSpace = ((core) => {{\n"use strict";\n{rest}}})((() => {{\n"use strict";\n{core}}})());\n'
 
 
 def _visit(name: str, order: list[str]) -> None:

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+import fsm_dyn
+from fsm_dyn.viewer.report import write_report
 from tests.browser.conftest import NAMES, Page
 
 pytestmark = pytest.mark.browser
@@ -28,6 +30,15 @@ COLOURS = """(() => {
     let drawn = 0;
     for (let i = 3; i < data.length; i += 4) drawn += data[i] > 100;
     return drawn / (w * h);
+})()"""
+
+
+# px between where the flat picture has the origin of the first outline and where space has it
+APART = """(() => {
+    const { placed, three, camera } = fsmDyn.space, { view } = fsmDyn.mechanism, frame = fsmDyn.last;
+    const p = new three.Vector3().setFromMatrixPosition(placed[0].matrix).project(camera);
+    const [x, y] = view.screen(frame.shapes[4], frame.shapes[5]);
+    return Math.hypot((p.x + 1) / 2 * view.width - x, (1 - p.y) / 2 * view.height - y);
 })()"""
 
 
@@ -65,4 +76,27 @@ def test_a_ball_in_three_dimensions(viewed, in_software):
     assert sum(a * b for a, b in zip(right, up, strict=True)) == pytest.approx(0.0, abs=1e-9)
     assert sum(a * a for a in up) == pytest.approx(1.0)
     assert page.evaluate(apart) < 1.0
+    assert [text for text in page.complaints if "GL Driver Message" not in text] == []
+
+
+def test_a_report_in_three_dimensions_opens_from_disk_alone(in_software, tmp_path):
+    run = fsm_dyn.simulate(fsm_dyn.compile("billiard_ball"), until=0.3)
+    path = write_report(run, tmp_path / "ball.html")
+    page = in_software(path.as_uri()).open()
+    page.wait("globalThis.fsmDyn?.last && document.body.classList.contains('in-space') && fsmDyn.space.placed", 60)
+    page.wait_for_timeout(300)
+    assert page.requests == [path.as_uri()]
+    assert page.evaluate(COLOURS) > 0.02
+    assert page.evaluate(APART) < 1.0, "px"
+    box, before = page.locator("#mechanism").bounding_box(), page.evaluate("[...fsmDyn.last.space.subarray(0, 6)]")
+    page.mouse.move(box["x"] + 60, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 160, box["y"] + 170, steps=4)
+    page.mouse.up()
+    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1", 10)
+    page.keyboard.press("PageUp")
+    page.keyboard.press("End")
+    page.wait("fsmDyn.last.t === 0.3", 10)
+    # the outline, laid out anew here, is where what is drawn in space is
+    assert page.evaluate(APART) < 1.0, "px"
     assert [text for text in page.complaints if "GL Driver Message" not in text] == []

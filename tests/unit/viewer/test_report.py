@@ -91,3 +91,20 @@ def test_the_commands_that_write_one(tmp_path):
 def test_a_place_that_cannot_be_written(cart, tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         report.write_report(cart, tmp_path / "nowhere" / "report.html")
+
+
+def test_what_draws_in_space_comes_along_where_it_is_needed_and_no_further(cart):
+    script = report.drawing_in_space()
+    assert len(script) < 1.3e6
+    assert "@license" in script
+    assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
+    handed = script[script.rindex("\nreturn {", 0, script.rindex("})((() => {")) :].split("}", 1)[0]
+    names = {piece.split(":")[0].split(" as ")[-1].strip(" {\n") for piece in handed[8:].split(",")}
+    used = re.findall(r"\bT\.(\w+)", (report.STATIC / "js" / "space.js").read_text(encoding="utf-8"))
+    assert len(set(used)) > 10
+    assert set(used) <= names
+    assert "const inSpace" not in report.report_text(film_of_run(cart))
+    ball = fsm_dyn.simulate(fsm_dyn.compile("billiard_ball"), until=0.05)
+    text = report.report_text(film_of_run(ball))
+    assert text.count("const inSpace") == 1
+    assert len(text) < 3e6

@@ -25,7 +25,7 @@ export class Dragging {
     this.ports = model.film || model.device ? [] : model.ports; // what is over cannot be held, nor what a device holds
     this.port = model.port;
     this.held = false;
-    this.space = !model.picture.planar && !document.getElementById("film-data");
+    this.space = !model.picture.planar;
     [this.azimuth, this.elevation] = [0.36, 0.35]; // as the server begins
     this.hint();
   }

@@ -1,4 +1,8 @@
-// In place of a server: a report, whose frames stand in the page itself.
+// In place of a server: a report, whose frames stand in the page itself. Looked at from elsewhere than it was written,
+// outlines are laid out anew; arrows and lines are left out, of which it knows only how they looked from there.
+
+const HEAD = 10; // of a frame, see frames.js
+const PLACED = 12;
 
 import { floats, upTo } from "./packed.js";
 
@@ -25,8 +29,29 @@ export class Local {
       setTimeout(() => this.message({ kind: "words", number: this.model.number, first: command.first, items }), 0);
     } else if (command.do === "charts") { // all there are, whatever stretch is asked for
       setTimeout(() => this.message({ ...this.charts, span: [command.from, command.to] }), 0);
+    } else if (command.do === "look" && !this.model.picture.planar) {
+      const { azimuth, elevation } = command, [sa, ca, se, ce] = [Math.sin(azimuth), Math.cos(azimuth), Math.sin(elevation), Math.cos(elevation)];
+      this.sight = [[-sa, ca, 0], [-ca * se, -sa * se, ce]];
+      document.body.classList.add("turned");
+      this.show(this.shown);
     } else return false;
     return true;
+  }
+
+  // Lay the outlines of a frame out as they are seen from where somebody looks.
+  turn(frame) {
+    const { picture, ports, forces } = this.model, outlines = picture.shapes.length;
+    const space = HEAD + 6 * outlines + 4 * picture.links + 5 * ports.length + 9 * forces.length + 2 * frame[9];
+    const along = (way, at) => way[0] * frame[at] + way[1] * frame[at + 3] + way[2] * frame[at + 6];
+    this.sight.forEach((way, k) => {
+      frame.set(way, space + 3 * k);
+      for (let i = 0; i < outlines; i++) {
+        const placed = space + 6 + PLACED * i, own = HEAD + 6 * i + k;
+        frame[own] = along(way, placed);
+        frame[own + 2] = along(way, placed + 1);
+        frame[own + 4] = way[0] * frame[placed + 9] + way[1] * frame[placed + 10] + way[2] * frame[placed + 11];
+      }
+    });
   }
 
   number(at, after) {
@@ -39,6 +64,8 @@ export class Local {
     const frame = Float64Array.from(this.numbers.subarray(this.places[number], this.places[number + 1]));
     frame[1] = number;
     frame[2] = this.times[number]; // as exact as they were
+    this.shown = number;
+    if (this.sight) this.turn(frame);
     setTimeout(() => this.frame(frame), 0);
   }
 }

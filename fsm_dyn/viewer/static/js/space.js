@@ -1,5 +1,5 @@
 // Mechanisms that leave the plane, drawn in three dimensions behind the handles, arrows and labels, in the same view.
-// Where there is no WebGL the outlines stay as they are; so they do in a report.
+// Where there is no WebGL the outlines stay as they are. A report has what draws inside it.
 
 import { $ } from "./dom.js";
 
@@ -18,9 +18,9 @@ export class Space {
     this.about = null;
     this.canvas.hidden = true;
     document.body.classList.remove("in-space");
-    if (model.picture.planar || $("film-data")) return;
+    if (model.picture.planar) return;
     try {
-      this.three ??= await import("../vendor/three.module.js");
+      this.three ??= typeof inSpace === "object" ? inSpace : await import("../vendor/three.module.js");
       this.renderer ??= new this.three.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true });
     } catch {
       return; // no such thing here
