@@ -88,6 +88,43 @@ def new_page(chromium):
         yield make
 
 
+CONTROLS = """(() => {
+    const inside = document.querySelector("dialog[open]") ?? document.body;
+    const all = [...inside.querySelectorAll("button, input, select, summary, [tabindex='0']")];
+    const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest("[inert]");
+    return all.filter((one) => !one.disabled && shown(one));
+})()"""
+FOCUSED = """(() => {
+    const one = document.activeElement, box = one.getBoundingClientRect(), css = getComputedStyle(one);
+    const x = Math.min(Math.max(box.x + box.width / 2, 0), innerWidth - 1), y = box.y + box.height / 2;
+    const seen = box.width > 0 && box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
+    const on_top = document.elementFromPoint(x, Math.min(Math.max(y, 0), innerHeight - 1));
+    return {
+        at: CONTROLS.indexOf(one), name: one.id || one.getAttribute("aria-label") || one.textContent.slice(0, 30), seen,
+        outline: css.outlineStyle === "none" ? 0 : parseFloat(css.outlineWidth),
+        covered: !(on_top && (one.contains(on_top) || on_top.contains(one))),
+    };
+})()""".replace("CONTROLS", CONTROLS)
+
+
+def tabbed(page):
+    """Press Tab through the page; return the names of all controls that were met, each of them to be seen in focus."""
+    count = page.evaluate(f"{CONTROLS}.length")
+    page.evaluate("document.activeElement.blur()")
+    met = {}
+    for _ in range(count + 12):
+        page.keyboard.press("Tab")
+        found = page.evaluate(FOCUSED)
+        if found["at"] < 0:  # beyond the last, or a list that scrolls
+            continue
+        assert found["seen"], f"out of sight: {found}"
+        assert found["outline"] >= 2.0, f"nothing shows that it has the focus: {found}"
+        assert not found["covered"], found
+        met[found["at"]] = found["name"]
+    assert sorted(met) == list(range(count)), "some are never reached"
+    return list(met.values())
+
+
 class Viewed:
     """`fsm-dyn view` under way, or another command with a page."""
 

@@ -4,6 +4,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.viewer.report import write_report
+from tests.browser.conftest import tabbed
 
 pytestmark = pytest.mark.browser
 
@@ -75,6 +76,53 @@ def test_a_report_opens_from_disk_alone(saved, new_page, tmp_path):
     page.locator("#quantities label", has_text="total energy").locator("input").check()
     page.keyboard.press("Escape")
     assert "total energy" in page.text("#strips")
+
+
+def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
+    trajectory, _ = saved
+    page = new_page(write_report(trajectory, tmp_path / "report.html").as_uri()).open()
+    page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0", 60)
+    assert {"run", "speed", "film-bands", "choose", "map", "entries", "enlarge", "help"} <= set(tabbed(page))
+    focus = "document.querySelector('#{}').focus()"
+
+    page.evaluate(focus.format("run"))
+    page.keyboard.press("Enter")
+    page.wait("document.body.dataset.phase === 'running' && fsmDyn.last.t > 0.05", 10)
+    page.keyboard.press("Space")
+    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.evaluate(focus.format("speed"))
+    page.keyboard.press("ArrowLeft")
+    page.wait("document.querySelector('#speed-text').textContent !== '1×'", 10)
+    page.evaluate(focus.format("film-bands"))
+    before = page.evaluate("fsmDyn.film.clock")
+    page.keyboard.press("ArrowRight")
+    page.wait(f"fsmDyn.film.clock > {before}", 10)
+    assert page.locator("#film-bands").get_attribute("aria-valuemax") == "4.500"
+
+    page.evaluate(focus.format("map"))
+    page.keyboard.press("ArrowRight")
+    assert page.text("#detail").startswith("rolling caster_axis slip")
+    page.keyboard.press("ArrowRight")
+    assert page.text("#detail").startswith("sticking")
+    page.keyboard.press("Escape")
+
+    page.keyboard.press("l")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    x = trajectory.transitions[-2]
+    page.wait(f"Math.abs(fsmDyn.film.clock - {x.time}) < 0.02", 10)
+    assert page.evaluate("document.activeElement.parentElement.open")
+
+    page.evaluate(focus.format("choose"))
+    page.keyboard.press("Enter")
+    chosen = page.evaluate("fsmDyn.charts.chosen.length")
+    tabbed(page)
+    page.locator("#quantities input:not(:checked)").first.focus()
+    page.keyboard.press("Space")
+    assert page.evaluate("fsmDyn.charts.chosen.length") == chosen + 1
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "choose", "where one was"
+    assert page.complaints == []
 
 
 def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.conftest import tabbed
+
 pytestmark = pytest.mark.browser
 
 
@@ -15,6 +17,7 @@ def test_parameters_drives_and_the_first_mode(viewed):
     page.running()
     page.keyboard.press("x")
     assert page.locator("#setup").is_visible()
+    assert {"initial-mode", "k, slider", "m, kg", "push +", "setup-close", "map", "picture"} <= set(tabbed(page))
 
     # at once, by the slider alone and by keys
     stiffness = value(page, "k")

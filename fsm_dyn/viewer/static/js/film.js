@@ -130,6 +130,7 @@ export class Film {
     } else if (!this.playing && !this.stay) this.clock = clock;
     this.stay = false;
     $("film-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
+    for (const [key, value] of [["min", this.from], ["max", this.to], ["now", this.clock]]) this.canvas.setAttribute(`aria-value${key}`, value.toFixed(3));
     this.canvas.setAttribute("aria-valuetext", `${frame.t.toFixed(3)} s`);
     if (!this.playing) setText($("phase"), "recorded");
     else setText($("phase"), "playing");

@@ -18,11 +18,11 @@ const TABLE = [
   ["O", "hear contacts close, or not"],
   ["F", "see the whole mechanism"],
   [",  .", "look around a mechanism in space; PgUp and PgDn from higher, from lower"],
-  ["[  ]", "choose a mode in the graph"],
+  ["[  ]", "choose a mode in the graph; in the graph the arrow keys too"],
   ["M", "the graph large, the mechanism small, or not"],
   ["V", "choose what is charted"],
   ["X", "parameters, drives, and the mode it begins in"],
-  ["L", "go to the log; Enter opens an entry"],
+  ["L", "go to the log; ↑ and ↓ to the next entry, Enter opens one"],
   ["?", "this list"],
 ];
 const FIELDS = "input, select, textarea, summary";
@@ -43,7 +43,7 @@ export class Keys {
   }
 
   press(event, down) {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const field = event.target.closest?.(FIELDS);
     if (field && (key === " " || key === "Enter" || key.startsWith("Arrow"))) return;

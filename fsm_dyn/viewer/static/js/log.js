@@ -12,6 +12,16 @@ export class Log {
   constructor(film, send) {
     Object.assign(this, { film, send, list: $("entries") });
     this.list.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.list.addEventListener("keydown", (event) => this.walk(event));
+  }
+
+  // Up and down go from entry to entry.
+  walk(event) {
+    const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    if (!way) return;
+    const li = event.target.closest("li"), summary = (li ? li[way] : this.list.firstElementChild)?.querySelector("summary");
+    summary?.focus();
+    event.preventDefault();
   }
 
   model(model) {

@@ -22,7 +22,8 @@ export class ModeMap {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
     new ResizeObserver(() => this.cy && this.arrange()).observe(this.box);
     this.box.addEventListener("keydown", (event) => {
-      if (event.key === "[" || event.key === "]") this.walk(event.key === "]" ? 1 : -1);
+      if (["]", "ArrowRight", "ArrowDown"].includes(event.key)) this.walk(1);
+      else if (["[", "ArrowLeft", "ArrowUp"].includes(event.key)) this.walk(-1);
       else if (event.key === "Escape") this.choose(null);
       else if (event.key === "Home") this.arrange();
       else return;

@@ -17,6 +17,7 @@ export class Setup {
   toggle(open = this.box.hidden) {
     if (!this.about || this.about.film) return;
     this.box.hidden = !open;
+    for (const id of ["guards", "log"]) $(id).inert = open; // it lies over them
     $("setup-button").setAttribute("aria-expanded", open);
     if (open) this.box.querySelector("select, input, button")?.focus();
     else $("setup-button").focus();
