@@ -58,7 +58,14 @@ class App {
     requestAnimationFrame(() => this.draw());
   }
 
+  // What is told between pictures of the screen counts towards the script time of the next.
   message(message) {
+    const begin = performance.now();
+    this.tell(message);
+    this.spent = (this.spent ?? 0) + performance.now() - begin;
+  }
+
+  tell(message) {
     if (message.kind === "model") {
       this.model = message;
       this.newest = null;

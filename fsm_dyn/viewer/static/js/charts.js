@@ -4,6 +4,7 @@ import { $, el, setText, short } from "./dom.js";
 import { doubles, floats, upTo, wholes } from "./packed.js";
 
 const KEPT = 1400; // samples
+const LOWEST = 44; // px, a strip; more of them than have room are scrolled
 const STRIPS = 4;
 const PATIENCE = 150; // ms that a stretch is looked at before it is asked for in detail
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
@@ -99,7 +100,7 @@ export class Charts {
     const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
     const lines = [1, 2, 3, 4, 5, 6].map((k) => colour(`--line-${k}`));
     const strips = this.strips();
-    const height = Math.max(48, Math.floor(this.box.clientHeight / Math.max(1, strips.length)));
+    const height = Math.max(LOWEST, Math.floor(this.box.clientHeight / Math.max(1, strips.length)));
     this.plots = strips.map(([unit, members], s) => {
       const last = s === strips.length - 1;
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
@@ -192,7 +193,7 @@ export class Charts {
   }
 
   resize() {
-    const height = Math.max(48, Math.floor(this.box.clientHeight / Math.max(1, this.plots.length)));
+    const height = Math.max(LOWEST, Math.floor(this.box.clientHeight / Math.max(1, this.plots.length)));
     for (const { plot } of this.plots) plot.setSize({ width: this.box.clientWidth, height });
   }
 

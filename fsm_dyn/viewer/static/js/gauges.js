@@ -13,6 +13,7 @@ export class Gauges {
   model(model) {
     this.lists = model.guards;
     this.list = -1;
+    this.known = new Map(); // rows of the modes met
     this.largest = {};
   }
 
@@ -23,15 +24,20 @@ export class Gauges {
 
   build(frame) {
     this.list = frame.list;
+    if (this.lists[frame.list] && !this.known.has(frame.list)) this.known.set(frame.list, this.made(frame));
+    this.rows = this.known.get(frame.list) ?? [];
+    if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
+    else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
+  }
+
+  made(frame) {
     const guards = this.lists[frame.list] ?? [];
     const twice = (name) => guards.filter((guard) => guard.announces === name).length > 1;
-    this.rows = guards.map(({ text, announces }, i) => {
+    return guards.map(({ text, announces }, i) => {
       const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
       const element = el("div", { class: "gauge", title: `${announces}: ${text}` }, el("span", { class: "what", text: twice(announces) ? `${announces}: ${text}` : announces }), el("span", { class: "trough" }, bar), value, soon);
       return { element, bar, value, soon, key: `${frame.list} ${i}` };
     });
-    if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
-    else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
   }
 
   frame(frame) {

@@ -4,6 +4,7 @@ import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 200;
 const AT_ONCE = 60; // transitions that are told at once of a run that is over
+const EACH = 2; // of those that wait, with each picture of the screen
 const MOST = 240; // of them in the list at once
 const NEAR = 240; // px from an end of the list, where others are asked for
 const PAUSE = 150; // ms between questions for others
@@ -29,20 +30,35 @@ export class Log {
     this.list.replaceChildren();
     this.first = this.last = this.current = -1; // what is in the list: from the first to before the last
     this.wanted = null;
+    this.waiting = [];
+    this.graph(model);
     this.story({ news: model.story, totals: model.totals });
   }
 
+  graph({ graph }) {
+    this.colours = new Map(graph.modes.map((mode) => [mode.name, mode.colour]));
+  }
+
   story({ news, totals }) {
-    const entries = news.map((item) => this.entry(item)).reverse();
-    this.list.prepend(...entries);
-    while (this.list.childElementCount > KEPT) this.list.lastElementChild.remove();
+    this.waiting.push(...news);
+    this.waiting.splice(0, this.waiting.length - KEPT);
     setText($("log-count"), totals.transitions ? `${totals.transitions}` : "");
+    if (this.about.film) this.enter(KEPT);
     if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "None yet." }));
-    else this.list.querySelector(".none")?.remove();
+  }
+
+  // So many of the entries that wait: where they come by the hundred, some with each picture of the screen.
+  enter(count) {
+    const some = this.waiting.splice(0, count);
+    if (!some.length) return;
+    this.list.prepend(...some.map((item) => this.entry(item)).reverse());
+    while (this.list.childElementCount > KEPT) this.list.lastElementChild.remove();
+    this.list.querySelector(".none")?.remove();
   }
 
   // Of a run that is over: the transitions around the instant, the last one before it marked.
   frame(frame) {
+    if (!this.about.film) this.enter(EACH);
     if (!this.about.film || !this.film.when.length) return;
     const made = frame.transitions, all = this.film.when.length;
     const there = this.first >= 0 && made >= this.first && made <= this.last;
@@ -120,7 +136,7 @@ export class Log {
 
   chip(name) {
     const chip = el("span", { class: "chip", text: name, title: name });
-    chip.style.setProperty("--mode", this.about.graph.modes.find((mode) => mode.name === name)?.colour ?? "#bbbbbb");
+    chip.style.setProperty("--mode", this.colours.get(name) ?? "#bbbbbb");
     return chip;
   }
 }

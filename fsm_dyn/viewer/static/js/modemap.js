@@ -12,6 +12,7 @@ const FOLLOW = 250; // ms between moves to the active mode
 const FLASH = 500; // ms
 const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
+const FLASHES = 6; // at once
 
 export class ModeMap {
   constructor() {
@@ -36,6 +37,7 @@ export class ModeMap {
     this.colours = model.graph.modes.map((mode) => mode.colour);
     this.totals = model.totals;
     this.active = -1;
+    this.last = new Map(); // when each mode was active last
     this.chosen = this.pointed = null;
     const pruned = model.graph.pruned_count;
     $("pruned-label").hidden = pruned === 0;
@@ -51,7 +53,8 @@ export class ModeMap {
   story({ news, totals }) {
     this.totals = totals;
     this.complete();
-    for (const { source, target } of news) this.flash(source, target);
+    const taken = new Map(news.slice(-FLASHES).map(({ source, target }) => [`${source}\n${target}`, [source, target]]));
+    for (const [source, target] of taken.values()) this.flash(source, target);
   }
 
   timing({ totals }) {
@@ -66,10 +69,15 @@ export class ModeMap {
 
   // What was visited and is not drawn: an edge at once; a mode, for which the others move, when the time comes.
   complete() {
-    const has = (id) => this.cy.getElementById(id).nonempty(), room = this.cy.nodes("[mode]").length < MOST;
+    const room = this.drawn.size < MOST;
     for (const [a, b] of this.totals.crossings) {
-      if (![a, b].every((name) => has(`m:${name}`))) this.stale ||= room && this.data.modes.length > MOST;
-      else if (!has(`e:${a}\n${b}`)) this.cy.add(edgeOf(a, b, {}));
+      const way = `${a}\n${b}`;
+      if (this.joined.has(way)) continue;
+      if (!this.drawn.has(a) || !this.drawn.has(b)) this.stale ||= room && this.data.modes.length > MOST;
+      else {
+        this.joined.add(way);
+        if (this.cy.getElementById(`e:${way}`).empty()) this.cy.add(edgeOf(a, b, {}));
+      }
     }
   }
 
@@ -87,11 +95,9 @@ export class ModeMap {
 
   elements() {
     const shown = this.shown(), found = [], names = labels(this.data.modes);
-    for (const mode of this.data.modes) {
-      if (!shown.has(mode.name)) continue;
-      const text = names.get(mode.name);
-      found.push({ data: { id: `m:${mode.name}`, name: mode.name, lines: text, label: text, colour: mode.colour, mode }, classes: mode.initial ? "initial" : "" });
-    }
+    this.drawn = shown;
+    this.joined = new Set();
+    for (const mode of this.data.modes) if (shown.has(mode.name)) found.push(nodeOf(mode, names.get(mode.name)));
     const have = new Set();
     const edge = (source, target, causes) => {
       const id = `e:${source}\n${target}`;
@@ -118,9 +124,37 @@ export class ModeMap {
     return parts.join(" · ");
   }
 
+  // Of many modes another one is active than those drawn: it takes the place of the one that was so longest ago, and
+  // nothing else moves. All are laid out anew when the run pauses.
+  exchange() {
+    this.built = performance.now();
+    this.stale = false;
+    const mode = this.data.modes[this.active];
+    if (!mode || this.drawn.has(mode.name)) return;
+    this.untidy = true;
+    const oldest = this.cy.nodes("[mode]").not(".initial").toArray()
+      .reduce((one, other) => ((this.last.get(other.data("name")) ?? 0) < (this.last.get(one.data("name")) ?? 0) ? other : one));
+    const position = { ...oldest.position() };
+    this.drawn.delete(oldest.data("name"));
+    this.drawn.add(mode.name);
+    this.joined = new Set();
+    oldest.remove();
+    const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes).get(mode.name)), position });
+    this.measure(node);
+    for (const { source, target, causes } of this.data.edges) {
+      if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target) && this.cy.getElementById(`e:${source}\n${target}`).empty()) {
+        this.cy.add(edgeOf(source, target, causes));
+      }
+    }
+    this.complete();
+    this.light();
+    setText($("graph-note"), this.note(this.drawn.size));
+  }
+
   rebuild() {
     const elements = this.elements();
-    this.stale = false;
+    this.stale = this.untidy = false;
+    this.many = this.data.modes.length > MOST;
     this.built = performance.now();
     this.cy?.destroy();
     this.cy = cytoscape({
@@ -143,9 +177,9 @@ export class ModeMap {
   }
 
   // Boxes as wide as their labels are, or soon will be: nothing moves while counts grow.
-  measure() {
+  measure(nodes = this.cy.nodes()) {
     const pen = document.createElement("canvas").getContext("2d"), font = getComputedStyle(document.body).fontFamily;
-    this.cy.nodes().forEach((node) => {
+    nodes.forEach((node) => {
       const cut = node.hasClass("pruned");
       pen.font = `${cut ? "" : "bold "}${cut ? 10 : 12}px ${font}`;
       const rows = cut ? [node.data("name")] : [...node.data("lines").split("\n"), "00× · 0.00 s"];
@@ -250,7 +284,10 @@ export class ModeMap {
       this.active = frame.mode;
       this.light();
     }
-    if (this.stale && performance.now() - this.built > REBUILD) this.rebuild();
+    if ((this.stale || (this.untidy && frame.phase !== 0)) && performance.now() - this.built > REBUILD) {
+      if (this.many && frame.phase === 0) this.exchange();
+      else this.rebuild();
+    }
     this.follow();
   }
 
@@ -259,6 +296,7 @@ export class ModeMap {
     this.cy.nodes(".active").removeClass("active");
     this.lit = this.cy.getElementById(`m:${name}`).addClass("active");
     this.box.dataset.active = name ?? "";
+    this.last.set(name, performance.now());
     if (name !== undefined && this.lit.empty()) this.stale = true;
     if (!this.pointed && !this.chosen) this.detail(null);
   }
@@ -281,6 +319,7 @@ export class ModeMap {
         if (node.data("label") !== label) node.data("label", label);
       }
       for (const [source, target, count] of crossings) {
+        if (!this.drawn.has(source) || !this.drawn.has(target)) continue;
         const edge = this.cy.getElementById(`e:${source}\n${target}`);
         if (edge.nonempty() && edge.data("label") !== `${count}`) edge.data("label", `${count}`).addClass("seen");
       }
@@ -316,6 +355,11 @@ export class ModeMap {
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
     }
   }
+}
+
+function nodeOf(mode, text) {
+  const { name, colour, initial } = mode;
+  return { group: "nodes", data: { id: `m:${name}`, name, lines: text, label: text, colour, mode }, classes: initial ? "initial" : "" };
 }
 
 function edgeOf(source, target, causes) {
