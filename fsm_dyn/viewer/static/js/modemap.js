@@ -134,13 +134,13 @@ export class ModeMap {
     this.untidy = true;
     const oldest = this.cy.nodes("[mode]").not(".initial").toArray()
       .reduce((one, other) => ((this.last.get(other.data("name")) ?? 0) < (this.last.get(one.data("name")) ?? 0) ? other : one));
-    const position = { ...oldest.position() };
+    const position = { ...oldest.position() }, { wide, high } = oldest.data();
     this.drawn.delete(oldest.data("name"));
     this.drawn.add(mode.name);
     this.joined = new Set();
     oldest.remove();
     const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes).get(mode.name)), position });
-    this.measure(node);
+    node.data({ wide, high }); // of the box whose place it takes: it touches no other
     for (const { source, target, causes } of this.data.edges) {
       if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target) && this.cy.getElementById(`e:${source}\n${target}`).empty()) {
         this.cy.add(edgeOf(source, target, causes));
@@ -177,9 +177,9 @@ export class ModeMap {
   }
 
   // Boxes as wide as their labels are, or soon will be: nothing moves while counts grow.
-  measure(nodes = this.cy.nodes()) {
+  measure() {
     const pen = document.createElement("canvas").getContext("2d"), font = getComputedStyle(document.body).fontFamily;
-    nodes.forEach((node) => {
+    this.cy.nodes().forEach((node) => {
       const cut = node.hasClass("pruned");
       pen.font = `${cut ? "" : "bold "}${cut ? 10 : 12}px ${font}`;
       const rows = cut ? [node.data("name")] : [...node.data("lines").split("\n"), "00× · 0.00 s"];
