@@ -131,5 +131,5 @@ def discard_unsent(line: int) -> None:
 
 def _lost(error: OSError) -> OSError:
     if error.errno in _GONE:
-        return LineGone(error.errno, f"the device is unplugged ({error.strerror})")
+        return LineGone(f"the device is unplugged ({error.strerror})")
     return error

@@ -23,43 +23,42 @@ def push(page):
 
 def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     recording = tmp_path / "run.mcap"
-    options = ("--driver", "hapkit", "--emulate", "--record", recording)
+    options = ("--driver", "hapkit", "--emulate", "--guard-timeout", "10", "--record", recording)
     started, page = viewed("virtual_wall", *options, command="device")
     page.running().wait(HELD)
     assert page.locator("#device li").count() == 3, "what ends the force: tick process, guard, watchdog"
 
     # the hand presses the wall, by the softest coupler; then by one stiffer than the loop bears
     move(page, "Where the hand wants to be", -0.03)
-    page.wait("fsmDyn.last.mode === 1 && document.querySelector('#device-axes').innerText.includes('-1')", 20)
+    page.wait("fsmDyn.last.mode === 1")
     calm = page.evaluate("fsmDyn.last.transitions")
-    move(page, "handle_2_stiffness, stiffness", 0.87)
-    page.wait("fsmDyn.setup.rows.get('handle_2_stiffness').number.valueAsNumber > 7000", 20)
-    page.wait(f"fsmDyn.last.transitions > {calm} + 10", 20)  # it leaves the wall and comes back, again and again
+    move(page, "handle_2_stiffness, stiffness", 0.85)
+    page.wait("fsmDyn.setup.rows.get('handle_2_stiffness').number.valueAsNumber > 7000")
+    # it leaves the wall and comes back, again and again; on a busy machine so violently that it is let go
+    page.wait(f"fsmDyn.last.transitions > {calm} + 6 || document.body.dataset.phase === 'fault'")
 
     # no sample: a fault that stays, with the force at zero, until it is cleared
     page.locator("#device-stall").click()
-    page.wait("document.body.dataset.phase === 'fault'", 20)
-    page.wait("!document.querySelector('#banner').hidden", 20)
+    page.wait("document.body.dataset.phase === 'fault' && !document.querySelector('#banner').hidden")
     page.locator("#device-stall").click()
     page.wait_for_timeout(300)
     assert page.phase == "fault"
     assert push(page) == 0.0
     page.locator("#banner button").click()
-    page.wait("document.body.dataset.phase === 'paused'", 20)
+    page.wait("document.body.dataset.phase === 'paused'")
 
     # unplugged: the run is over, and says why and what to do
     page.locator("#plug").click()
-    page.wait("/unplugged/.test(document.querySelector('#banner').textContent)", 20)
+    page.wait("/unplugged.*start again/.test(document.querySelector('#banner').textContent)")
     assert "Plug" in page.text("#plug")
-    assert "start again" in page.text("#banner")
     assert str(recording) in page.text("#banner")
     assert "unplugged" in page.text("#device-state")
     page.locator("#banner button").click()
-    page.wait("/plug the device in/.test(document.querySelector('#banner').textContent)", 20)
+    page.wait("/plug the device in/.test(document.querySelector('#banner').textContent)")
     page.locator("#plug").click()
-    page.wait("document.querySelector('#plug').textContent === 'Unplug'", 20)
+    page.wait("document.querySelector('#plug').textContent === 'Unplug'")
     page.locator("#banner button").click()
-    page.wait("fsmDyn.model.number > 1", 60)
+    page.wait("fsmDyn.model.number > 1")
     page.running().wait(HELD)
     assert page.complaints == []
 
