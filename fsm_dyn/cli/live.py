@@ -120,7 +120,13 @@ def hold_and_report(
         typer.echo(_told(graph.name, report, transitions))
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
         fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
-        raise RunError(fault or report["guard"] or report.get("log") or "the model could not go on")
+        raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], settings))
+
+
+def _failure(why: str, settings: Any) -> str:
+    """Say why the model could not go on; live steps are of one length, which may be what is wrong."""
+    step = settings.period / settings.substeps
+    return f"the model could not go on {why}\nSteps are of {step:g} s: what is stiff needs shorter ones, see --substeps"
 
 
 def driver_options(given: list[str] | None) -> dict[str, Any]:

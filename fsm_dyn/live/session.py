@@ -25,7 +25,7 @@ from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
 from fsm_dyn.live import compiled_pacing, guard, memory
-from fsm_dyn.live.control import FAULTS, PHASES
+from fsm_dyn.live.control import FAILED, FAULTS, PHASES
 from fsm_dyn.live.device import Spec, driver_class
 from fsm_dyn.live.process import columns_of, new_stepper, wants_compiled
 from fsm_dyn.live.realtime import percentiles
@@ -266,11 +266,15 @@ class LiveSession:
         self._listen()
         header = self._block.header
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
+        failed = [event for event in self._told if event.get("event") == "failed"]
         return {
             "ticks": int(header[memory.ROWS]),
             "transitions": int(header[memory.TRANSITIONS]),
             "phase": PHASES[header[memory.PHASE]],
             "fault": FAULTS[header[memory.FAULT]],
+            "failure": f"at {failed[-1]['t']:g} s: {failed[-1]['why']}"
+            if failed and header[memory.PHASE] == FAILED
+            else "",
             "duration": percentiles(self._block.durations),
             "processor": percentiles(self._block.processor),
             "lateness": percentiles(self._block.latenesses),

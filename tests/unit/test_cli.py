@@ -399,6 +399,17 @@ def test_live_with_a_fault_fails():
     assert json.loads(result.stdout)["fault"] == "a position, velocity or force was not a number"
 
 
+def test_live_says_why_a_model_could_not_go_on():
+    """The dome of the button, buckling at 1 kHz, is too stiff for one step a tick."""
+    result = call("live", "push_button", "--for", "0.6", "--unpaced", "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["phase"] == "failed"
+    assert re.match(r"at 0\.\d+ s: .+ Remedy: ", report["failure"])
+    assert report["failure"] in result.stderr
+    assert "steps are of 0.001 s" in result.stderr.lower()
+
+
 def test_live_without_a_port_is_bad_input():
     assert call("live", "box_on_table", "--for", "1").exit_code == 2
     assert call("live", "virtual_wall", "--for", "1", "--passivity", "on").exit_code == 2
