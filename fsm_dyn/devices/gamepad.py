@@ -97,7 +97,7 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         self._transport = -1 if transport is None else transport
-        named = _axes(options)
+        named = named_axes(options)
         self._signs = [-1.0 if name.startswith("-") else 1.0 for name in named]
         self._codes = [CODES[name.removeprefix("-")] for name in named]
         self._given = {CODES[name]: (int(a), int(b)) for name, (a, b) in dict(options.get("ranges") or {}).items()}
@@ -136,7 +136,7 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the gamepad."""
-        given, named = Given("gamepad", options, _KNOWN), _axes(options)
+        given, named = Given("driver gamepad", options, _KNOWN), named_axes(options)
         if not 1 <= len(named) <= 6 or not all(name.removeprefix("-") in CODES for name in named):
             raise given.refuse("axes", f"1 to 6 of {', '.join(CODES)}")
         given.choice("mode", MODES[0], MODES)
@@ -273,7 +273,9 @@ class Driver:
             self._transport = -1
 
 
-def _axes(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what moves each axis."""
+def named_axes(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what moves each axis; raise InputError where that is no list."""
     given = options.get("axes", ("x", "-y"))
+    if not isinstance(given, str | list | tuple):
+        raise InputError("axes of the gamepad", found=str(given), allowed='names of sticks, as in "x,-y"')
     return tuple(given.split(",")) if isinstance(given, str) else tuple(str(name) for name in given)

@@ -1,4 +1,4 @@
-"""What a driver is told, checked: each wrong word or number is named, with what would have been right."""
+"""What a driver or an emulator is told, checked: each wrong word or number is named, with what would be right."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")  # of any
 
 
 class Given:
-    """The options of a driver.
+    """The options of a driver or an emulator.
 
     Parameters
     ----------
-    driver : str
-        Its name, for messages.
+    whose : str
+        For messages: ``driver udp``.
     options : mapping
     known : collection of str
         Options that there are.
@@ -29,15 +29,15 @@ class Given:
         One is unknown; reading one raises it too, where the value cannot be.
     """
 
-    def __init__(self, driver: str, options: Mapping[str, Any], known: Collection[str]) -> None:
-        self._driver, self._options = driver, options
+    def __init__(self, whose: str, options: Mapping[str, Any], known: Collection[str]) -> None:
+        self._whose, self._options = whose, options
         for name in options:
             if name not in known:
-                raise InputError(f"the driver {driver} has no option '{name}'", allowed=", ".join(sorted(known)))
+                raise InputError(f"the {whose} has no option '{name}'", allowed=", ".join(sorted(known)))
 
     def refuse(self, name: str, allowed: str) -> InputError:
         """Return the complaint about an option."""
-        return InputError(f"{name} of the driver {self._driver}", found=str(self._options.get(name)), allowed=allowed)
+        return InputError(f"{name} of the {self._whose}", found=str(self._options.get(name)), allowed=allowed)
 
     def number(
         self, name: str, usual: float, *, least: float = 0.0, most: float = math.inf, above: bool = False

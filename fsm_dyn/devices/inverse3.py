@@ -148,7 +148,7 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the device."""
-        given = Given("inverse3", options, _KNOWN)
+        given = Given("driver inverse3", options, _KNOWN)
         form = given.choice("format", "3.5", FORMATS)
         given.count("port", PORT, 1, 65535)
         given.number("bandwidth", BANDWIDTH, above=True)

@@ -109,7 +109,7 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the device."""
-        given = Given("udp", options, _KNOWN)
+        given = Given("driver udp", options, _KNOWN)
         axes, watchdog = given.count("axes", 3, 1, 6), given.number("watchdog", WATCHDOG_TIME)
         given.count("port", PORT, 0, 65535)
         given.number("bandwidth", BANDWIDTH, above=True)

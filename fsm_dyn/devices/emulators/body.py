@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.given import Given
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
 _LATE: Final = 0.1  # s behind the clock at the most; more is skipped
 OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog", "hand"})
 HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
+
+
+def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
+    """Raise InputError for options of an emulator that there are none of, or that cannot be."""
+    given = Given(f"emulated {device}", options, OPTIONS | set(known))
+    given.count("axes", 3, 1, 6)
+    given.count("port", 0, 0, 65535)
+    given.number("mass", 0.2, above=True)
+    given.number("rate", 1000.0, above=True, most=1e4)
+    for name in ("damping", "friction", "resolution", "watchdog"):
+        given.number(name, 0.0)
+    hand = options.get("hand") or {}
+    if not isinstance(hand, Mapping) or set(hand) - set(HAND):
+        raise given.refuse("hand", ", ".join(HAND))
 
 
 class EmulatedBody:

@@ -22,8 +22,8 @@ from typing import Any, Final
 from fsm_dyn.devices.emulators.body import Spoiling
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT
-from fsm_dyn.errors import InputError
+from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT, named_axes
+from fsm_dyn.devices.given import Given
 
 FULL: Final = 32767
 _FIRST: Final = BUTTONS.start + 0x10  # BTN_SOUTH
@@ -36,11 +36,12 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        It has no such option.
+        There is no such option, or it cannot be so.
     """
-    for name in options:
-        if name not in _KNOWN:
-            raise InputError(f"the emulator of gamepad has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+    given = Given("emulated gamepad", options, _KNOWN)
+    given.number("rate", 250.0, above=True, most=1e4)
+    given.number("reach", 0.1, above=True)
+    named_axes(options)
     return EmulationProcess(__name__, options)
 
 
@@ -48,8 +49,7 @@ class EmulatedGamepad:
     """Sticks and buttons, and the pipe that tells of them."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = options.get("axes", ("x", "-y"))
-        self._axes = list(given.split(",") if isinstance(given, str) else given)
+        self._axes = list(named_axes(options))
         self._names = [name.removeprefix("-") for name in self._axes]
         self._signs = [-1.0 if name.startswith("-") else 1.0 for name in self._axes]
         self._reach = float(options.get("reach", 0.1))

@@ -22,14 +22,14 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody
+from fsm_dyn.devices.emulators.body import EmulatedBody, check
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
 from fsm_dyn.devices.inverse3 import AXES, listed, parsed, vector
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 
-_KNOWN: Final = OPTIONS | {"port", "device_id", "velocity"}
+_KNOWN: Final = frozenset({"port", "device_id", "velocity"})
 _IDLE: Final = 0.001  # s between looks at the handles where nobody asks
 
 
@@ -39,11 +39,9 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        It has no such option.
+        There is no such option, or it cannot be so.
     """
-    for name in options:
-        if name not in _KNOWN:
-            raise InputError(f"the emulator of inverse3 has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+    check("inverse3", options, _KNOWN)
     if int(options.get("axes", 3)) != 3:
         raise InputError("axes of an Inverse3", found=str(options["axes"]), allowed="3")
     return EmulationProcess(__name__, options)

@@ -12,17 +12,16 @@ import select
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from fsm_dyn.devices.emulators.body import OPTIONS, EmulatedBody
+from fsm_dyn.devices.emulators.body import EmulatedBody, check
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
-from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 
-_KNOWN = OPTIONS | {"port", "velocity"}
+_KNOWN: Final = frozenset({"port", "velocity"})
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
@@ -31,11 +30,9 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        It has no such option.
+        There is no such option, or it cannot be so.
     """
-    for name in options:
-        if name not in _KNOWN:
-            raise InputError(f"the emulator of udp has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
+    check("udp", options, _KNOWN)
     return EmulationProcess(__name__, options)
 
 
