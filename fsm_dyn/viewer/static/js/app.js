@@ -95,9 +95,11 @@ class App {
     const begin = performance.now();
     for (const panel of this.panels) panel.frame?.(frame);
     this.last = frame;
-    this.scriptTimes.push(performance.now() - begin + this.spent);
-    this.spent = 0;
-    if (this.scriptTimes.length > KEPT) this.scriptTimes.shift();
+    queueMicrotask(() => { // after the charts, which draw when everything else has been done
+      this.scriptTimes.push(performance.now() - begin + (this.spent ?? 0));
+      this.spent = 0;
+      if (this.scriptTimes.length > KEPT) this.scriptTimes.shift();
+    });
   }
 }
 

@@ -7,6 +7,7 @@ const KEPT = 1400; // samples
 const LOWEST = 44; // px, a strip; more of them than have room are scrolled
 const STRIPS = 4;
 const PATIENCE = 150; // ms that a stretch is looked at before it is asked for in detail
+const EVERY = 32; // ms between strips that are drawn anew
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
 
 export class Charts {
@@ -111,7 +112,7 @@ export class Charts {
         padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false }, y: { range: (_, low, high) => room(low, high) } },
         axes: [
           { ...axis, size: 20, show: last, gap: 2 },
-          { ...axis, size: 56, gap: 3, space: 22, label: unit || " ", labelSize: 13, labelFont: axis.font, labelGap: 0 },
+          { ...axis, size: 66, gap: 3, space: 26 },
         ],
         series: [{}, ...members.map((i, k) => ({ stroke: lines[k % lines.length], width: 1.5, points: { show: false } }))],
         hooks: { drawClear: [(plot) => this.bands(plot)] },
@@ -126,7 +127,7 @@ export class Charts {
       this.box.append(holder);
       const data = [this.times, ...members.map((i) => this.values[i])];
       const plot = new uPlot(options, data, holder);
-      holder.append(names, head);
+      holder.append(names, head, el("span", { class: `unit${last ? " last" : ""}`, text: unit })); // beside what is drawn: turned text takes long
       if (this.over) this.lead(plot);
       return { plot, members, holder, head, names };
     });
@@ -186,7 +187,10 @@ export class Charts {
       this.mark();
       return;
     }
-    // one strip a frame: each is drawn some twenty times a second
+    // one strip at a time: each is drawn some ten times a second, which takes longer than all the rest of the page
+    const now = performance.now();
+    if (now - (this.drawn ?? 0) < EVERY) return;
+    this.drawn = now;
     this.turn = (this.turn + 1) % Math.max(this.plots.length, 2);
     const strip = this.plots[this.turn];
     strip?.plot.setData([this.times, ...strip.members.map((i) => this.values[i])]);

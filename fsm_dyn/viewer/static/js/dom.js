@@ -36,7 +36,7 @@ export function short(value, digits = 3) {
 
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
-  if (seconds < 1e-3) return `${short(seconds * 1e6, 2)} µs`;
+  if (seconds < 1e-3) return `${short(seconds * 1e6, 3)} µs`;
   if (seconds < 1) return `${short(seconds * 1e3, 3)} ms`;
   return seconds < 100 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : `${Math.round(seconds)} s`;
 }

@@ -5,11 +5,14 @@ const SWEEPS = 8;
 const APART = 20; // px within a layer
 const BETWEEN = 52; // px between layers
 
-// Centres [{x, y}] of boxes {id, w, h, first} joined by edges {source, target}; down: layers below each other.
+const LOOP = 30; // px beside a box that an arrow leads back to: above it, or to its right
+
+// Centres [{x, y}] of boxes {id, w, h, first, loop} joined by edges {source, target}; down: layers below each other.
 export function layered(boxes, edges, down) {
   const layers = ordered(layersOf(boxes, edges), edges);
   const along = (box) => (down ? box.w : box.h), across = (box) => (down ? box.h : box.w);
-  const lengths = layers.map((layer) => layer.reduce((sum, box) => sum + along(box) + APART, -APART));
+  const extra = (box) => (box.loop ? LOOP : 0);
+  const lengths = layers.map((layer) => layer.reduce((sum, box) => sum + along(box) + extra(box) + APART, -APART));
   const longest = Math.max(...lengths);
   const found = {};
   let at = 0;
@@ -17,9 +20,10 @@ export function layered(boxes, edges, down) {
     const thick = Math.max(...layer.map(across));
     let place = (longest - lengths[k]) / 2;
     for (const box of layer) {
+      if (!down) place += extra(box);
       const [p, q] = [place + along(box) / 2, at + thick / 2];
       found[box.id] = down ? { x: p, y: q } : { x: q, y: p };
-      place += along(box) + APART;
+      place += along(box) + APART + (down ? extra(box) : 0);
     }
     at += thick + BETWEEN;
   });

@@ -195,7 +195,8 @@ export class ModeMap {
     this.cy.resize();
     let best = null;
     const pruned = this.cy.nodes(".pruned"), nodes = this.cy.nodes().not(pruned);
-    const boxes = nodes.map((n) => ({ id: n.id(), w: n.data("wide") + 14, h: n.data("high") + 14, first: n.hasClass("initial") }));
+    const loops = new Set(this.cy.edges().filter((edge) => edge.isLoop()).map((edge) => edge.data("source")));
+    const boxes = nodes.map((n) => ({ id: n.id(), w: n.data("wide") + 14, h: n.data("high") + 14, first: n.hasClass("initial"), loop: loops.has(n.id()) }));
     const edges = this.cy.edges().map((e) => ({ source: e.data("source"), target: e.data("target") }));
     for (const down of [false, true]) {
       const found = layered(boxes, edges, down);
