@@ -21,7 +21,7 @@ FOUR_STRIPS = """(() => {
 })()"""
 
 
-@pytest.mark.parametrize(("name", "swing", "least"), [("shopping_cart", (150, 0), 2), ("piano_action", (30, 40), 40)])
+@pytest.mark.parametrize(("name", "swing", "least"), [("shopping_cart", (150, 0), 1), ("piano_action", (30, 40), 40)])
 def test_script_time_of_a_frame(viewed, name, swing, least):
     """With every panel open, that for parameters too, and four strips; of the piano dozens of modes are met meanwhile.
 

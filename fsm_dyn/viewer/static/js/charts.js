@@ -157,12 +157,17 @@ export class Charts {
     const { ctx, bbox } = plot;
     ctx.save();
     ctx.globalAlpha = 0.3;
-    const n = this.times.length;
-    for (let from = 0; from < n; ) {
+    const n = this.times.length, { min, max } = plot.scales.x, wide = bbox.width / (max - min || 1);
+    const at = (t) => bbox.left + Math.min(bbox.width, Math.max(0, (t - min) * wide));
+    for (let from = 0, drawn = -1; from < n; ) {
       let to = from + 1;
       while (to < n && this.modes[to] === this.modes[from]) to++;
-      const left = Math.max(bbox.left, plot.valToPos(this.times[from], "x", true));
-      const right = Math.min(bbox.left + bbox.width, plot.valToPos(this.times[Math.min(to, n - 1)], "x", true));
+      const left = at(this.times[from]), right = at(this.times[Math.min(to, n - 1)]);
+      if (right < drawn + 1) { // of many in one step of the screen the first
+        from = to;
+        continue;
+      }
+      drawn = Math.max(right, left + 1);
       ctx.fillStyle = this.about.graph.modes[this.modes[from]]?.colour ?? "#bbb";
       ctx.fillRect(left, bbox.top, Math.max(1, right - left), bbox.height);
       from = to;
