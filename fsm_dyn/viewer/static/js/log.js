@@ -7,7 +7,8 @@ const AT_ONCE = 60; // transitions that are told at once of a run that is over
 const EACH = 2; // of those that wait, with each picture of the screen
 const MOST = 240; // of them in the list at once
 const NEAR = 240; // px from an end of the list, where others are asked for
-const PAUSE = 150; // ms between questions for others
+const PAUSE = 350; // ms between questions for others, while somebody goes through the run; while the list is scrolled
+const SCROLLED = 60;
 
 export class Log {
   constructor(film, send) {
@@ -67,9 +68,9 @@ export class Log {
     if (made !== this.current) this.mark(made);
   }
 
-  ask(first) {
+  ask(first, pause = PAUSE) {
     const now = performance.now();
-    if (now - (this.asked ?? -PAUSE) < PAUSE) return;
+    if (now - (this.asked ?? -PAUSE) < pause) return;
     this.asked = now;
     this.wanted = first;
     this.send({ do: "words", first });
@@ -79,8 +80,8 @@ export class Log {
   scrolled() {
     if (!this.about?.film || this.first < 0) return;
     const { scrollTop, scrollHeight, clientHeight } = this.list;
-    if (scrollTop < NEAR && this.last < this.film.when.length) this.ask(this.last);
-    else if (scrollHeight - clientHeight - scrollTop < NEAR && this.first > 0) this.ask(Math.max(0, this.first - AT_ONCE));
+    if (scrollTop < NEAR && this.last < this.film.when.length) this.ask(this.last, SCROLLED);
+    else if (scrollHeight - clientHeight - scrollTop < NEAR && this.first > 0) this.ask(Math.max(0, this.first - AT_ONCE), SCROLLED);
   }
 
   words({ first, items }) {
