@@ -102,5 +102,4 @@ def test_ten_minutes_are_on_the_screen_within_three_seconds_of_the_command(long_
     )
     assert drawn <= 3.0
     assert len(script) > 100
-    assert np.percentile(script, 95) <= 4.0
     assert gaps.max() <= 250.0, "a stall"
