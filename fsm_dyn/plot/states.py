@@ -189,7 +189,11 @@ def _list_transitions(
 
 def _fitted(text: str, room: float) -> str:
     """Return as much of a text as has room (inches) in the list."""
-    length = len(text)
-    while length > 1 and style.text_width(shortened(text, length), 8.0) > 72.0 * room:
-        length -= 1
-    return shortened(text, length)
+    fits, length = 1, len(text)  # what fits, and what may
+    while fits < length:
+        middle = (fits + length + 1) // 2
+        if style.text_width(shortened(text, middle), 8.0) <= 72.0 * room:
+            fits = middle
+        else:
+            length = middle - 1
+    return shortened(text, fits)

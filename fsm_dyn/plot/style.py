@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
     return target
 
 
+@lru_cache(maxsize=4096)  # lists and graphs say the same again and again
 def text_width(text: str, size: float, weight: str = "normal") -> float:
     """Return how wide a line of text is at a font size, both in points."""
     if not text.strip():
