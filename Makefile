@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
 
 .PHONY: help demo live test test-browser lint format docs pictures gallery bench wheel clean

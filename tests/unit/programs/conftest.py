@@ -16,9 +16,9 @@ SMOOTH = ("neg", "add", "sub", "mul", "sin", "cos", "tanh", "atan")
 LAYOUT = p.Layout(q=("q1", "q2"), u=("u1", "u2"), p=("m", "lip[0]"), w=("push",), contacts=("tip",), memory=("hits",))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
-    """Keep machine code made by these tests away from the user's cache."""
+    """Keep machine code made by these tests away from the user's cache, which the tests after them go on using."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FSM_DYN_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
