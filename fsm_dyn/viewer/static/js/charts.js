@@ -104,7 +104,11 @@ export class Charts {
     const height = Math.max(LOWEST, Math.floor(this.box.clientHeight / Math.max(1, strips.length)));
     this.plots = strips.map(([unit, members], s) => {
       const last = s === strips.length - 1;
-      const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${colour("--font")}` };
+      const values = (plot, splits, i) => {
+        (plot.words ??= [])[i] = splits.map((value) => (value === null ? "" : uPlot.fmtNum(value)));
+        return splits.map(() => null); // written beside what is drawn, see ticks
+      };
+      const axis = { stroke: colour("--soft"), values, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
       const options = {
         width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false },
         cursor: this.over ? { points: { show: false }, x: false, y: false, drag: { x: true, y: false } } : { show: false },
@@ -115,7 +119,7 @@ export class Charts {
           { ...axis, size: 66, gap: 3, space: 26 },
         ],
         series: [{}, ...members.map((i, k) => ({ stroke: lines[k % lines.length], width: 1.5, points: { show: false } }))],
-        hooks: { drawClear: [(plot) => this.bands(plot)] },
+        hooks: { drawClear: [(plot) => this.bands(plot)], drawAxes: [(plot) => ticks(plot)] },
       };
       const holder = el("div", { class: "strip" });
       const head = el("i", { class: "head", hidden: true });
@@ -228,6 +232,26 @@ export class Charts {
     };
     dialog.showModal();
   }
+}
+
+// The numbers along the axes of a strip, as elements: words on a canvas take longer than all that is drawn there.
+function ticks(plot) {
+  const labels = (plot.labels ??= []), left = plot.bbox.left / devicePixelRatio, top = plot.bbox.top / devicePixelRatio;
+  let used = 0;
+  plot.axes.forEach((axis, i) => {
+    (axis.show && axis._splits ? axis._splits : []).forEach((value, k) => {
+      const text = value === null ? "" : plot.words[i][k];
+      if (!text) return;
+      const along = plot.valToPos(value, axis.scale);
+      const x = i === 0 ? left + along : left - axis.gap, y = i === 0 ? top + plot.bbox.height / devicePixelRatio + axis.gap : top + along;
+      const label = (labels[used] ??= plot.root.appendChild(el("i", { class: "tick" })));
+      used++;
+      setText(label, text);
+      label.hidden = false;
+      label.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) translate(${i === 0 ? "-50%, 0" : "-100%, -50%"})`;
+    });
+  });
+  for (const label of labels.slice(used)) label.hidden = true;
 }
 
 // The range of an axis: with some room, and not from nothing to nothing.
