@@ -14,6 +14,10 @@ const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
 const FLASHES = 6; // at once
 
+// A mode may stand for a while in a box too large for an edge that leads back to it: it shows at the next layout, and the
+// console need not hear of it.
+cytoscape.warnings(false);
+
 export class ModeMap {
   constructor() {
     this.box = $("map");
