@@ -177,6 +177,15 @@ def test_many_modes_stay_readable_and_what_cannot_be_is_grey(viewed):
     shown = page.evaluate("fsmDyn.map.cy.nodes('[mode]').length")
     assert 2 < shown <= 13
     assert page.evaluate("12 * fsmDyn.map.cy.zoom()") >= 10.0, "the height of letters, px"
+    page.evaluate("fsmDyn.map.cy.nodes('[mode]').forEach((n) => fsmDyn.map.join(n.data('name'), n.data('name'), {}))")
+    ends = page.evaluate(
+        """fsmDyn.map.cy.edges().filter((edge) => edge.isLoop()).map((loop) => {
+            const { wide, high } = loop.source().data(), way = fsmDyn.map.down ? wide : high;
+            return loop.numericStyle("control-point-step-size") - way / 2;
+        })"""
+    )
+    assert len(ends) == shown
+    assert min(ends) > 0.0, "a loop added between layouts leaves its box too: inside it could not be drawn"
     assert page.evaluate(
         """(() => {
             const box = fsmDyn.map.lit.renderedBoundingBox(), panel = document.querySelector("#map");

@@ -14,10 +14,6 @@ const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
 const FLASHES = 6; // at once
 
-// A mode may stand for a while in a box too large for an edge that leads back to it: it shows at the next layout, and the
-// console need not hear of it.
-cytoscape.warnings(false);
-
 export class ModeMap {
   constructor() {
     this.box = $("map");
@@ -80,9 +76,15 @@ export class ModeMap {
       if (!this.drawn.has(a) || !this.drawn.has(b)) this.stale ||= room && this.data.modes.length > MOST;
       else {
         this.joined.add(way);
-        if (this.cy.getElementById(`e:${way}`).empty()) this.cy.add(edgeOf(a, b, {}));
+        this.join(a, b, {});
       }
     }
+  }
+
+  join(source, target, causes) {
+    if (this.cy.getElementById(`e:${source}\n${target}`).nonempty()) return;
+    const edge = this.cy.add(edgeOf(source, target, causes));
+    if (edge.isLoop()) this.reach(edge);
   }
 
   shown() {
@@ -146,9 +148,7 @@ export class ModeMap {
     const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes).get(mode.name)), position });
     node.data({ wide, high }); // of the box whose place it takes: it touches no other
     for (const { source, target, causes } of this.data.edges) {
-      if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target) && this.cy.getElementById(`e:${source}\n${target}`).empty()) {
-        this.cy.add(edgeOf(source, target, causes));
-      }
+      if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target)) this.join(source, target, causes);
     }
     this.complete();
     this.light();
@@ -232,10 +232,14 @@ export class ModeMap {
 
   // Loops leave their boxes where no layer is: above, or to the right where layers stand below each other.
   loops(down) {
-    this.cy.edges().filter((edge) => edge.isLoop()).forEach((edge) => {
-      const reach = (down ? edge.source().data("wide") : edge.source().data("high")) / 2 + 34;
-      edge.style({ "loop-direction": down ? "90deg" : "0deg", "control-point-step-size": reach });
-    });
+    this.down = down;
+    this.cy.edges().filter((edge) => edge.isLoop()).forEach((edge) => this.reach(edge));
+  }
+
+  // A loop that ended inside its box could not be drawn.
+  reach(loop) {
+    const across = this.down ? loop.source().data("wide") : loop.source().data("high");
+    loop.style({ "loop-direction": this.down ? "90deg" : "0deg", "control-point-step-size": across / 2 + 34 });
   }
 
   // What cannot be stands in lines below what can.
@@ -272,7 +276,7 @@ export class ModeMap {
       { selector: "edge", style: {
         width: 1.2, "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
         label: "data(label)", "font-size": 10, color: soft, "text-background-color": panel, "text-background-opacity": 0.9, "text-background-padding": 2,
-        "loop-sweep": "-40deg", "control-point-step-size": 32,
+        "loop-sweep": "-40deg",
       } },
       { selector: "edge.seen", style: { "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
       { selector: "edge.flash", style: { "line-color": accent, "target-arrow-color": accent, width: 4 } },
