@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.starting import emulation
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.session import LiveSession, Settings
+from tests.devices.rigs import PATIENT, Rig, wait_for
 
-PATIENT = 30.0  # s that a machine under load may take for what should take a moment
 PRESSED = -0.03  # m, where the hand wants to be: 2 cm behind the wall
 HAND = {"stiffness": 60.0, "damping": 1.0}
-
-
-def wait_for(condition, what):
-    until = time.monotonic() + PATIENT
-    while not condition():
-        assert time.monotonic() < until, f"{what} did not come"
-        time.sleep(0.005)
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +27,8 @@ def wall():
     return fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
 
 
-class Rig:
-    """The virtual wall in the hand of an emulated paddle."""
-
-    def __init__(self, graph, guard_timeout, **options):
-        self.device = emulation("hapkit", {"hand": HAND, **options})
-        self.graph = graph
-        self.settings = Settings(
-            mapping=mapping_for(graph, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=300
-        )
-        try:
-            self.start()
-        except BaseException:
-            self.device.close()
-            raise
-
-    def start(self):
-        self.session = LiveSession.start(self.graph, "hapkit", self.device.options, settings=self.settings)
+class Paddle(Rig):
+    """The wall in the hand of an emulated paddle."""
 
     def force(self):
         return self.device.state()["force"][0]
@@ -66,27 +42,8 @@ class Rig:
 
     def ends(self):
         """Wait until no force is shown; return how it came to that."""
-        wait_for(lambda: self.force() == 0.0, "no force")
-        return self.device.log()[-1]
-
-    def fault(self):
-        return self.session.snapshot()["fault"]
-
-    def clear(self):
-        """The fault has stayed until now; clear it, and press again."""
-        tick = self.session.snapshot()["tick"]
-        self.session.wait_for_ticks(tick + 50)
-        assert self.session.snapshot()["phase"] == "fault", "it stays until a person clears it"
-        assert self.force() == 0.0
-        self.session.send("clear")
-        wait_for(lambda: self.session.snapshot()["phase"] == "paused", "the pause")
-        self.session.send("run")
-        self.press()
-
-    def close(self):
-        report = self.session.close()
-        self.device.close()
-        return report
+        wait_for(self.is_let_go, "no force")
+        return self.last()
 
 
 @pytest.fixture
@@ -94,7 +51,10 @@ def rig(wall):
     made = []
 
     def make(guard_timeout=2.0, **options):
-        made.append(Rig(wall, guard_timeout, **options))
+        settings = Settings(
+            mapping=mapping_for(wall, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=300
+        )
+        made.append(Paddle("hapkit", wall, settings, **{"hand": HAND, **options}))
         return made[-1]
 
     yield make

@@ -19,34 +19,14 @@ from fsm_dyn.devices.emulators.starting import emulation
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import SampleDatagram
 from fsm_dyn.live.mapping import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import Settings
+from tests.devices.rigs import PATIENT, Rig, wait_for
 
-PATIENT = 30.0  # s that a machine under load may take for what should take a moment
 STALLED = "the device gave no new sample"
 
 
-def wait_for(condition, what):
-    until = time.monotonic() + PATIENT
-    while not condition():
-        assert time.monotonic() < until, f"{what} did not come"
-        time.sleep(0.01)
-
-
-class Rig:
-    """A live run of the virtual wall with an emulated device in its hand."""
-
-    def __init__(self, driver, **options):
-        self.device = emulation(driver, options)
-        settings = Settings(
-            privileges=False, guard_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
-        )
-        try:
-            self.session = LiveSession.start(
-                fsm_dyn.compile("virtual_wall"), driver, self.device.options, settings=settings
-            )
-        except BaseException:
-            self.device.close()
-            raise
+class Held(Rig):
+    """The wall in the hand of an emulated device of several axes."""
 
     def press(self):
         """Have the hand press the plate until it feels it."""
@@ -65,42 +45,16 @@ class Rig:
             self.session.send("run")
         return self.device.state()["force"][1] > 0.3
 
-    def fault(self):
-        return self.session.snapshot()["fault"]
-
-    def is_let_go(self):
-        return not any(self.device.state()["force"])
-
-    def last(self):
-        """The last change of the force since asked."""
-        found = self.device.log()
-        assert found, "nothing changed"
-        return found[-1]
-
-    def clear(self):
-        """Clear the fault, which has stayed until now, and go on pressing."""
-        assert self.session.snapshot()["phase"] == "fault"
-        self.session.send("run")
-        ticks = self.session.snapshot()["tick"]
-        self.session.wait_for_ticks(ticks + 30)
-        assert self.session.snapshot()["phase"] == "fault", "it stays until a person clears it"
-        self.session.send("clear")
-        wait_for(lambda: self.session.snapshot()["phase"] == "paused", "the pause")
-        self.session.send("run")
-        self.press()
-
-    def close(self):
-        report = self.session.close()
-        self.device.close()
-        return report
-
 
 @pytest.fixture
 def rig():
     made = []
 
     def make(driver, **options):
-        made.append(Rig(driver, **options))
+        settings = Settings(
+            privileges=False, guard_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
+        )
+        made.append(Held(driver, fsm_dyn.compile("virtual_wall"), settings, **options))
         return made[-1]
 
     yield make
@@ -203,6 +157,7 @@ OWNER = """
 import os, signal, fsm_dyn
 from fsm_dyn.live.mapping import Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from tests.devices.rigs import PATIENT, Rig, wait_for
 session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", {options!r},
     settings=Settings(privileges=False, guard_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02, velocity=20.0)))
 print(session.guard_pid, session.tick_pid, flush=True)
