@@ -10,8 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
+ROUNDS ?= 7
 
-.PHONY: help demo live test test-browser lint format docs pictures gallery bench wheel clean
+.PHONY: help demo live test ci-long test-browser lint format docs pictures gallery bench bench-against campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -21,6 +22,9 @@ demo: $(VENV)/.installed-run  ## compile and run the shopping cart, write its pi
 
 test: $(VENV)/.installed-test  ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+ci-long: $(VENV)/.installed-test  ## run the long tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m long
 
 test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a browser, which is got if there is none
 	bash .ci/get_browser $(BIN)/python
@@ -66,6 +70,17 @@ live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and
 bench: $(VENV)/.installed-bench  ## run the benchmarks
 	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
+
+bench-against: $(VENV)/.installed-bench  ## compare step, transition and start with revision REV; MODELS, ROUNDS
+	@test -n "$(REV)" || { echo "error: say with what to compare: make bench-against REV=main" >&2; exit 2; }
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/against/compare.py $(REV) --rounds $(ROUNDS) --models $(MODELS)
+
+campaign: $(VENV)/.installed-test  ## try to make runs fail, for hours; goes on where it was left; SECONDS, CASES, ONLY
+	PYTHONPATH=. $(BIN)/python -m tests.campaign.run --only "$(ONLY)" $(if $(CASES),--cases $(CASES)) \
+	  $(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS))
+
+reliability: $(VENV)/.installed-test  ## write what the campaigns found to docs/reliability.md
+	PYTHONPATH=. $(BIN)/python -m tests.campaign.report
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it without the checkout
 	bash .ci/try_wheel

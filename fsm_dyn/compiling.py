@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "21"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "25"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -157,7 +158,8 @@ class InitialValues:
     @property
     def key(self) -> tuple[object, ...]:
         """All that the start depends on, the inputs at its instant included, which are in the context."""
-        return ("start", self.context.tobytes(), tuple(self.values.items()), self.mode, self.settles)
+        values = tuple((name, value.hex()) for name, value in self.values.items())  # 0.0 and -0.0 are two values
+        return ("start", self.context.tobytes(), values, self.mode, self.settles)
 
 
 def initial_values(
@@ -180,6 +182,8 @@ def initial_values(
             settles = bool(value)
         else:
             given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
+            if not math.isfinite(given[name]):
+                raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))
     context = np.zeros(layout.n_c)
     context[layout.p_slice] = vector
     context[layout.memory_slice] = [mechanism.memory[name].initial for name in layout.memory]

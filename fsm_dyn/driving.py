@@ -149,6 +149,8 @@ def _from_value(name: str, value: InputValue, context: _Context) -> Pieces | Ker
         return _from_mapping(name, value, context)
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 0:
+        if not np.isfinite(array):
+            raise InputError(f"input '{name}' wants a finite number", found=repr(value))
         return drives.constant(float(array))
     return drives.linear(array)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.start import Start
 from fsm_dyn.compiling import Parameters, initial_start, initial_values, parameter_vector, start_from
@@ -15,6 +16,7 @@ from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue, last_breakpoint, make_drive, named_drive
 from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.record import RunModel
@@ -24,6 +26,7 @@ from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
+from fsm_dyn.simulation.raw_run import renumbered
 from fsm_dyn.simulation.run import STIFF_METHODS, run
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.model import Schedule
@@ -123,43 +126,43 @@ def simulate(
     if method == TIME_STEPPING and strategy == "graph":
         # time stepping evaluates no mode, so none that it meets has to be derived
         strategy = "mixed"
-    machine: Machine = ready_machine(graph) if strategy == "graph" else _take_machine(graph, strategy)
-    number = machine.number_of(start.states)
-    if method == TIME_STEPPING:
-        raw = run_moreau_jean(
-            machine.tables, start.x, start.context, number, until, step or 0.0, driven, machine, progress
-        )
-    else:
-        raw = run(
-            machine.tables,
-            start.x,
-            start.context,
-            number,
-            0.0,
-            until,
-            method="rk4" if step and method == "dopri5" else method,
-            rtol=rtol,
-            atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
-            step=step or 0.0,
-            max_step=max_step,
-            drive=driven,
-            mode_source=machine,
-            max_steps=max_steps,
-            progress=progress,
-        )
-    context = start.context
+    machine = take_machine(graph, strategy)
+    try:
+        number = machine.number_of(start.states)
+        if method == TIME_STEPPING:
+            raw = run_moreau_jean(
+                machine.tables, start.x, start.context, number, until, step or 0.0, driven, machine, progress
+            )
+        else:
+            raw = run(
+                machine.tables,
+                start.x,
+                start.context,
+                number,
+                0.0,
+                until,
+                method="rk4" if step and method == "dopri5" else method,
+                rtol=rtol,
+                atol=atol if isinstance(atol, float | int) else np.asarray(atol, dtype=np.float64),
+                step=step or 0.0,
+                max_step=max_step,
+                drive=driven,
+                mode_source=machine,
+                max_steps=max_steps,
+                progress=progress,
+            )
+        context, automaton = start.context, machine.automaton
+        modes = tuple(zip(machine.chart_names, machine.chart_programs, strict=True))
+    finally:
+        give_back(graph, strategy, machine)
 
     def inputs_at(times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return driven(times, context)
 
-    trajectory = Trajectory(
-        _model(graph, machine, numbers, vector),
-        record_of(machine.automaton, machine.chart_names, raw, inputs_at),
-    )
-    if strategy == "graph":
-        graph.automaton = machine.automaton
-    else:
-        _idle_machines(graph, strategy).append(machine)
+    raw, order = renumbered(raw, 0 if strategy == "online" else graph.derived)
+    names, charts = zip(*[modes[number] for number in order], strict=True)
+    model = _model(graph, automaton, names, charts, (numbers, vector))
+    trajectory = Trajectory(model, record_of(automaton, names, raw, inputs_at, model.labelling))
     if raw.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_end()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))
@@ -227,40 +230,67 @@ def _start(
     return graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
 
 
-def _model(graph: ModeGraph, machine: Machine, numbers: Mapping[str, ParameterValue], vector: Array) -> RunModel:
-    names = machine.chart_names
+def _model(
+    graph: ModeGraph,
+    automaton: Automaton,
+    names: tuple[str, ...],
+    charts: tuple[RunnableMode, ...],
+    parameters: tuple[Mapping[str, ParameterValue], Array],
+) -> RunModel:
+    numbers, vector = parameters
     return graph.remember(
-        ("model", vector.tobytes(), names, tuple(map(id, machine.chart_programs))),
-        lambda: run_model(machine.automaton, names, machine.chart_programs, vector, numbers),
+        ("model", vector.tobytes(), names, tuple(map(id, charts))),
+        lambda: run_model(automaton, names, charts, vector, numbers),
     )
 
 
 def ready_machine(graph: ModeGraph) -> Machine:
-    """Return the graph's compiled form, made at the first run and kept, without the charts of the runs before."""
-    if graph.machine is None:
-        graph.machine = Machine(graph.automaton, _home(graph))
-    machine: Machine = graph.machine
-    machine.forget_charts()
+    """Return the compiled form in which the graph's next run will find it, made now if there is none."""
+    machine = take_machine(graph, "graph")
+    give_back(graph, "graph", machine)
     return machine
 
 
-def _home(graph: ModeGraph) -> tuple[Array, Array]:
-    begin = initial_values(graph.automaton, graph.values, graph.parameters)
-    home = graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
-    return home.x.copy(), home.context.copy()
+def take_machine(graph: ModeGraph, strategy: str) -> Machine:
+    """Return a compiled form of a graph without the charts of earlier runs; in no other run until it is given back.
 
-
-def _take_machine(graph: ModeGraph, strategy: str) -> Machine:
-    """Return a machine with modes embedded on line; nobody else has it until it is given back as idle."""
+    Parameters
+    ----------
+    strategy : "graph", "online" or "mixed"
+        As for :func:`simulate`.
+    """
     try:
         machine = _idle_machines(graph, strategy).pop()  # whoever takes it out has it, in whatever thread
     except IndexError:
-        # modes that earlier runs have added do not count, so that a run does not depend on them
-        derived = graph.automaton.modes[: graph.derived] if strategy == "mixed" else ()
-        machine = OnlineMachine(graph.automaton, _home(graph), derived=derived)
+        home = _home(graph)
+        if strategy == "graph":
+            machine = Machine(graph.automaton, home)
+        else:
+            # modes that earlier runs have added do not count, so that a run does not depend on them
+            derived = graph.automaton.modes[: graph.derived] if strategy == "mixed" else ()
+            machine = OnlineMachine(graph.automaton, home, derived=derived)
     machine.forget_charts()
     return machine
 
 
+def give_back(graph: ModeGraph, strategy: str, machine: Machine) -> None:
+    """Keep a machine for the graph's next run, and the modes it derived."""
+    if strategy == "graph" and machine.automaton is not graph.automaton:
+        graph.add_modes(machine.automaton.modes)
+    _idle_machines(graph, strategy).append(machine)
+
+
 def _idle_machines(graph: ModeGraph, strategy: str) -> list[Machine]:
-    return graph.remember(("idle machines", strategy), list)
+    return graph.machines.setdefault(strategy, [])
+
+
+def _home(graph: ModeGraph) -> tuple[Array, Array]:
+    """Return where further modes are derived: the model's start with the parameters of its file, as when compiling.
+
+    What a mode's programs are follows from the model alone then, and not from the parameters of the run that is first
+    to need them.
+    """
+    numbers = parameter_values(graph.automaton.mechanism)
+    begin = initial_values(graph.automaton, numbers, parameter_vector(numbers))
+    home = graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
+    return home.x.copy(), home.context.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,10 +17,10 @@ from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.running import ready_machine
+from fsm_dyn.running import give_back, take_machine
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
-from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.raw_run import RawRun, renumbered
 from fsm_dyn.simulation.run import run
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
@@ -73,7 +74,10 @@ class Setting:
                 )
         vector = parameter_vector(numbers)
         drive = make_drive(automaton, numbers, inputs or {}, (0.0, LONGEST))
-        return cls(graph, ready_machine(graph), numbers, vector, drive, rtol, atol, names)
+        machine = take_machine(graph, "graph")
+        setting = cls(graph, machine, numbers, vector, drive, rtol, atol, names)
+        weakref.finalize(setting, give_back, graph, "graph", machine)  # it is the setting's own as long as that lives
+        return setting
 
     def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> Start:
         """Return where a run begins; ``vector`` may replace the parameters in the order of the layout."""
@@ -94,7 +98,7 @@ class Setting:
             self.machine.tables, x, context, number, since, until, rtol=self.rtol, atol=self.atol, drive=self.drive,
             mode_source=self.machine,
         )  # fmt: skip
-        self.graph.automaton = self.machine.automaton
+        self.graph.add_modes(self.machine.automaton.modes)
         return raw
 
     def context(self, held: Array) -> Array:
@@ -114,7 +118,8 @@ class Setting:
     def trajectory(self, raw: RawRun) -> Trajectory:
         """Return a run as its user meets it."""
         machine, drive, context = self.machine, self.drive, raw.c_end
-        model = run_model(machine.automaton, machine.chart_names, machine.chart_programs, self.vector, self.numbers)
-        return Trajectory(
-            model, record_of(machine.automaton, machine.chart_names, raw, lambda times: drive(times, context))
-        )
+        raw, order = renumbered(raw, self.graph.derived)
+        names = [machine.chart_names[number] for number in order]
+        charts = [machine.chart_programs[number] for number in order]
+        model = run_model(machine.automaton, names, charts, self.vector, self.numbers)
+        return Trajectory(model, record_of(machine.automaton, names, raw, lambda times: drive(times, context)))

@@ -17,6 +17,8 @@ from fsm_dyn.analysis.jumps import JumpMap, jump_map
 from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.analysis.variation import propagate
 from fsm_dyn.errors import RunError
+from fsm_dyn.modes.guards import Event
+from fsm_dyn.modes.system import of_one_corner
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.raw_run import RawRun
 
@@ -120,7 +122,10 @@ def _guard(setting: Setting, raw: RawRun, number: int) -> int:
     """Return which guard of its mode led to a transition."""
     found = raw.transitions
     guards = setting.machine.charts[int(found.source[number])].programs.guards
-    wanted = (int(found.event[number, 0]), int(found.contact[number, 0]), float(found.direction[number, 0]))
+    event, subject = int(found.event[number, 0]), int(found.contact[number, 0])
+    if event == Event.CLOSES:  # the faces of an outline share the guard of the first
+        subject = of_one_corner(setting.machine.automaton.contacts, subject)[0]
+    wanted = (event, subject, float(found.direction[number, 0]))
     return next(i for i, g in enumerate(guards) if (int(g.event), g.subject, g.direction) == wanted)
 
 

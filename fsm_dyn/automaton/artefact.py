@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.assembly import Given, assemble
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
@@ -95,10 +96,15 @@ class Automaton:
 
     @cached_property
     def system(self) -> System:
-        """The unconstrained terms as nodes; built when a mode or chart is to be derived."""
-        return System.build(
+        """The unconstrained terms as nodes; built when a mode or chart is to be derived.
+
+        Their graph is sealed: what is derived from it leaves nothing behind that could change what is derived next.
+        """
+        system = System.build(
             self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic, self.pattern
         )
+        system.graph.seal()
+        return system
 
     @cached_property
     def moving_inputs(self) -> tuple[str, ...]:
@@ -125,6 +131,11 @@ class Automaton:
             )
             for mode in self.mechanism.modes.values()
         )
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What modes are called where people read them, with the parameters of the model."""
+        return Labels(self.mechanism, self.contacts, self.patterns)
 
     def name_of(self, states: Sequence[int]) -> ModeName:
         """Name a combination of contact states."""
@@ -182,10 +193,10 @@ class Automaton:
                 values["way"][:, k] = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         place_c = c.copy()
         place_c[self.terms.layout.sigma_slice] = sigma
-        values |= {"place_t": np.array([t]), "place_x": self._touching(states, t, x, c), "place_c": place_c}
+        values |= {"place_t": np.array([t]), "place_x": self.touching(states, t, x, c), "place_c": place_c}
         return values
 
-    def _touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
+    def touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
         """The state with the contacts of a mode brought to touch, if that can be had."""
         rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
         if not rows:
@@ -200,6 +211,8 @@ class Automaton:
         pruned = {name: reason for name, reason in self.pruned.items() if name != mode.name}
         grown = replace(self, modes=(*self.modes, mode), pruned=pruned)
         grown.__dict__["system"] = self.system
+        if "labels" in self.__dict__:
+            grown.__dict__["labels"] = self.labels
         return grown
 
     def with_enumeration(self, enumeration: Enumeration) -> Automaton:

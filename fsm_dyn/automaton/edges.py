@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.modes.system import of_one_corner, shared_name
 
 FREE, HELD, SLIDING = 0, 1, 2
 
@@ -54,13 +55,15 @@ def _leads_to(automaton: Automaton, mode: Mode, guard: Guard) -> Iterator[tuple[
     contact = automaton.contacts[guard.subject]
     cause = f"{contact.name} {VERBS[guard.event]}"
 
-    def to(code: int) -> tuple[int, ...]:
-        return tuple(code if i == guard.subject else s for i, s in enumerate(mode.states))
+    def to(code: int, subject: int = guard.subject) -> tuple[int, ...]:
+        return tuple(code if i == subject else s for i, s in enumerate(mode.states))
 
     if guard.event is Event.CLOSES:
-        yield mode.states, f"{contact.name} strikes and rebounds", "impact", "impact"
-        for code in contact.codes[1:]:
-            yield to(code), cause, "impact", "contact"
+        yield mode.states, f"{shared_name(automaton.contacts, guard.subject)} strikes and rebounds", "impact", "impact"
+        for index in of_one_corner(automaton.contacts, guard.subject):
+            closing = automaton.contacts[index]
+            for code in closing.codes[1:]:
+                yield to(code, index), f"{closing.name} {VERBS[guard.event]}", "impact", "contact"
     elif guard.event in (Event.OPENS, Event.LEAVES):
         yield to(FREE), cause, "", "contact"
     elif guard.event is Event.SLIDES:

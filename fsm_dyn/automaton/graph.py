@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -221,7 +222,8 @@ class ModeGraph:
         self.parameters = parameters
         self.initial = initial
         self.derived = len(automaton.modes)  # modes derived beforehand, not added by runs
-        self.machine: Any = None  # compiled kernels and tables, made by the first run and kept
+        self.machines: dict[str, list[Any]] = {}  # by strategy: kernels and tables that no run uses just now
+        self._growing = threading.Lock()
         self._remembered: dict[Hashable, Any] = {}
 
     def __repr__(self) -> str:
@@ -250,12 +252,17 @@ class ModeGraph:
 
     @property
     def nx(self) -> nx.MultiDiGraph[str]:
-        """The automaton as a networkx graph; nodes carry ``mode``, edges ``guard cause reset priority`` and more."""
+        """The automaton as a networkx graph; nodes carry ``mode``, edges ``guard cause reset priority`` and more.
+
+        ``label`` of a node is what the mode is called where people read it; modes that only handovers tell apart share
+        it.
+        """
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
+        labels = {mode.name: self.automaton.labels.of(mode.states) for mode in self.automaton.modes}
         for name, view in self.modes.items():
             graph.add_node(
                 name,
-                label=name,
+                label=labels[name],
                 mode=view,
                 states=view.states,
                 degrees_of_freedom=view.degrees_of_freedom,
@@ -299,8 +306,16 @@ class ModeGraph:
         if found is None:
             found = self._remembered[key] = make()
             if len(self._remembered) > LONGEST_MEMORY:
-                del self._remembered[next(iter(self._remembered))]
+                self._remembered.pop(next(iter(self._remembered)), None)
         return found
+
+    def add_modes(self, modes: Iterable[Mode]) -> None:
+        """Take over the modes that a run derived; those that the automaton has already stay as they are."""
+        with self._growing:
+            known = {mode.states for mode in self.automaton.modes}
+            for mode in modes:
+                if mode.states not in known:
+                    self.automaton = self.automaton.with_mode(mode)
 
     def save(self, path: str | Path) -> None:
         """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy."""

@@ -186,7 +186,7 @@ class _Settling:
                 continue
             if contact.kind == "gap":
                 force, gap = forces[contact.normal_row], terms["residual"][contact.normal_row]
-                reached = terms["closes_if"][k] and not ("reach" in terms and terms["reach"][k] < 0.0)
+                reached = terms["closes_if"][k] and not _beyond(terms, k)
                 if force < -small or (reached and gap < -TOUCHING):
                     return False
             tangent = contact.tangent_row
@@ -249,7 +249,7 @@ class _Settling:
                 continue
             place = -1
             if contact.kind == "gap":
-                if not terms["closes_if"][k] or ("reach" in terms and terms["reach"][k] < 0.0):
+                if not terms["closes_if"][k] or _beyond(terms, k):
                     continue
                 place = len(rows)
                 rows.append(contact.normal_row)
@@ -307,6 +307,11 @@ class _Settling:
         return Rest(q, forces, tuple(states), sigma)
 
 
+def _beyond(terms: Mapping[str, Array], k: int) -> bool:
+    """Whether a contact is not where its face is, or one of its neighbours lies behind the face."""
+    return bool("reach" in terms and (terms["reach"][k] < 0.0 or terms["aspect"][k] < -TOUCHING))
+
+
 def _positive(H: Array, rows: Array, *, strict: bool = True) -> bool:
     """Whether a displacement that the rows allow is always resisted."""
     n = len(H)
@@ -340,7 +345,7 @@ def _statics_program(automaton: Automaton) -> Program:
     for i, row in enumerate(gradient(total, [symbols[name] for name in layout.q])):
         table[i, :] = row
     wider = Layout(layout.q, layout.u, (*layout.p, *names), layout.w, layout.contacts, layout.memory)
-    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "elastic")
+    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "aspect", "elastic")
     outputs = {name: nodes[name] for name in wanted if name in nodes}
     return Program.from_nodes(wider, {**outputs, "force_q": table})
 

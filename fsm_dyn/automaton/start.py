@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.automaton.artefact import Automaton, slip_angle
+from fsm_dyn.automaton.features import active_features
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.modes.elimination import Array
@@ -63,6 +64,13 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
         slips = speeds[list(contact.tangent_rows)]
         if i not in fixed:
             states[i] = _deduce(automaton, i, terms, speeds, float(np.linalg.norm(slips)))
+    corners = [i for i, code in enumerate(states) if code and automaton.contacts[i].ends[0] >= 0]
+    for i in {i for i in corners if i not in fixed and automaton.contacts[i].kind == "gap"} - active_features(
+        automaton.contacts, terms, speeds, corners, TOUCHING
+    ):
+        states[i] = 0
+    for i, contact in enumerate(automaton.contacts):
+        slips = speeds[list(contact.tangent_rows)]
         if states[i] >= 2:
             sigma[i] = slip_angle(slips, 2.0 * np.pi) if contact.in_space else np.sign(slips[0])
     context[layout.sigma_slice] = sigma
@@ -118,7 +126,7 @@ def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds
         if not touches or not terms["closes_if"][index]:
             return 0
         reach, outward = terms["reach"][index], -terms["reach_rate"][index]
-        if reach < -TOUCHING or (reach <= TOUCHING and outward > TOUCHING):
+        if reach < -TOUCHING or (reach <= TOUCHING and outward > TOUCHING) or terms["aspect"][index] < -TOUCHING:
             return 0
     if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > TOUCHING:
         return 2

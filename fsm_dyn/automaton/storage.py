@@ -20,8 +20,9 @@ from fsm_dyn.programs import Program
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 
-FORMAT = "fsm_dyn automaton 1"
+FORMAT = "fsm_dyn automaton 2"
 LARGEST_FILE = 64 * 2**20
+_FLAGS = ("gated", "sticks_always", "poisson", "limited", "two_sided", "in_space", "lossy")
 
 
 def to_data(automaton: Automaton) -> dict[str, Any]:
@@ -32,7 +33,8 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "text": automaton.mechanism.text,
         "rows": [[row.name, row.role, row.contact, row.positional] for row in automaton.rows],
         "contacts": [
-            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), *_flags(c)] for c in automaton.contacts
+            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), list(c.ends), c.outline, *_flags(c)]
+            for c in automaton.contacts
         ],
         "whens": [[w.name, w.index, w.crossing, w.has_guard] for w in automaton.whens],
         "quaternions": list(automaton.quaternions),
@@ -50,15 +52,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
 
 
 def _flags(contact: ContactInfo) -> list[bool]:
-    return [
-        contact.gated,
-        contact.sticks_always,
-        contact.poisson,
-        contact.limited,
-        contact.two_sided,
-        contact.in_space,
-        contact.lossy,
-    ]
+    return [getattr(contact, name) for name in _FLAGS]
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
@@ -122,8 +116,17 @@ def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
             mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
         rows = tuple(RowInfo(str(n), role, int(c), bool(p)) for n, role, c, p in data["rows"])
         contacts = tuple(
-            ContactInfo(str(n), kind, int(a), int(b), tuple(map(str, states)), *map(bool, flags))
-            for n, kind, a, b, states, *flags in data["contacts"]
+            ContactInfo(
+                str(n),
+                kind,
+                int(a),
+                int(b),
+                tuple(map(str, states)),
+                ends=_three(ends),
+                outline=int(outline),
+                **dict(zip(_FLAGS, map(bool, flags), strict=True)),
+            )
+            for n, kind, a, b, states, ends, outline, *flags in data["contacts"]
         )
         whens = tuple(WhenInfo(str(n), int(i), crossing, bool(g)) for n, i, crossing, g in data["whens"])
         loads, points, frames = (tuple(map(str, names)) for names in data["names"])
@@ -141,6 +144,11 @@ def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
         raise InputError("the saved automaton does not hold together", found=repr(error)[:200]) from error
     check(automaton)
     return automaton
+
+
+def _three(ends: Any) -> tuple[int, int, int]:
+    first, second, third = map(int, ends)
+    return first, second, third
 
 
 def _pattern_from_data(item: Any) -> TreePattern | None:
@@ -179,7 +187,8 @@ def check(automaton: Automaton) -> None:
         "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
         "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
         "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
-        "reach": (n_contacts,), "reach_rate": (n_contacts,), "firm": (n_contacts,),
+        "reach": (n_contacts,), "reach_rate": (n_contacts,), "margin_slope": (n_contacts,), "aspect": (n_contacts,),
+        "firm": (n_contacts,),
         "when": (len(automaton.mechanism.transitions),),
     }  # fmt: skip
     pattern = automaton.pattern
@@ -190,6 +199,7 @@ def check(automaton: Automaton) -> None:
     good &= tuple(automaton.terms.outputs) == tuple(expected)
     good &= all(0 <= first <= n_q - 4 for first in automaton.quaternions)
     good &= all(-1 <= r < n_rows for c in automaton.contacts for r in (c.normal_row, c.tangent_row, *c.tangent_rows))
+    good &= all(-1 <= c.outline < n_contacts for c in automaton.contacts)
     good &= tuple(layout.contacts) == tuple(c.name for c in automaton.contacts)
     good &= len(automaton.resets) == len(automaton.mechanism.transitions) == len(automaton.whens)
     for reset in automaton.resets:

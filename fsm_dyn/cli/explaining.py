@@ -86,17 +86,21 @@ def _instant(trajectory: Trajectory, at: float | None) -> float:
 
 def describe(found: Explanation) -> str:
     """Return an explanation in words."""
-    lines = [f"{found.model} at t = {found.time:.6f} s: {found.mode}"]
+    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
     if not found.led_here:
         lines += ["", "it has been in this mode from the start"]
     for item in found.led_here:
         lines += ["", *_told(item)]
+    lines += ["", *(str(item) for item in found.passed)] if found.passed else []
     if found.contacts:
         headings = ("contact", "state", "gap", "slip", "normal force", "friction", "of at most")
         lines += ["", table(headings, [_contact(contact) for contact in found.contacts])]
     shared = [contact.name for contact in found.contacts if contact.shared]
     if shared:
-        lines.append(f"{', '.join(shared)} share a load: of all forces with the same effect the smallest are given")
+        kind = "smallest admissible ones" if all(contact.admissible for contact in found.contacts) else "smallest ones"
+        lines.append(f"{', '.join(shared)} share a load: of all forces with the same effect the {kind} are given")
+        if kind == "smallest ones":
+            lines.append("no shares of these contacts keep all contact laws")
     for name, forces in found.constraints.items():
         lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
     if found.guards:
@@ -114,13 +118,15 @@ def describe(found: Explanation) -> str:
         lines.append(table(("event", "guard", "value", "slope", "at this rate in"), rows))
     if found.coming is not None:
         item = found.coming
-        lines += ["", f"next: {item.time:.6f} s  {item.source} → {item.target}  {item.cause}"]
+        lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
     return "\n".join(lines)
 
 
 def _told(item: Transition) -> list[str]:
     """Return a transition with its reasons: what fired, what was tried, why the answer won."""
-    lines = [f"{item.time:.6f} s  {item.source} → {item.target}  {item.cause}"]
+    lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
+    if item.is_handover:
+        lines.append("  a handover: other features bear the same contact, the mode stays")
     lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
     for name, values in item.impulse.items():
         lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))

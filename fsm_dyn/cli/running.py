@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -207,13 +207,16 @@ def describe(trajectory: Trajectory) -> str:
     """Return a run in words: its span and end, and its transitions with their causes."""
     lines = [
         f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
-        f"started {trajectory.modes[0]}, ended {trajectory.modes[-1]} ({trajectory.outcome.name})"
+        f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
     ]
     shown = trajectory.transitions[:_SHOWN]
     if shown:
         headings = ["time, s", "from", "to", "cause"]
-        rows = [[f"{x.time:.6f}", x.source, x.target, x.cause] for x in shown]
-        if max(len(x.source) + len(x.target) for x in shown) > _WIDE:  # it is where the line before ended
+        ends = [
+            (x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target) for x in shown
+        ]
+        rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
+        if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
             headings.pop(1)
             rows = [[time, *others] for time, _, *others in rows]
         if any(x.impulse for x in shown):
@@ -224,6 +227,10 @@ def describe(trajectory: Trajectory) -> str:
     more = len(trajectory.transitions) - len(shown)
     if more:
         lines.append(f"and {more} more")
+    passed = trajectory.change_points
+    lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
+    if len(passed) > _SHOWN:
+        lines.append(f"and {len(passed) - _SHOWN} change points more")
     return "\n".join(lines)
 
 
@@ -241,6 +248,7 @@ def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
                 "time": x.time,
                 "source": x.source,
                 "target": x.target,
+                "handover": x.is_handover,
                 "cause": x.cause,
                 "impulse": x.impulse,
                 "energy_before": x.energy_before,
@@ -249,6 +257,7 @@ def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
             }
             for x in trajectory.transitions
         ],
+        "change_points": [asdict(x) for x in trajectory.change_points],
         "final": {
             "mode": trajectory.modes[-1],
             "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),

@@ -44,6 +44,7 @@ def _begin(tick: Tick) -> int:
     options = _open_options(tick.places[ct.OPTIONS])
     state.counters[st.ROWS] = 0
     state.counters[st.TRANSITIONS] = 0
+    state.counters[st.PASSED] = 0
     if tick.counts[ct.FAULT] == ct.NONE:
         check_device(tick)
     if tick.counts[ct.UNFINISHED] != 0:

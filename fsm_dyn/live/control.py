@@ -8,6 +8,7 @@ A fault lets go at once and stays until a person clears it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
@@ -128,10 +129,14 @@ class Controller:
     def _input(self, message: Mapping[str, Any]) -> None:
         names = self.stepper.graph.automaton.terms.layout.w
         held = {name for port in self.stepper.ports for name in port.inputs}
-        for name, value in dict(message["values"]).items():
+        values = {name: float(value) for name, value in dict(message["values"]).items()}
+        for name, value in values.items():
             if name not in names or name in held:
                 raise InputError(f"no input '{name}' to set", allowed=", ".join(n for n in names if n not in held))
-            self.stepper.tick_data.targets[names.index(name)] = float(value)
+            if not math.isfinite(value):
+                raise InputError(f"input '{name}' wants a finite number", found=repr(value))
+        for name, value in values.items():
+            self.stepper.tick_data.targets[names.index(name)] = value
 
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:

@@ -39,6 +39,7 @@ from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop import Loop, begin, supply
 from fsm_dyn.simulation.stepper import advance
+from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
 
@@ -340,14 +341,29 @@ class Stepper:
 
         A parameter that enters gaps, constraints or inertia would move the mechanism or its energy: it is taken at
         the next reset.
+
+        Raises
+        ------
+        InputError
+            A name is unknown, or the file could not hold such a value; then none of them is taken.
         """
         layout = self.graph.automaton.terms.layout
-        waiting = []
         for name, value in values.items():
             if name not in layout.p:
                 raise InputError(f"no parameter '{name}'", allowed=", ".join(layout.p), remedy=nearest(name, layout.p))
+            if not np.isfinite(value):
+                raise InputError(f"parameter '{name}' wants a finite number", found=repr(value))
+        before = self.values.copy()
+        try:
+            for name, value in values.items():
+                self._note(name, value)
+            check_values(self.graph.automaton.mechanism, self.values, values)
+        except InputError:
+            self.values = before  # nothing of it is taken
+            raise
+        waiting = []
+        for name, value in values.items():
             self.parameters[layout.p.index(name)] = value
-            self._note(name, value)
             if name in self.structural:
                 waiting.append(name)
             else:

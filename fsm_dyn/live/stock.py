@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.listing import list_guards
+from fsm_dyn.modes.system import of_one_corner
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.evaluation import FULL, RHS
 from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, Place, quantities, routine_address
+from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, quantities, routine_address
 from fsm_dyn.programs import Closures
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.machine import Chart
@@ -115,7 +116,13 @@ class StockMachine(OnlineMachine):
         if self._parts is None:
             self._list_parts()
         parts = self._parts or {}
-        found = [guard for item in enumerate(states) for guard in parts[item]]
+        contacts = self.automaton.contacts
+        found = [
+            guard
+            for item in enumerate(states)
+            for guard in parts[item]
+            if guard.event is not Event.CLOSES or not any(states[i] for i in of_one_corner(contacts, guard.subject))
+        ]
         for i in self.automaton.leaving(self.automaton.name_of(states)) if self._leaving else ():
             found += self._leaving[i]
         return tuple(found)
@@ -127,9 +134,9 @@ class StockMachine(OnlineMachine):
         # which forces others could take over is for reports, and a live run makes none
         return OnlineMode(states, guards, OnlineFull(states, asked, self.tables, kernels.addresses, kernels), ())
 
-    def _append_online(self, states: tuple[int, ...], group: int, place: Place) -> None:
+    def _append_online(self, states: tuple[int, ...], group: int) -> None:
         if self._shelf is None or not self.stocked:
-            super()._append_online(states, group, place)
+            super()._append_online(states, group)
             return
         mode = self.mode_of(states)
         kernels = self._shelf.take(mode)

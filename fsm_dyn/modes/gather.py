@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fsm_dyn.modes.corners import ends_of_faces, outlines
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
 from fsm_dyn.modes.tree import Tree, TreePattern
 from fsm_dyn.programs import Node, Program
@@ -34,7 +35,10 @@ def gather(terms: Terms) -> Shared:
     pattern, entries = (None, []) if terms.tree is None else _sparse(terms.tree).taken_apart()
     return Shared(
         rows=tuple(RowInfo(row.name, row.role, row.contact, row.residual is not None) for row in terms.rows),
-        contacts=tuple(_contact(contact) for contact in terms.contacts),
+        contacts=tuple(
+            _contact(contact, ends, outline)
+            for contact, ends, outline in zip(terms.contacts, ends_of_faces(terms), outlines(terms), strict=True)
+        ),
         whens=tuple(
             WhenInfo(describe(item.spec), index, item.crossing, item.guard is not None)
             for index, item in enumerate(terms.transitions)
@@ -84,7 +88,7 @@ def describe(transition: Transition) -> str:
     return text if any(sign in text for sign in "<>=") else f"{text} {transition.crossing}"
 
 
-def _contact(contact: ContactTerms) -> ContactInfo:
+def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) -> ContactInfo:
     return ContactInfo(
         contact.name,
         contact.kind,
@@ -98,6 +102,8 @@ def _contact(contact: ContactTerms) -> ContactInfo:
         poisson=contact.spec.law == "poisson",
         in_space=contact.in_space,
         lossy=contact.firm is not None,
+        ends=ends,
+        outline=outline,
     )
 
 
@@ -124,6 +130,8 @@ def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
             "reach": _array([one if c.reach is None else c.reach for c in contacts], (count,)),
             "reach_rate": _array([zero if c.reach_rate is None else c.reach_rate for c in contacts], (count,)),
+            "margin_slope": _array([zero if c.margin_slope is None else c.margin_slope for c in contacts], (count,)),
+            "aspect": _array([one if c.aspect is None else c.aspect for c in contacts], (count,)),
             "firm": _array([one if c.firm is None else c.firm for c in contacts], (count,)),
             "when": _array(
                 [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)

@@ -30,8 +30,10 @@ import numpy as np
 
 from fsm_dyn.modes.embedding import Embedded
 from fsm_dyn.modes.redundancy import Limit, limits_known
-from fsm_dyn.modes.system import System
+from fsm_dyn.modes.system import System, of_one_corner, shared_name
 from fsm_dyn.programs import Node, functions
+
+SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
 
 
 class Event(IntEnum):
@@ -73,8 +75,7 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
             continue
         name = contact.name
         if contact.kind == "gap" and code == 0:
-            gap = system.nodes["residual"][contact.normal_row]
-            guards.append((Guard(Event.CLOSES, index, 0.0, f"gap of {name}"), gap))
+            guards += _closing(system, index, states)
         if contact.kind == "compliant":
             guards += _compliant(system, index, code)
         guards += forces.get(index, [])
@@ -88,6 +89,28 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
         if code >= 2:
             guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.ahead(index)))
     return guards
+
+
+def _closing(system: System, index: int, states: Sequence[int]) -> list[tuple[Guard, Node]]:
+    """Guard of an open gap; the faces of a convex polygon have one for each corner, unless the corner is on one."""
+    members = of_one_corner(system.contacts, index)
+    if index != members[0] or any(states[i] for i in members):
+        return []
+    gaps = [_gap_to_face(system, i) if len(members) > 1 else system.gap(i) for i in members]
+    largest: Node = gaps[0]
+    for gap in gaps[1:]:
+        largest = functions.maximum(largest, gap)
+    return [(Guard(Event.CLOSES, index, 0.0, f"gap of {shared_name(system.contacts, index)}"), largest)]
+
+
+def _gap_to_face(system: System, index: int) -> Node:
+    """Gap to one of several faces, a little less where a neighbour of the corner lies behind it.
+
+    That face does not keep the bodies apart: a corner that comes down flush on the end of the next one passes zero by
+    the gap to that.
+    """
+    behind: Node = system.nodes["aspect"][index]
+    return system.gap(index) + SET_BACK * functions.minimum(behind, 0.0)
 
 
 def _compliant(system: System, index: int, code: int) -> list[tuple[Guard, Node]]:

@@ -23,8 +23,9 @@ def list_guards(system: System, states: Sequence[int], leaving: Sequence[int]) -
     leaving : indices of the written transitions that leave this mode
     """
     speeds = [system.symbols[name] for name in system.layout.u]
-    # any nodes will do: only what the guards are is wanted, not their expressions
-    forces = [system.graph.symbol(f"force {row}") for row in range(len(system.rows))]
-    unsolved = Embedded(speeds, [], forces, [], (), (), (), [], [], OpenForces(), np.ones(len(system.contacts)))
-    pairs = contact_guards(system, states, unsolved) + transition_guards(system, leaving)
-    return tuple(guard for guard, _ in pairs)
+    with system.graph.scratch():
+        # any nodes will do: only what the guards are is wanted, not their expressions
+        forces = [system.graph.symbol(f"force {row}") for row in range(len(system.rows))]
+        unsolved = Embedded(speeds, [], forces, [], (), (), (), [], [], OpenForces(), np.ones(len(system.contacts)))
+        pairs = contact_guards(system, states, unsolved) + transition_guards(system, leaving)
+        return tuple(guard for guard, _ in pairs)

@@ -76,7 +76,20 @@ def derive_mode(
     leaving : indices of the written transitions that leave this mode
     samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
     chart : the elimination order to use, None to choose it
+
+    The programs follow from the arguments alone, whatever was derived from ``system`` before.
     """
+    with system.graph.scratch():
+        return _derive_mode(system, states, leaving, samples, chart)
+
+
+def _derive_mode(
+    system: System,
+    states: Sequence[int],
+    leaving: Sequence[int],
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None,
+) -> ModePrograms:
     active = ActiveSet.of(system, states)
     embedded = embed_shorter(system, active, samples, chart)
     pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.elimination import Factors, solve_symmetric
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node, Program
@@ -23,7 +24,7 @@ from fsm_dyn.programs import Node, Program
 Array = npt.NDArray[np.float64]
 
 NOTHING = 1e-9  # an entry of N below this is zero
-MOST_LIMITS = 64
+MOST_LIMITS = 4096  # six contacts on one line take 111; a mode that would take more is refused, not cut
 CLOSING_STEPS = 20
 CLOSED = 1e-10
 
@@ -116,6 +117,11 @@ def limits_known(limits: Sequence[Limit], count: int) -> list[Limit]:
 
     A law that needs more than j + 1 of the others after j eliminations follows from simpler ones (Chernikov), and so
     does one in which both directions of a contact's friction meet.
+
+    Raises
+    ------
+    ModelError
+        So many contacts are redundant that there would be more than ``MOST_LIMITS``.
     """
     current = list(limits)
     for j in range(count):
@@ -126,8 +132,16 @@ def limits_known(limits: Sequence[Limit], count: int) -> list[Limit]:
             for down in below:
                 members = up.members | down.members
                 subjects = {(event, subject) for event, subject, _ in members}
-                if len(members) <= j + 2 and len(subjects) == len(members) and len(current) < MOST_LIMITS:
+                if len(members) <= j + 2 and len(subjects) == len(members):
                     current.append(_combined(up, down, j, members))
+        if len(current) > MOST_LIMITS:
+            contacts = {contact for limit in limits for _, contact, _ in limit.members}
+            raise ModelError(
+                "the contacts of a mode share their forces in more ways than can be listed",
+                found=f"{len(current)} limits of {len(contacts)} contacts, {count} of their forces not determined",
+                allowed=f"{MOST_LIMITS} limits",
+                remedy="simulate(..., strategy='online') needs no list; or leave out contacts that others stand in for",
+            )
     return current
 
 

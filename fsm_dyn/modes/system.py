@@ -48,6 +48,11 @@ class ContactInfo:
     two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
+    # a corner on a face that ends: numbers of the corner, and of the corner in which the face ends where a slip along
+    # +t leads into the face, and where it leads out of it; -1 for other contacts
+    ends: tuple[int, int, int] = (-1, -1, -1)
+    # of the contacts of one corner with all faces of one convex polygon the first; -1 for other contacts
+    outline: int = -1
 
     @property
     def tangent_rows(self) -> tuple[int, ...]:
@@ -60,6 +65,23 @@ class ContactInfo:
     def codes(self) -> tuple[int, ...]:
         """The state codes this contact can be in."""
         return tuple(code for code, name in enumerate(self.states) if name)
+
+
+def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
+    """Return the contacts of the same corner with all faces of the same convex polygon; else only ``index``.
+
+    The distance of a corner that is outside is the largest of these gaps: they have one guard for closing.
+    """
+    outline = contacts[index].outline
+    if outline < 0 or contacts[index].kind != "gap":
+        return [index]
+    return [i for i, contact in enumerate(contacts) if contact.outline == outline]
+
+
+def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
+    """Return what the names of the contacts of one corner have in common: ``box_2_face`` of ``box_2_face1``."""
+    words = [contacts[i].name.split("_") for i in of_one_corner(contacts, index)]
+    return "_".join(parts[0] if len(set(parts)) == 1 else "face" for parts in zip(*words, strict=False))
 
 
 @dataclass(frozen=True)
@@ -114,9 +136,10 @@ class System:
     @cached_property
     def configuration(self) -> Program:
         """Residuals of all rows and their derivatives with respect to the coordinates."""
-        residual = self.nodes["residual"]
+        _, symbols, nodes = self.program.graph()  # a graph of its own: the order of operations follows from the program
+        residual = nodes["residual"]
         jacobian = np.empty((len(residual), len(self.layout.q)), dtype=object)
-        for i, slopes in enumerate(gradient(list(residual), [self.symbols[name] for name in self.layout.q])):
+        for i, slopes in enumerate(gradient(list(residual), [symbols[name] for name in self.layout.q])):
             jacobian[i] = slopes
         return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
 
@@ -135,6 +158,11 @@ class System:
         for j in range(self.n_speeds):
             total = total + self.nodes["A"][row, j] * self.symbols[self.layout.u[j]]
         return total
+
+    def gap(self, contact: int) -> Node:
+        """The gap of a contact (m)."""
+        node: Node = self.nodes["residual"][self.contacts[contact].normal_row]
+        return node
 
     def ahead(self, contact: int) -> Node:
         """The slip along the direction kept in the discrete state: it falls to zero where the slip does."""

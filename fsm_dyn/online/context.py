@@ -35,6 +35,7 @@ FRICTION_LIMIT: Final = 4
 SLIP: Final = 5
 REACH: Final = 6
 CONDITION: Final = 7  # of a written transition
+LARGEST_GAP: Final = 9  # of a corner from the faces of a convex polygon
 FRICTION_CIRCLE: Final = 8  # of a contact in space: squares of the limit and of the force
 
 # places in the workspace
@@ -52,37 +53,38 @@ AT_WHEN: Final = 10
 AT_REACH: Final = 11
 AT_REACH_RATE: Final = 12
 AT_FIRM: Final = 13
-AT_HIDDEN_M: Final = 14  # rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
-AT_HIDDEN_F: Final = 15
-AT_HIDDEN_A: Final = 16
-AT_X: Final = 17  # state with dependent speeds recomputed
-AT_P: Final = 18  # eliminated rows, b and gamma behind (n_rows, n_u + 2)
-AT_H: Final = 19  # eliminated rows of forces (n_rows, n_u)
-AT_Q: Final = 20  # scratch of the choice of a chart (n_rows, n_u)
-AT_MT: Final = 21  # M T, then scales
-AT_MASS: Final = 22  # reduced mass matrix
-AT_RIGHT: Final = 23  # reduced forces, then independent accelerations
-AT_FORCE: Final = 24  # forces of the mode
-AT_G: Final = 25  # forces less what dependent speeds take
-AT_U_DOT: Final = 26
-AT_MULTIPLIERS: Final = 27
-AT_OPEN: Final = 28  # forces left open by rows that repeat each other (n_rows, n_rows)
-AT_PROBE: Final = 29  # state to difference at
-AT_PROBE_C: Final = 30  # context there
-AT_GUARDS: Final = 31  # guard values there, twice
-AT_WAY: Final = 32  # components of slip directions (n_contacts, 2)
-PLACES: Final = 33
+AT_ASPECT: Final = 14
+AT_HIDDEN_M: Final = 15  # rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
+AT_HIDDEN_F: Final = 16
+AT_HIDDEN_A: Final = 17
+AT_X: Final = 18  # state with dependent speeds recomputed
+AT_P: Final = 19  # eliminated rows, b and gamma behind (n_rows, n_u + 2)
+AT_H: Final = 20  # eliminated rows of forces (n_rows, n_u)
+AT_Q: Final = 21  # scratch of the choice of a chart (n_rows, n_u)
+AT_MT: Final = 22  # M T, then scales
+AT_MASS: Final = 23  # reduced mass matrix
+AT_RIGHT: Final = 24  # reduced forces, then independent accelerations
+AT_FORCE: Final = 25  # forces of the mode
+AT_G: Final = 26  # forces less what dependent speeds take
+AT_U_DOT: Final = 27
+AT_MULTIPLIERS: Final = 28
+AT_OPEN: Final = 29  # forces left open by rows that repeat each other (n_rows, n_rows)
+AT_PROBE: Final = 30  # state to difference at
+AT_PROBE_C: Final = 31  # context there
+AT_GUARDS: Final = 32  # guard values there, twice
+AT_WAY: Final = 33  # components of slip directions (n_contacts, 2)
+PLACES: Final = 34
 
 # the chart proper
-CHOSEN: Final = 33  # 1: there is a chart
-RANK: Final = 34  # rows that are independent
-ACTIVE: Final = 35  # rows held; those beyond the rank are implied by the others
-SLIDES: Final = 36  # whether a contact slides under a normal force, so that forces act off the rows
-CHOICES: Final = 37  # charts chosen so far
-BUSY: Final = 38  # contacts that are not open
-PUSHES: Final = 39  # whether one of them pushes along rows that are not held
+CHOSEN: Final = 34  # 1: there is a chart
+RANK: Final = 35  # rows that are independent
+ACTIVE: Final = 36  # rows held; those beyond the rank are implied by the others
+SLIDES: Final = 37  # whether a contact slides under a normal force, so that forces act off the rows
+CHOICES: Final = 38  # charts chosen so far
+BUSY: Final = 39  # contacts that are not open
+PUSHES: Final = 40  # whether one of them pushes along rows that are not held
 # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
-LISTS: Final = 40
+LISTS: Final = 41
 
 
 # entries of ``Online.alarm``
@@ -96,7 +98,7 @@ class Online(NamedTuple):
 
     Attributes
     ----------
-    sizes, row_role, contact_kind, contact_flags, contact_rows
+    sizes, row_role, contact_kind, contact_flags, contact_rows, contact_outline
         As in :class:`~fsm_dyn.simulation.tables.Tables`.
     programs : int64 array, shape (3,)
         Addresses of the kernels ``rows motion watch`` (:mod:`fsm_dyn.online.programs`).
@@ -124,6 +126,7 @@ class Online(NamedTuple):
     contact_kind: Integers
     contact_flags: Integers
     contact_rows: Integers
+    contact_outline: Integers
     guard_quantity: Integers
     guard_subject: Integers
     guard_sign: Floats
@@ -145,7 +148,7 @@ def _lengths(sizes: Integers, guards: int) -> list[int]:
     n_q, U, K, R, C, W = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_K, tb.N_ROWS, tb.N_CONTACTS, tb.N_TRANSITIONS))
     rows = [R * U, R]
     motion = [n_q, U * U, U, R, C, C]
-    watch = [C, R, W, C, C, C, K * U, K, R * K]
+    watch = [C, R, W, C, C, C, C, K * U, K, R * K]
     scratch = [n_q + U, R * (U + 2), R * U, R * U, max(U, 2) * U, U * U, U, U, U, U, R, R * R, n_q + U]
     return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C]
 

@@ -78,6 +78,15 @@ def _work_out(o: Online, t: float, x: Floats, c: Floats, judge: bool) -> float:
 
 
 @lean
+def _is_finite(x: Floats, n: int) -> bool:
+    """Whether the state (n,) is finite."""
+    total = 0.0
+    for i in range(n):
+        total += abs(x[i])
+    return bool(total < np.inf)
+
+
+@lean
 def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     """Write what the ``full`` kernel of the mode would, see :class:`~fsm_dyn.simulation.tables.Tables`.
 
@@ -92,6 +101,8 @@ def _full(o: Online, t: float, x: Floats, c: Floats, out: Floats) -> None:
     if not pivot >= max(o.alarm[FLOOR], o.alarm[LEVEL]):
         choose_chart(o, t, x, c)
         pivot = row_pivots(o, _work_out(o, t, x, c, True))
+    if not _is_finite(x, n):  # a trial that failed: what is tried next chooses anew
+        o.chart[CHOSEN], pivot = 0, np.nan
     if o.alarm[KEPT] * pivot > o.alarm[LEVEL]:
         o.alarm[LEVEL] = o.alarm[KEPT] * pivot
     for i in range(n_q):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.modes.guards import SET_BACK
 from fsm_dyn.online.context import (
     ACTIVE,
+    AT_ASPECT,
     AT_B,
     AT_FIRM,
     AT_GAMMA,
@@ -24,6 +26,7 @@ from fsm_dyn.online.context import (
     FRICTION_CIRCLE,
     FRICTION_LIMIT,
     GAP,
+    LARGEST_GAP,
     MEETING,
     NORMAL_FORCE,
     RANK,
@@ -72,6 +75,8 @@ def _guard_value(o: Online, c: Floats, guard: int) -> float:
     normal, tangent = o.contact_rows[k, 0], o.contact_rows[k, 1]
     if what == GAP:
         return sign * w[chart[AT_RESIDUAL] + normal]
+    if what == LARGEST_GAP:
+        return _gap_to_face(o, _farthest(o, k))
     if what == MEETING:
         return max(w[chart[AT_RESIDUAL] + normal], -w[chart[AT_FIRM] + k])
     if what == NORMAL_FORCE:
@@ -89,10 +94,29 @@ def _guard_value(o: Online, c: Floats, guard: int) -> float:
 
 
 @lean
+def _farthest(o: Online, k: int) -> int:
+    """Return which face of the outline of contact ``k`` its corner is farthest from."""
+    best, largest = k, _gap_to_face(o, k)
+    for j in range(k + 1, o.contact_outline.shape[0]):
+        if o.contact_outline[j] == o.contact_outline[k]:
+            gap = _gap_to_face(o, j)
+            if gap > largest:
+                best, largest = j, gap
+    return best
+
+
+@lean
+def _gap_to_face(o: Online, k: int) -> float:
+    """Return the gap to one of several faces, a little less where a neighbour of the corner lies behind it."""
+    chart, w = start_of(o.chart), start_of(o.room)
+    return w[chart[AT_RESIDUAL] + o.contact_rows[k, 0]] + SET_BACK * min(w[chart[AT_ASPECT] + k], 0.0)
+
+
+@lean
 def has_exact_slope(o: Online, guard: int) -> bool:
     """Whether the terms give a guard's slope."""
     what = o.guard_quantity[guard]
-    return what == GAP or what == REACH or what == SLIP
+    return what == GAP or what == LARGEST_GAP or what == REACH or what == SLIP
 
 
 @lean
@@ -102,8 +126,9 @@ def exact_slope(o: Online, c: Floats, guard: int) -> float:
     what, k = o.guard_quantity[guard], o.guard_subject[guard]
     if what == REACH:
         return w[chart[AT_REACH_RATE] + k]
-    if what == GAP:
-        speed = product_with_row(o, o.contact_rows[k, 0], chart[AT_X] + o.sizes[tb.N_Q], chart[AT_B])
+    if what == GAP or what == LARGEST_GAP:
+        face = _farthest(o, k) if what == LARGEST_GAP else k
+        speed = product_with_row(o, o.contact_rows[face, 0], chart[AT_X] + o.sizes[tb.N_Q], chart[AT_B])
         return o.guard_sign[guard] * speed
     return ahead(o, c, k, chart[AT_U_DOT], chart[AT_GAMMA])
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.online.mode import OnlineKernels, OnlineMode, Place
+from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.simulation.machine import Array, Chart, Machine
@@ -52,19 +52,22 @@ class OnlineMachine(Machine):
         """Append the mode with these contact states; raise RunError where the model does not list it."""
         codes = self.check_listed(states, t)
         self._sets.append(codes)
-        self._append_online(codes, len(self._sets) - 1, (t, x, c))
+        self._append_online(codes, len(self._sets) - 1)
         return self.tables
 
     def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append an on-line chart of a mode whose own kernels degenerate at a state; there is but one."""
         group = self.charts[number].mode
         if not any(chart.mode == group and chart.full in self._online for chart in self.charts):
-            self._append_online(self.charts[number].programs.states, group, (t, x, c))
+            self._append_online(self.charts[number].programs.states, group)
         return self.tables
 
-    def _append_online(self, states: tuple[int, ...], group: int, place: Place) -> None:
+    def _append_online(self, states: tuple[int, ...], group: int) -> None:
         """Append a mode embedded on line: a chart of active set number ``group``."""
         kernels = self._online_kernels
+        # not where this run happens to meet it: the mode stays for the runs that come after
+        x, c = self.home
+        place = (0.0, self.automaton.touching(states, 0.0, x, c), c)
         mode = OnlineMode.of(self.automaton, states, self.tables, kernels.addresses, kernels, place)
         own = OnlineKernels(mode)
         self._online[own.full] = own

@@ -16,6 +16,7 @@ from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.listing import list_guards
+from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.evaluation import FULL, RHS, evaluate
 from fsm_dyn.programs import Closures
@@ -70,6 +71,7 @@ class OnlineFull:
             contact_kind=tables.contact_kind,
             contact_flags=tables.contact_flags,
             contact_rows=tables.contact_rows,
+            contact_outline=tables.contact_outline,
             guard_quantity=np.array([what for what, _, _ in self.quantities], np.int64),
             guard_subject=np.array([subject for _, subject, _ in self.quantities], np.int64),
             guard_sign=np.array([sign for _, _, sign in self.quantities], np.float64),
@@ -135,6 +137,11 @@ class Reading:
         self._call(self._packed.address, FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data)
         return dict(zip(_OUTPUTS, np.split(self._out.copy(), self._ends), strict=True))
 
+    @property
+    def redundant(self) -> bool:
+        """Whether constraint rows were redundant at the state evaluated last."""
+        return bool(self._online.chart[oc.ACTIVE] > self._online.chart[oc.RANK])
+
 
 @dataclass(frozen=True)
 class OnlineMode:
@@ -155,7 +162,7 @@ class OnlineMode:
         kernels: object,
         place: Place,
     ) -> OnlineMode:
-        """List what the mode with these contact states is; it is met at a ``place``: time, state and context."""
+        """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
         guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
         full = OnlineFull(states, tuple(quantities(automaton, states, guards)), tables, programs, kernels)
         return cls(states, guards, full, _indeterminate(automaton, states, place))
@@ -192,7 +199,7 @@ def quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[G
             continue
         contact, code = automaton.contacts[guard.subject], states[guard.subject]
         what, sign = {
-            Event.CLOSES: (oc.MEETING if contact.lossy else oc.GAP, 1.0),
+            Event.CLOSES: (_closing(contact), 1.0),
             Event.OPENS: (oc.NORMAL_FORCE, -1.0 if code == tb.SLIDING_UNDER else 1.0),
             Event.SLIDES: (oc.FRICTION_LIMIT, guard.direction),
             Event.STICKS: (oc.SLIP, 1.0),
@@ -206,8 +213,15 @@ def quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[G
     return found
 
 
+def _closing(contact: ContactInfo) -> int:
+    """What the guard of an open contact looks at."""
+    if contact.kind == "compliant":
+        return oc.MEETING if contact.lossy else oc.GAP
+    return oc.GAP if contact.outline < 0 else oc.LARGEST_GAP
+
+
 def _indeterminate(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
-    """Rows of the mode whose forces others can take over where it is met."""
+    """Rows of the mode whose forces others can take over."""
     active = ActiveSet.of(automaton.system, states)
     terms = automaton.terms.evaluate(*place)
     n = len(automaton.terms.layout.u)

@@ -21,7 +21,8 @@ def online_programs(terms: Program) -> tuple[Program, Program, Program]:
     motion = {"q_dot": nodes["q_dot"], "M": M[:n, :n], "f": f[:n]}
     none = np.full(len(nodes["kinetic"]), graph.constant(0.0), dtype=object)
     motion |= {name: nodes.get(name, none) for name in ("gamma", "kinetic", "elastic")}
-    watch = {name: nodes.get(name, none) for name in ("static", "residual", "when", "reach", "reach_rate", "firm")}
+    named = ("static", "residual", "when", "reach", "reach_rate", "firm", "aspect")
+    watch = {name: nodes.get(name, none) for name in named}
     watch |= {"hidden_M": M[n:, :n], "hidden_f": f[n:], "hidden_A": A[:, n:]}
     first, second, third = (Program.from_nodes(layout, outputs) for outputs in (rows, motion, watch))
     return first, second, third

@@ -39,3 +39,12 @@ def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
     """Return the text on one line, cut with an ellipsis where it is too long for a label."""
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1] + "…"
+
+
+def abridged(label: str, length: int) -> str:
+    """Return the label of a mode cut in its middle where it is too long: the state of a contact stands at its end."""
+    flat = " ".join(label.split())
+    if len(flat) <= length or ", " not in flat or length < 3:
+        return shortened(flat, length)
+    last = (length - 1) // 2
+    return f"{flat[: length - 1 - last]}…{flat[len(flat) - last :]}"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.pictures import palette
-from fsm_dyn.pictures.diagram import Arrow, Box, Diagram, shortened
+from fsm_dyn.pictures.diagram import Arrow, Box, Diagram, abridged, shortened
 from fsm_dyn.pictures.layered import Placement, place
 from fsm_dyn.pictures.routing import Curve, Size
 from fsm_dyn.pictures.svg import element, escaped, picture, text, width_of
@@ -89,7 +89,7 @@ def _bounded(box: Box) -> Box:
     lines = tuple(shortened(line, _LONGEST) for line in box.lines)
     if len(lines) > _LINES:
         lines = (*lines[: _LINES - 1], f"and {len(lines) - _LINES + 1} more")
-    return replace(box, title=shortened(box.title, _LONGEST), lines=lines)
+    return replace(box, title=abridged(box.title, _LONGEST), lines=lines)
 
 
 def _box_size(box: Box) -> Size:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.pictures import palette
-from fsm_dyn.pictures.diagram import shortened
+from fsm_dyn.pictures.diagram import abridged, shortened
 from fsm_dyn.pictures.svg import element, escaped, picture, text, width_of
 
 Floats = NDArray[np.float64]
@@ -99,7 +99,7 @@ def _legend(bands: Sequence[tuple[float, str]], end: float, colours: Mapping[str
     names = sorted(spent, key=lambda mode: -spent[mode])
     parts, x = [], _LEFT
     for i, mode in enumerate(names):
-        words = shortened(mode, _LONGEST + 6)
+        words = abridged(mode, _LONGEST + 6)
         width = 26.0 + width_of(words, _SMALL)
         if i == _MOST_NAMED or x + width > _WIDTH - 60.0:
             parts.append(text(f"and {len(names) - i} more", x, 16.0, _SMALL, "start", fill=palette.SOFT))

@@ -26,7 +26,7 @@ _CLOSE = 0.002  # of the run: transitions nearer than this cannot be told apart
 def mode_spans(trajectory: Trajectory) -> Spans:
     """Return for every mode met its stretches of time as (start, length), in the order they were met."""
     t, mode = trajectory.t, np.asarray(trajectory.record.mode)
-    names = trajectory.model.modes
+    names = trajectory.model.labels
     change = np.flatnonzero(np.array([names[a] != names[b] for a, b in itertools.pairwise(mode)])) + 1
     edges = [0, *change.tolist(), len(t) - 1]
     spans: Spans = {}
@@ -83,7 +83,7 @@ def dense_rows(trajectory: Trajectory) -> Samples:
 
 def time_panel(axes: Axes, trajectory: Trajectory, spans: Spans) -> None:
     """Make a panel one over the time of a run: bands, marks, limits and a quiet grid."""
-    draw_bands(axes, spans, palette.mode_colours(trajectory.model.modes))
+    draw_bands(axes, spans, palette.mode_colours(trajectory.model.labels))
     draw_marks(axes, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
     axes.set_xlim(trajectory.t[0], trajectory.t[-1])
     axes.grid(axis="y", color="white", lw=0.8, zorder=1)
@@ -100,6 +100,6 @@ def head(picture: Figure, trajectory: Trajectory, text: str = "", spans: Spans |
         right = title.get_window_extent().x1 / (picture.dpi * picture.get_figwidth())
         picture.text(right + 0.02, 1.0 - 0.22 / height, text, fontsize=9, va="center", color=palette.SOFT)
     if spans:
-        colours = palette.mode_colours(trajectory.model.modes)
+        colours = palette.mode_colours(trajectory.model.labels)
         width = picture.get_figwidth()
         mode_legend(picture, lengths(spans), colours, left * width, width - 0.15, 1.0 - 0.5 / height)

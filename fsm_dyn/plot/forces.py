@@ -26,7 +26,8 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     """Draw friction over normal force, contact by contact, in the colour of the mode, with the cone it must stay in.
 
     Solid lines are the static limit, dashed ones the kinetic.  Where several contacts share a load and only their sum
-    is determined, the recorded forces are one choice of many: drawn as grey rings, they need not lie in the cone.
+    is determined, the forces are one choice of many, the smallest that the laws admit, and drawn as grey rings; where
+    none are admissible, the smallest are drawn as crosses.
     Dry friction on a speed has no normal force; it is drawn over time, between its limits.
 
     Parameters
@@ -43,8 +44,8 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     rows = dense_rows(trajectory)
     chosen = _chosen(trajectory, rows, contacts)
     spans = mode_spans(trajectory)
-    colours = palette.mode_colours(trajectory.model.modes)
-    shades = np.array([style.strong(colours[name]) for name in trajectory.model.modes])[rows.mode]
+    colours = palette.mode_colours(trajectory.model.labels)
+    shades = np.array([style.strong(colours[name]) for name in trajectory.model.labels])[rows.mode]
     terms = trajectory.model.terms.evaluate(rows.t, rows.x, rows.context)
     across = min(len(chosen), _ACROSS)
     down = -(-len(chosen) // across)
@@ -98,7 +99,7 @@ def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[Flo
     """Friction over normal force; the limits are coefficients."""
     normal, friction = rows.multiplier_table[:, contact.normal_row], _friction(rows, contact)
     bears = (normal != 0.0) | (friction != 0.0)
-    _scatter(axes, normal, friction, bears, _shared(rows, contact), shades)
+    _scatter(axes, normal, friction, bears, _shared(rows, contact), rows.admissible, shades)
     ends = np.array([min(float(normal.min(initial=0.0)), 0.0), 0.0, max(float(normal.max(initial=0.0)), 0.0)])
     for limit, line in zip(limits, _LINES, strict=True):
         finite = limit[bears & np.isfinite(limit)]
@@ -113,7 +114,7 @@ def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[F
     """Dry friction on a speed over time, between its limits."""
     friction = _friction(rows, contact)
     bears = friction != 0.0
-    _scatter(axes, rows.t, friction, bears, _shared(rows, contact), shades)
+    _scatter(axes, rows.t, friction, bears, _shared(rows, contact), rows.admissible, shades)
     for limit, line in zip(limits, _LINES, strict=True):
         for sign in (-1.0, 1.0):
             axes.plot(rows.t, sign * limit, line, color=palette.SOFT, lw=0.9, zorder=2)
@@ -121,9 +122,19 @@ def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[F
     axes.set_ylabel("friction")
 
 
-def _scatter(axes: Axes, x: FloatArray, y: FloatArray, bears: BoolArray, shared: BoolArray, shades: FloatArray) -> None:
-    own, open_ = bears & ~shared, bears & shared
+def _scatter(
+    axes: Axes,
+    x: FloatArray,
+    y: FloatArray,
+    bears: BoolArray,
+    shared: BoolArray,
+    admissible: BoolArray,
+    shades: FloatArray,
+) -> None:
+    own, open_, none = bears & ~shared, bears & shared & admissible, bears & shared & ~admissible
     axes.scatter(x[open_], y[open_], s=6, facecolors="none", edgecolors=palette.FAINT, lw=0.5, zorder=2)
+    if none.any():
+        axes.scatter(x[none], y[none], s=14, marker="x", c=palette.SOFT, lw=0.7, zorder=3)
     axes.scatter(x[own], y[own], s=4, c=shades[own], lw=0, zorder=3)
 
 

@@ -30,7 +30,7 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
     columns = _columns(count, high - low)
     rows = math.ceil(count / columns)
     width, height = _frame(columns, rows, high - low)
-    colours = palette.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.labels)
     with style.settings():
         tall = rows * (height + _GAP) + _HEAD
         picture = style.new_figure(_WIDTH, tall)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fsm_dyn.pictures.diagram import shortened
+from fsm_dyn.pictures.diagram import abridged
 from fsm_dyn.plot import style
 
-_LONGEST = 30  # characters of a name
+_LONGEST = 32  # characters of a name
 _SIZE = 8.5  # points
 _HANDLE, _GAP = 1.8, 1.2  # the coloured patch with its distance, and the distance of entries, in letters' heights
 _POINTS_PER_INCH = 72.0
@@ -31,7 +31,7 @@ def mode_legend(
         Its height in the picture, as a fraction.
     """
     shown = _fitting(weights, right - left)
-    handles = [Patch(facecolor=colours[name], label=shortened(name, _LONGEST)) for name in weights if name in shown]
+    handles = [Patch(facecolor=colours[name], label=abridged(name, _LONGEST)) for name in weights if name in shown]
     if len(shown) < len(weights):
         handles.append(Patch(facecolor="none", label=_more(len(weights) - len(shown))))
     picture.legend(
@@ -54,7 +54,7 @@ def _fitting(weights: Mapping[str, float], room: float) -> set[str]:
     fitting: set[str] = set()
     taken = 0.0
     for name in sorted(weights, key=lambda name: -weights[name]):
-        taken += _width(shortened(name, _LONGEST))
+        taken += _width(abridged(name, _LONGEST))
         others = len(weights) - len(fitting) - 1
         if taken + (_width(_more(others)) if others else 0.0) > room and fitting:
             break

@@ -8,6 +8,7 @@ from fsm_dyn.pictures import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import head, mode_spans
 from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.recording.transitions import counted
 
 _LINE = 0.32  # inches per mode
 
@@ -22,10 +23,11 @@ def modes(trajectory: Trajectory) -> Figure:
     Returns
     -------
     Figure
-        A line per mode that lasted, in the order met; at its right how often it was entered and its share of the time.
+        A line per mode that lasted, in the order met; at its right how often it was entered and its share of the
+        time.  Handovers do not end a mode.
     """
     spans = mode_spans(trajectory)
-    colours = palette.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.labels)
     whole = trajectory.t[-1] - trajectory.t[0]
     with style.settings():
         height = 0.95 + _LINE * max(len(spans), 1)
@@ -53,5 +55,5 @@ def modes(trajectory: Trajectory) -> Figure:
         axes.set_xlim(trajectory.t[0], trajectory.t[-1])
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("time, s")
-        head(picture, trajectory, f"{len(trajectory.transitions)} transitions, {trajectory.outcome.name}")
+        head(picture, trajectory, f"{counted(trajectory.transitions)}, {trajectory.outcome.name}")
     return picture

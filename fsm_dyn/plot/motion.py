@@ -46,7 +46,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
     view = project(trajectory, scene, np.linspace(trajectory.t[0], trajectory.t[-1], instants))
-    colours = palette.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.labels)
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
@@ -78,7 +78,7 @@ def instant(trajectory: Trajectory, time: float) -> Figure:
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
     view = project(trajectory, scene, np.array([time]))
-    colours = palette.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.labels)
     low, high = view.box(0)
     with style.settings():
         picture, axes = _canvas(low, high)

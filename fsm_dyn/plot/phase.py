@@ -33,8 +33,8 @@ def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) ->
     rows = dense_rows(trajectory)
     across, up = rows[x], rows[y]
     jump = np.flatnonzero(np.diff(rows.t) == 0.0)
-    names = np.array(rows.modes)
-    colours = palette.mode_colours(trajectory.model.modes)
+    names = np.array(rows.labels)
+    colours = palette.mode_colours(trajectory.model.labels)
     with style.settings():
         picture = style.new_figure(6.4, 5.2)
         axes = picture.add_axes((0.13, 0.11, 0.83, 0.74))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.pictures import palette
-from fsm_dyn.pictures.diagram import shortened
+from fsm_dyn.pictures.diagram import abridged, shortened
 from fsm_dyn.plot import style
 from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
 from fsm_dyn.plot.legend import mode_legend
@@ -64,7 +64,7 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
         strip = picture.add_subplot(grid[0])
         panels = [picture.add_subplot(grid[i + 1], sharex=strip) for i in range(len(groups))]
         spans, rows = mode_spans(trajectory), dense_rows(trajectory)
-        colours = palette.mode_colours(trajectory.model.modes)
+        colours = palette.mode_colours(trajectory.model.labels)
         for panel, (unit, names) in zip(panels, groups, strict=True):
             _draw_panel(panel, rows, unit, names)
             draw_bands(panel, spans, colours, alpha=0.25)
@@ -158,7 +158,7 @@ def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
     if len(numbered) <= _LISTED:
         return numbered
     chosen: list[tuple[int, Transition]] = []
-    changes = [(number, item) for number, item in numbered if item.source != item.target]
+    changes = [(number, item) for number, item in numbered if item.source != item.target and not item.is_handover]
     for candidates, alone in ((changes, len(changes) > _LISTED), (changes, False), (numbered, True)):
         for number, item in candidates:
             apart = all(abs(item.time - x.time) > _APART * span for _, x in chosen)
@@ -171,7 +171,7 @@ def _list_transitions(
     picture: Figure, trajectory: Trajectory, listed: list[tuple[int, Transition]], top: float
 ) -> None:
     line = _LINE / picture.get_figheight()
-    changes = [f"{_fitted(item.source, _NAMED)} → {_fitted(item.target, _NAMED)}" for _, item in listed]
+    changes = [" → ".join(_fitted(mode, _NAMED, abridged) for mode in item.change.split(" → ")) for _, item in listed]
     across = max(0.37, 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH))
     room = (0.98 - _LEFT - across) * _WIDTH
     for i, (number, item) in enumerate(listed):
@@ -187,13 +187,13 @@ def _list_transitions(
         )
 
 
-def _fitted(text: str, room: float) -> str:
+def _fitted(text: str, room: float, cut: Callable[[str, int], str] = shortened) -> str:
     """Return as much of a text as has room (inches) in the list."""
     fits, length = 1, len(text)  # what fits, and what may
     while fits < length:
         middle = (fits + length + 1) // 2
-        if style.text_width(shortened(text, middle), 8.0) <= 72.0 * room:
+        if style.text_width(cut(text, middle), 8.0) <= 72.0 * room:
             fits = middle
         else:
             length = middle - 1
-    return shortened(text, fits)
+    return cut(text, fits)

@@ -47,7 +47,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
         boxes = _boxes(view)
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)
-    colours = palette.mode_colours(trajectory.model.modes)
+    colours = palette.mode_colours(trajectory.model.labels)
     count = len(view.times)
     with style.settings():
         picture = style.new_figure(WIDTH, HEIGHT)

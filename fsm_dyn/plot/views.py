@@ -25,7 +25,7 @@ _PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 @dataclass(frozen=True)
 class View:
-    """Projected outlines (instant by shape), links (instant, link, 2, 2), names of modes, times and paths."""
+    """Projected outlines (instant by shape), links (instant, link, 2, 2), labels of modes, times and paths."""
 
     shapes: list[list[FloatArray]]
     bounded: list[bool]
@@ -54,7 +54,7 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
         bounded=[not shape.endless for shape in scene.shapes],
         links=_links(placed) @ flat.T,
-        modes=samples.modes,
+        modes=samples.labels,
         times=samples.t,
         paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
     )

@@ -15,7 +15,10 @@ finite side is taken.  Signs are kept in a normal form, so that ``a - b`` and ``
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -163,9 +166,11 @@ class Graph:
     (False, True)
     """
 
-    __slots__ = ("_constants", "_count", "_interned", "_symbols", "one", "zero")
+    __slots__ = ("_constants", "_count", "_interned", "_lock", "_sealed", "_symbols", "one", "zero")
 
     def __init__(self) -> None:
+        self._sealed = False
+        self._lock = threading.RLock()
         self._interned: dict[tuple[str, tuple[Node, ...]], Node] = {}
         self._constants: dict[float, Node] = {}
         self._symbols: dict[str, Node] = {}
@@ -175,6 +180,36 @@ class Graph:
 
     def __len__(self) -> int:
         return self._count
+
+    def seal(self) -> None:
+        """Allow further nodes inside :meth:`scratch` only."""
+        self._sealed = True
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Make nodes for a while: those made inside are forgotten at the end.
+
+        The order of operands follows the numbers of nodes, and rounding follows that order.  What is derived inside
+        is therefore the same whatever was derived before it.  One thread at a time is inside.
+        """
+        with self._lock:
+            made: tuple[dict[Any, Node], ...] = (self._interned, self._constants, self._symbols)
+            lengths, count, sealed = [len(nodes) for nodes in made], self._count, self._sealed
+            self._sealed = False
+            try:
+                yield
+            finally:
+                for nodes, length in zip(made, lengths, strict=True):
+                    while len(nodes) > length:
+                        nodes.popitem()  # the newest
+                self._count, self._sealed = count, sealed
+
+    def _next(self) -> int:
+        """Return the number of a node that is about to be made."""
+        if self._sealed:
+            raise TypeError("a sealed graph makes no nodes outside scratch()")
+        self._count += 1
+        return self._count - 1
 
     def constant(self, value: Scalar) -> Node:
         """Return the node of a finite number; a node of this graph is returned as it is.
@@ -191,16 +226,14 @@ class Graph:
             number = float(value) + 0.0  # one zero: -0.0 + 0.0 is 0.0
             if not math.isfinite(number):
                 raise InputError("a constant of an expression must be finite", found=repr(number))
-            node = self._constants[number] = Node(self, CONSTANT, (), number, "", self._count)
-            self._count += 1
+            node = self._constants[number] = Node(self, CONSTANT, (), number, "", self._next())
         return node
 
     def symbol(self, name: str) -> Node:
         """Return the node of the symbol `name`, the same one each time."""
         node = self._symbols.get(name)
         if node is None:
-            node = self._symbols[name] = Node(self, SYMBOL, (), None, name, self._count)
-            self._count += 1
+            node = self._symbols[name] = Node(self, SYMBOL, (), None, name, self._next())
         return node
 
     def own(self, node: Node) -> Node:
@@ -217,8 +250,7 @@ class Graph:
             for operand in operands:
                 if operand.graph is not self:
                     self.own(operand)
-            node = self._interned[key] = Node(self, op, operands, None, "", self._count)
-            self._count += 1
+            node = self._interned[key] = Node(self, op, operands, None, "", self._next())
         return node
 
     def apply(self, op: str, *operands: Node) -> Node:

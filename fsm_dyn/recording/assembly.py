@@ -8,15 +8,18 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
 from fsm_dyn.recording.causes import States, cause, fired, why
+from fsm_dyn.recording.change_points import change_points_of, rows_that_take_part
 from fsm_dyn.recording.outlines import Outlines
 from fsm_dyn.recording.record import Record, Row, RunModel
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidates import read_candidates
-from fsm_dyn.simulation.outcomes import NO_MODE, UNDECIDED
+from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, NO_MODE, STRETCHED, UNDECIDED
 from fsm_dyn.simulation.raw_run import RawRun, Transitions
 from fsm_dyn.spec.model import Body, Mechanism, ShapeForm
 from fsm_dyn.spec.values import ParameterValue, evaluate, units
@@ -55,6 +58,7 @@ def run_model(
         charts=tuple(charts),
         indeterminate=tuple(chart.indeterminate for chart in charts),
         contacts=automaton.contacts,
+        labelling=Labels(mechanism, automaton.contacts, automaton.patterns, values),
         text=mechanism.text,
         parameters=parameters,
         rows=tuple(Row(row.name, row.role) for row in automaton.rows),
@@ -77,7 +81,9 @@ def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, 
     )
 
 
-def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: InputFunction) -> Record:
+def record_of(
+    automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: InputFunction, labels: Labels | None = None
+) -> Record:
     """Return what the stepper left of a run, with its transitions in words.
 
     Parameters
@@ -89,6 +95,8 @@ def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: I
     raw : RawRun
     inputs : InputFunction
         The inputs between the rows.
+    labels : Labels, optional
+        What modes are called where people read them; by default with the parameters of the model.
     """
     return Record(
         t=raw.t,
@@ -98,18 +106,21 @@ def record_of(automaton: Automaton, names: Sequence[str], raw: RawRun, inputs: I
         mode=raw.mode,
         held=raw.held,
         tell=lambda: tuple(
-            transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i)
+            transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i, labels)
             for i in range(len(raw.transitions))
         ),
         inputs=inputs,
         outcome=raw.outcome,
         tried=_tried(automaton, raw),
+        change_points=change_points_of(raw.passages, [row.name for row in automaton.rows], names),
     )
 
 
 def _tried(automaton: Automaton, raw: RawRun) -> tuple[str, ...]:
     if raw.outcome.code == NO_MODE:
         return (automaton.name_of(raw.wanted.tolist()).name,)
+    if raw.outcome.code in AT_CHANGE_POINTS:
+        return _limit(automaton, raw)
     if raw.outcome.code not in UNDECIDED:
         return ()
     names = automaton.terms.layout.contacts
@@ -118,10 +129,26 @@ def _tried(automaton: Automaton, raw: RawRun) -> tuple[str, ...]:
     return (*(item.tell(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
 
 
+def _limit(automaton: Automaton, raw: RawRun) -> tuple[str, ...]:
+    """Return which rows a run ended by, and for one stretched to its limit when that is."""
+    n_rows = len(automaton.rows)
+    weights = raw.rank[st.RANK_COUNT + n_rows :]
+    rows = f"rows {', '.join(rows_that_take_part(weights, [row.name for row in automaton.rows]))}"
+    if raw.outcome.code == STRETCHED:
+        return (f"{rows}; the limit is at t = {raw.t[-1] + raw.rank[st.AHEAD]:.12g} s",)
+    return (rows,)
+
+
 def transition_of(
-    automaton: Automaton, names: Sequence[str], found: Transitions, states: States, number: int
+    automaton: Automaton,
+    names: Sequence[str],
+    found: Transitions,
+    states: States,
+    number: int,
+    labels: Labels | None = None,
 ) -> Transition:
     """Return transition ``number`` in words; ``names`` and ``states`` are those of the modes by their numbers."""
+    labels = labels or automaton.labels
     impulse: dict[str, FloatArray] = {}
     for owner in dict.fromkeys(row.name for row in automaton.rows):
         own = found.impulse[number, [row.name == owner for row in automaton.rows]]
@@ -131,7 +158,7 @@ def transition_of(
         time=float(found.time[number]),
         source=names[found.source[number]],
         target=names[found.target[number]],
-        cause=cause(automaton, found, states, number),
+        cause=cause(automaton, found, states, number, labels),
         impulse=impulse,
         energy_before=float(found.energy_before[number]),
         energy_after=float(found.energy_after[number]),
@@ -142,6 +169,8 @@ def transition_of(
         slope=float(found.slope[number, 0]),
         why=why(automaton, found, number),
         fired=fired(automaton, found, number),
+        source_label=labels.of(states[found.source[number]]),
+        target_label=labels.of(states[found.target[number]]),
     )
 
 

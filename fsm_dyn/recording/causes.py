@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.guards import VERBS, Event
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
@@ -27,22 +28,30 @@ _SIGNS = {
 }
 
 
-def cause(automaton: Automaton, found: Transitions, states: States, number: int) -> str:
+def cause(automaton: Automaton, found: Transitions, states: States, number: int, labels: Labels) -> str:
     """Return the cause of a run's transition ``number``; ``states`` are the contact states of the modes by number.
 
-    First what set it off: the guards that fired, the condition the model states, the start, a jump of an input.  Then,
-    after a semicolon, the contacts that changed along with it.
+    First what set it off: the guards that fired, the condition the model states, the start, a jump of an input; where
+    a contact passes on from one feature to another, that.  Then, after a semicolon, the contacts that changed along
+    with it.
     """
     before = [int(code) for code in states[found.source[number]]]
     after = [int(code) for code in states[found.target[number]]]
     reason = int(found.reason[number])
+    handovers = _handovers(automaton, found, labels, before, after, number)
     told: list[int] = []
     parts: list[str] = []
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
+        pair = next((p for p in handovers if subject in p), None)
         if event is Event.TRANSITION:
             parts.append(_written(automaton, subject))
-        elif subject not in told:
+        elif subject in told:
+            continue
+        elif pair is not None and event in (Event.LEAVES, Event.CLOSES):
+            told += pair
+            parts.append(handovers[pair])
+        else:
             if event is Event.CLOSES and _beyond(automaton, found, number, subject, after[subject]):
                 continue
             told.append(subject)
@@ -58,7 +67,12 @@ def cause(automaton: Automaton, found: Transitions, states: States, number: int)
         parts.insert(0, "what it holds is moved apart")
     elif reason == resolution.ZENO:
         parts.insert(0, "a train of impacts comes to its end")
-    along = _changed(automaton, before, after, told)
+    along = []
+    for pair, words in handovers.items():
+        if pair[1] not in told:
+            told += pair
+            along.append(words)
+    along += _changed(automaton, before, after, told)
     return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
 
 
@@ -96,9 +110,33 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
         return f"{name} strikes and rebounds"
     if event is Event.OPENS and automaton.contacts[contact].two_sided:
         return f"{name} presses on its other face"
+    if event is Event.OPENS and after != FREE:  # it stays, with others beside it
+        return f"the force of {name} fell to zero"
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
     return f"{name} {VERBS[event]} ({_SIGNS[event]})"
+
+
+def _handovers(
+    automaton: Automaton, found: Transitions, labels: Labels, before: Sequence[int], after: Sequence[int], number: int
+) -> dict[tuple[int, int], str]:
+    """Return the contacts that passed on to others, without an impulse and not for want of a force, in words."""
+    opened = {
+        int(found.contact[number, k])
+        for k in range(int(found.fired[number]))
+        if int(found.event[number, k]) == Event.OPENS
+    }
+    told = {}
+    for old, new in labels.handed_over(before, after):
+        rows = [automaton.contacts[k].normal_row for k in (old, new)]
+        if old in opened or found.impulse[number, rows].any():
+            continue
+        contact, code = automaton.contacts[new], after[new]
+        changed = code != before[old]
+        told[old, new] = labels.passes_on(old, new) + (
+            f" and {_became(contact.kind, code, contact.states[code])}" if changed else ""
+        )
+    return told
 
 
 def _beyond(automaton: Automaton, found: Transitions, number: int, contact: int, after: int) -> bool:

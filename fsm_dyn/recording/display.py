@@ -11,6 +11,7 @@ from fsm_dyn.pictures.svg import element, escaped
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.samples import Samples
+from fsm_dyn.recording.transitions import counted
 
 Sample = Callable[[FloatArray], Samples]  # of Trajectory
 
@@ -24,7 +25,7 @@ def run_svg(model: RunModel, record: Record, sample: Sample) -> str:
     changed = np.flatnonzero(np.diff(record.mode)) + 1
     bands: list[tuple[float, str]] = []
     for k in (0, *changed.tolist()):
-        mode = model.modes[record.mode[k]]
+        mode = model.labels[record.mode[k]]
         if not bands or bands[-1][1] != mode:
             bands.append((float(record.t[k]), mode))
     t, x = _dense(record, sample)
@@ -38,8 +39,7 @@ def run_html(model: RunModel, record: Record, sample: Sample, ending: Callable[[
     """
     transitions = record.transitions
     told = (
-        f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {len(transitions)} transitions; "
-        f"{record.outcome.name}"
+        f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
     )
     head = element("p", f"{element('b', escaped(model.name))}: {escaped(told)}")
     parts = [head, run_svg(model, record, sample)]
@@ -49,7 +49,11 @@ def run_html(model: RunModel, record: Record, sample: Sample, ending: Callable[[
         heads = "".join(element("th", name) for name in ("time, s", "from", "to", "cause"))
         rows = [element("tr", heads)]
         for item in transitions[:MOST_ROWS]:
-            cells = (f"{item.time:.6f}", item.source, item.target, item.cause)
+            ends = (
+                item.source_label or item.source,
+                "(handover)" if item.is_handover else item.target_label or item.target,
+            )
+            cells = (f"{item.time:.6f}", *ends, item.cause)
             rows.append(element("tr", (element("td", escaped(cell)) for cell in cells)))
         more = len(transitions) - MOST_ROWS
         if more > 0:

@@ -22,12 +22,13 @@ _GAP: Final = Tolerances().gap
 def describe_end(rows: Samples, transitions: Sequence[Transition], record: Record) -> tuple[str, ...]:
     """Return in words how a run ended; for one that failed with its state, what was tried, numbers and the remedy."""
     outcome, layout = record.outcome, rows.model.layout
-    head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.modes[-1]}'"
+    head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.labels[-1]}'"
     if not outcome.failed:
         return (head,)
     state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, rows.x[-1], strict=True))
     lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, transitions, outcome.code)]
-    lines += [f"tried: {words}" for words in record.tried]
+    word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
+    lines += [f"{word}: {words}" for words in record.tried]
     if outcome.remedy:
         lines.append(f"remedy: {outcome.remedy}")
     return tuple(lines)
@@ -37,13 +38,14 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
     """Tell the numbers that belong to the way a run ended."""
     if code == outcomes.CHATTER:
         for item in transitions[-MOST:]:
-            yield f"t = {item.time:.12g} s: {item.source} to {item.target}: {item.cause}"
+            yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"
         return
-    if code not in (outcomes.PENETRATION, outcomes.SINGULAR, outcomes.ENDLESS_IMPACTS, outcomes.PROJECTION_FAILED):
+    deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
+    if code not in (*deep, outcomes.SINGULAR, outcomes.ENDLESS_IMPACTS, outcomes.PROJECTION_FAILED):
         return
     model = rows.model
     terms = model.terms.evaluate(rows.t[-1], rows.x[-1], rows.context[-1])
-    if code == outcomes.PENETRATION:
+    if code in deep:
         yield from _gaps(model, terms["residual"], deepest=-_GAP)
     elif code == outcomes.PROJECTION_FAILED:
         residuals = zip(model.row_labels(), model.rows, terms["residual"], strict=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.modes.guards import VERBS, Event, Guard
-from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.modes.system import ContactInfo, shared_name
 from fsm_dyn.recording.arrays import FloatArray
+from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.record import RunModel
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.transitions import Transition
@@ -22,7 +23,7 @@ class ContactAt:
 
     ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static where
     it sticks, kinetic where it slides.  ``shared`` tells that other contacts or constraints could take its forces over:
-    those given are then the smallest.
+    those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the smallest.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ContactAt:
     friction: float | None
     limit: float | None
     shared: bool = False
+    admissible: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Explanation:
 
     Attributes
     ----------
-    model, mode : str
+    model, mode, label : str
+        Names of the model and the mode, and what the mode is called where people read it.
     time : float
         s
     led_here : tuple of Transition
@@ -64,6 +67,8 @@ class Explanation:
         Forces of the constraints (N, N m).
     guards : tuple of GuardAt
         What may end the mode, the one that falls to zero soonest first.
+    passed : tuple of ChangePoint
+        Change points passed since the mode began.
     """
 
     model: str
@@ -74,6 +79,8 @@ class Explanation:
     contacts: tuple[ContactAt, ...]
     constraints: dict[str, list[float]]
     guards: tuple[GuardAt, ...]
+    passed: tuple[ChangePoint, ...] = ()
+    label: str = ""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""
@@ -81,16 +88,20 @@ class Explanation:
             "model": self.model,
             "time": self.time,
             "mode": self.mode,
+            "label": self.label,
             "led_here": [_transition_data(item) for item in self.led_here],
             "coming": None if self.coming is None else _transition_data(self.coming),
             "contacts": [asdict(contact) for contact in self.contacts],
             "constraints": self.constraints,
             "guards": [asdict(guard) for guard in self.guards],
+            "passed": [asdict(item) for item in self.passed],
         }
 
 
-def explain(model: RunModel, at: Samples, transitions: Sequence[Transition]) -> Explanation:
-    """Explain the one row ``at`` of a run with these transitions."""
+def explain(
+    model: RunModel, at: Samples, transitions: Sequence[Transition], change_points: Sequence[ChangePoint] = ()
+) -> Explanation:
+    """Explain the one row ``at`` of a run with these transitions and passages through change points."""
     time, x, context = float(at.t[0]), at.x[0], at.context[0]
     chart = model.charts[int(at.mode[0])]
     terms = model.terms.evaluate(time, x, context)
@@ -107,11 +118,12 @@ def explain(model: RunModel, at: Samples, transitions: Sequence[Transition]) -> 
         model=model.name,
         time=time,
         mode=model.modes[int(at.mode[0])],
+        label=model.labels[int(at.mode[0])],
         led_here=tuple(item for item in past if item.time == past[-1].time),
         coming=next((item for item in transitions if item.time > time), None),
         contacts=tuple(
             _contact(contact, code, {name: float(terms[name][k]) for name in ("static", "kinetic", "elastic")},
-                     terms["residual"], speeds, forces, chart.indeterminate)
+                     terms["residual"], speeds, forces, chart.indeterminate, bool(at.admissible[0]))
             for k, (contact, code) in enumerate(zip(model.contacts, chart.states, strict=True))
         ),
         constraints={
@@ -120,6 +132,7 @@ def explain(model: RunModel, at: Samples, transitions: Sequence[Transition]) -> 
             if name not in contact_names
         },
         guards=tuple(sorted(guards, key=lambda guard: np.inf if guard.zero_in is None else guard.zero_in)),
+        passed=tuple(item for item in change_points if (past[-1].time if past else -np.inf) <= item.time <= time),
     )  # fmt: skip
 
 
@@ -131,11 +144,13 @@ def _contact(
     speeds: FloatArray,
     forces: FloatArray,
     indeterminate: Sequence[int],
+    admissible: bool,
 ) -> ContactAt:
     normal, tangent = contact.normal_row, contact.tangent_row
     has_gap = contact.kind in ("gap", "compliant")
     load = {"gap": abs(float(forces[normal])), "compliant": own["elastic"]}.get(contact.kind, 1.0)
     limit = own["static" if code == 1 else "kinetic"] * load
+    shared = normal in indeterminate or tangent in indeterminate
     bounded = tangent >= 0 and code > 0 and not contact.sticks_always
     return ContactAt(
         name=contact.name,
@@ -145,7 +160,8 @@ def _contact(
         normal=float(forces[normal]) if normal >= 0 and code > 0 else None,
         friction=_size(forces, contact) if code > 0 else None,
         limit=limit if bounded else None,
-        shared=normal in indeterminate or tangent in indeterminate,
+        shared=shared,
+        admissible=admissible or not shared,
     )
 
 
@@ -161,7 +177,10 @@ def _announced(model: RunModel, guard: Guard) -> str:
     """Return what a guard announces: an event of a contact, or the condition of a written transition."""
     if guard.event is Event.TRANSITION:
         return "a written transition"
-    return f"{model.contacts[guard.subject].name} {VERBS[guard.event]}"
+    name = model.contacts[guard.subject].name
+    if guard.event is Event.CLOSES:
+        name = shared_name(model.contacts, guard.subject)
+    return f"{name} {VERBS[guard.event]}"
 
 
 def _zero_in(value: float, slope: float) -> float | None:
@@ -173,6 +192,7 @@ def _transition_data(item: Transition) -> dict[str, Any]:
         "time": item.time,
         "source": item.source,
         "target": item.target,
+        "handover": item.is_handover,
         "cause": item.cause,
         "fired": [{"guard": text, "value": value, "slope": slope} for text, value, slope in item.fired],
         "candidates": item.candidates,

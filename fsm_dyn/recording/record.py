@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.recording.arrays import BoolArray, FloatArray, InputFunction, IntArray
+from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.scene import Scene
 from fsm_dyn.recording.transitions import Transition
 from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
@@ -78,6 +80,14 @@ class RunModel:
     text: str = ""  # the model file: a saved run carries it
     compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
+    labelling: Labels | None = None  # what modes are called where people read them
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What each mode index is called where people read it; modes between which handovers lead share it."""
+        if self.labelling is None:
+            return self.modes
+        return tuple(self.labelling.of(chart.states) for chart in self.charts)
 
     def row_labels(self) -> tuple[str, ...]:
         """Return a name for every row: its owner's, with the role where the owner has several."""
@@ -110,6 +120,8 @@ class Record:
         Why the run ended.
     tried : tuple of str
         Where it ended undecided: the combinations of contact states that were tried, in words.
+    change_points : tuple of ChangePoint
+        Passages through change points, in order.
     """
 
     t: FloatArray
@@ -122,6 +134,7 @@ class Record:
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[DONE]
     tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
 
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:

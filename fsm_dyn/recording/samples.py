@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.recording.arrays import FloatArray, IntArray
+from fsm_dyn.recording.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.recording.record import RunModel
+from fsm_dyn.recording.shares import reported_forces
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class Samples:
         """Name of the mode per row."""
         return tuple(self.model.modes[i] for i in self.mode)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the mode of each row is called where people read it; a handover changes the mode, not its label."""
+        return tuple(self.model.labels[i] for i in self.mode)
+
     @cached_property
     def inputs(self) -> Mapping[str, FloatArray]:
         """Inputs by name, each of shape (n,)."""
@@ -78,15 +84,39 @@ class Samples:
 
     @cached_property
     def multiplier_table(self) -> FloatArray:
-        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero where not active."""
+        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero where not active.
+
+        Of the forces of redundant rows the smallest that the contact laws admit (:mod:`fsm_dyn.recording.shares`).
+        """
+        return self._forces[0]
+
+    @property
+    def admissible(self) -> BoolArray:
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        return self._forces[1]
+
+    @cached_property
+    def _forces(self) -> tuple[FloatArray, BoolArray]:
         table = np.zeros((len(self), len(self.model.rows)))
+        admissible = np.ones(len(self), dtype=np.bool_)
         if not self.model.rows:
-            return table
+            return table, admissible
         for index in np.unique(self.mode):
             chosen = self.mode == index
             out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
             table[chosen] = out["multipliers"]
-        return table
+            if self.model.indeterminate and self.model.indeterminate[index]:
+                table[chosen], admissible[chosen] = self._shared(index, chosen, table[chosen])
+        return table, admissible
+
+    def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""
+        model = self.model
+        return reported_forces(
+            model.layout, model.contacts, model.charts[index].states,
+            model.terms.evaluate(self.t[chosen], self.x[chosen], self.context[chosen]),
+            self.x[chosen], self.context[chosen], forces,
+        )  # fmt: skip
 
     @cached_property
     def multipliers(self) -> Mapping[str, FloatArray]:

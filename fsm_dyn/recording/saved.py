@@ -7,7 +7,7 @@ Between the rows inputs are cubics through their recorded values and rates, exac
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
+from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.dense import locate
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.transitions import Transition
@@ -71,6 +72,7 @@ def write_run(model: RunModel, record: Record, path: Path) -> Path:
         "n_inputs": len(model.layout.w),
         "modes": [list(chart.states) for chart in model.charts],
         "transitions": [_transition_to_data(item) for item in record.transitions],
+        "change_points": [asdict(item) for item in record.change_points],
     }
     data |= {name: _listed(getattr(record, name)) for name in _ARRAYS}
     # the middle of a step that does not exist was never filled
@@ -105,7 +107,11 @@ def read_run(path: str) -> SavedRun:
         mode = np.array(data["mode"], dtype=np.int64)
         outcome = OUTCOMES[int(data["outcome"])]
         tried = tuple(str(words) for words in data.get("tried", ()))
-        record = Record(**numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=tried)
+        passed = tuple(ChangePoint(**{**item, "rows": tuple(item["rows"])}) for item in data.get("change_points", ()))
+        record = Record(
+            **numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=tried,
+            change_points=passed,
+        )  # fmt: skip
         modes = tuple(tuple(int(code) for code in states) for states in data["modes"])
         return SavedRun(str(data["text"]), np.array(data["parameters"], dtype=np.float64), modes, record)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -168,6 +174,8 @@ def _transition_from_data(item: Any) -> Transition:
         slope=number(item["slope"]),
         why=tuple(str(line) for line in item["why"]),
         fired=tuple((str(text), number(value), number(slope)) for text, value, slope in item["fired"]),
+        source_label=str(item.get("source_label", "")),
+        target_label=str(item.get("target_label", "")),
     )
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fsm_dyn.errors import InputError
 from fsm_dyn.recording import export
 from fsm_dyn.recording.arrays import FloatArray, IntArray
+from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.ending import describe_end
 from fsm_dyn.recording.energy import EnergyAccount, account
@@ -20,7 +21,7 @@ from fsm_dyn.recording.explanation import Explanation, explain
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.samples import Samples, State, full_context
 from fsm_dyn.recording.saved import write_run
-from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.recording.transitions import Transition, counted
 from fsm_dyn.simulation.outcomes import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Trajectory:
     def __repr__(self) -> str:
         return (
             f"<Trajectory of {self.model.name}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self)} rows, "
-            f"{len(self.transitions)} transitions, {self.outcome.name}>"
+            f"{counted(self.transitions)}, {self.outcome.name}>"
         )
 
     def _repr_html_(self) -> str:
@@ -96,15 +97,26 @@ class Trajectory:
         return self.rows.modes
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What the mode of each row is called where people read it: modes that handovers lead between share it."""
+        return self.rows.labels
+
+    @property
     def multipliers(self) -> Mapping[str, FloatArray]:
         """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
         return self.rows.multipliers
 
     @property
+    def admissible(self) -> BoolArray:
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        return self.rows.admissible
+
+    @property
     def indeterminate(self) -> Mapping[str, BoolArray]:
         """Where the forces of :attr:`multipliers` are not determined, shape (n,) by name.
 
-        There contacts or constraints repeat each other; of all forces with the same effect the smallest are given.
+        There contacts or constraints are redundant; of all forces with the same effect the smallest are given that the
+        contact laws admit, see :attr:`admissible`.
         """
         modes = self.model.indeterminate or ((),) * len(self.model.modes)
         return {
@@ -128,8 +140,13 @@ class Trajectory:
 
     @property
     def transitions(self) -> tuple[Transition, ...]:
-        """Every change of mode in order of time, with its cause."""
+        """Every change of mode and every feature transition (handover) in order of time, with its cause."""
         return self.record.transitions
+
+    @property
+    def change_points(self) -> tuple[ChangePoint, ...]:
+        """Passages through change points, where constraints lose rank for an instant, in order of time."""
+        return self.record.change_points
 
     @cached_property
     def energy(self) -> EnergyAccount:
@@ -188,7 +205,7 @@ class Trajectory:
         InputError
             If the time lies outside the run.
         """
-        return explain(self.model, self.sample([time]), self.transitions)
+        return explain(self.model, self.sample([time]), self.transitions, self.change_points)
 
     def describe_end(self) -> tuple[str, ...]:
         """Tell why the run ended; where it failed with its state, what was tried, the numbers and the remedy."""

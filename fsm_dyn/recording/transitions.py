@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from fsm_dyn.recording.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Transition:
-    """One change of mode.
+    """One transition: a change of mode, or a feature transition (handover) within what is read as one mode.
 
     Attributes
     ----------
@@ -35,6 +35,8 @@ class Transition:
         How the answer was found, then what was tried and how each candidate fared.
     fired : tuple of (str, float, float)
         All guards that fired together: what each announces, its value and its slope just before.
+    source_label, target_label : str
+        What the modes before and after are called where people read them; empty where that is their names.
     """
 
     time: float
@@ -51,6 +53,24 @@ class Transition:
     slope: float = float("nan")
     why: tuple[str, ...] = ()
     fired: tuple[tuple[str, float, float], ...] = ()
+    source_label: str = ""
+    target_label: str = ""
+
+    @property
+    def is_handover(self) -> bool:
+        """Whether it is a feature transition (handover): other features bear the same contact, without an impulse.
+
+        The mode that people read is the same before and after; ``source`` and ``target`` differ.
+        """
+        same = bool(self.source_label) and self.source_label == self.target_label
+        return same and self.source != self.target and not self.impulse
+
+    @property
+    def change(self) -> str:
+        """The modes before and after, as people read them; of a handover the one mode it happens in."""
+        if self.is_handover:
+            return self.source_label
+        return f"{self.source_label or self.source} → {self.target_label or self.target}"
 
     @property
     def energy_lost(self) -> float:
@@ -58,11 +78,18 @@ class Transition:
         return self.energy_before - self.energy_after
 
     def __str__(self) -> str:
-        text = f"{self.time:.6f} s  {self.source} → {self.target}  {self.cause}"
+        text = f"{self.time:.6f} s  {self.change}  {self.cause}"
         impulses = ", ".join(f"{name} {_numbers(values)}" for name, values in self.impulse.items())
         if impulses:
             text += f"  (impulse {impulses}; energy {-self.energy_lost:+.3g} J)"
         return text
+
+
+def counted(transitions: Sequence[Transition]) -> str:
+    """Return how many changes of mode there are, and apart from them how many handovers: ``3 transitions``."""
+    handovers = sum(item.is_handover for item in transitions)
+    text = f"{len(transitions) - handovers} transitions"
+    return f"{text}, {handovers} handover{'s' if handovers != 1 else ''}" if handovers else text
 
 
 def _numbers(values: FloatArray) -> str:

@@ -22,6 +22,7 @@ from fsm_dyn.simulation.terms import Terms
 
 RANK: Final = 1e-12
 AGREEMENT: Final = 1e-7
+ROUNDING: Final = 1e3 * 2.220446049250313e-16
 
 
 class Bilateral(NamedTuple):
@@ -81,8 +82,13 @@ def solve_bilateral(
     target: NDArray[np.float64],
     motion: NDArray[np.float64],
     reaction: NDArray[np.float64],
+    rounding: float,
 ) -> bool:
-    """Solve for the motion (n_u,) and the reactions (m,); False if the rows contradict each other."""
+    """Solve for the motion (n_u,) and the reactions (m,); False if the rows contradict each other.
+
+    They do where redundant rows are missed by more than :data:`AGREEMENT` of the largest right-hand side, and by more
+    than ``rounding``, the error of the right-hand sides themselves (:func:`rounding_of`).
+    """
     n_u, m = force.shape[0], target.shape[0]
     n = n_u + m
     right, scratch = bilateral.scratch[:n], bilateral.scratch[n : 2 * n]
@@ -99,7 +105,18 @@ def solve_bilateral(
         motion[i] = solution[i] * bilateral.scale[i]
     for k in range(m):
         reaction[k] = solution[n_u + k] * bilateral.row_scale[k]
-    return remainder <= AGREEMENT * size
+    return remainder <= max(AGREEMENT * size, rounding)
+
+
+@lean
+def rounding_of(terms: Terms, u: NDArray[np.float64], accelerations: bool) -> float:
+    """Return what rounding may leave of scaled rows ``A u + b``, or of ``A u_dot + gamma``, where terms cancel."""
+    square, fastest = 0.0, 0.0
+    for i in range(u.shape[0]):
+        if terms.M[i, i] > 0.0:
+            square += terms.M[i, i] * u[i] * u[i]
+        fastest = max(fastest, abs(u[i]))
+    return float(ROUNDING * np.sqrt(square) * (fastest if accelerations else 1.0))
 
 
 @lean
@@ -140,7 +157,7 @@ def contact_response(
     motions, reactions, K = matrix(arena, n, n_u), matrix(arena, n, m), matrix(arena, n, n)
     none = vector(arena, m)
     for r in range(n):
-        solve_bilateral(bilateral, terms.A[which[r], :n_u], none, motions[r], reactions[r])
+        solve_bilateral(bilateral, terms.A[which[r], :n_u], none, motions[r], reactions[r], 0.0)
         for s in range(n):
             for i in range(n_u):
                 K[s, r] += terms.A[which[s], i] * motions[r, i]

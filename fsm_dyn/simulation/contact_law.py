@@ -142,11 +142,11 @@ def judge(
         along_slip = direction_of(choice)
         amount = -1.0
         if a >= 0 and is_open(choice):
-            amount = m.target[a] - v[a]
+            amount = m.target[a] - v[a] - (1.0 + m.kinetic[k]) * m.slack[k, 0]
             if amount > worst:
                 worst, law, who = amount, SINKS, k
         elif a >= 0 and (m.two_sided[k] == 0 or along_slip != 0.0):
-            amount = m.floor[a] - side_of(choice) * y[a]
+            amount = m.floor[a] - side_of(choice) * y[a] - m.slack[k, 0]
             if amount > worst:
                 worst, law, who = amount, PULLS, k
         if b >= 0 and (choice == HOLD or choice == PARTED_HOLD) and m.infinite[k] == 0:
@@ -163,11 +163,22 @@ def judge(
             if m.spatial[k] == 1:  # with its slip, and not beside it
                 beside = abs(m.way[k, 0] * v[b + 1] - m.way[k, 1] * v[b])
                 amount = max(beside, -m.way[k, 0] * v[b] - m.way[k, 1] * v[b + 1])
+            amount -= _friction_slack(m, k, y)
             if amount > worst:
                 worst, law, who = amount, AGAINST, k
     if basis.shape[1] > 0 and worst <= tolerance * scale and _stirs(m, basis):
         return Trial(1.0, NO_MOTION, 0, 0.0)
     return Trial(worst / scale, law, who, excess / scale)
+
+
+@lean
+def _friction_slack(m: Meeting, k: int, y: NDArray[np.float64]) -> float:
+    """How far the friction of a contact that begins to slide may be from its limit; in space that is known squared."""
+    given, a = m.slack[k, 1], m.normal[k]
+    if given == 0.0 or m.spatial[k] == 0:
+        return float(given)
+    bound = m.static[k] * (abs(y[a]) if a >= 0 else 1.0)
+    return float(given / (bound + np.sqrt(given)))
 
 
 @lean

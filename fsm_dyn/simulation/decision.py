@@ -72,11 +72,18 @@ def decide(
         part = part_of(arena, m, members, rows[:n])
         part_best, part_forces, part_answers = indices(arena, size), vector(arena, n), vector(arena, n)
         if size > ENUMERATED:
-            _narrow(arena, part, part_best)
+            _narrow(arena, part, part_best, tolerance)
         part_status, verdict = _decide_together(
             arena, part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried
         )
         tried += verdict.tried
+        if size > ENUMERATED and verdict.consistent == 0:
+            part = part_of(arena, m, members, rows[:n])  # once more, with what hardly slides sliding
+            _narrow(arena, part, part_best, 0.0)
+            part_status, verdict = _decide_together(
+                arena, part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried
+            )
+            tried += verdict.tried
         consistent = verdict.consistent if consistent == 0 else min(consistent, verdict.consistent)
         motions, undetermined = max(motions, verdict.motions), max(undetermined, verdict.undetermined)
         if verdict.consistent == 0:
@@ -117,15 +124,18 @@ def _decide_together(
 
 
 @lean
-def _narrow(arena: Arena, part: Meeting, proposal: NDArray[np.int64]) -> None:
-    """Leave each contact only the choice that complementarity proposes, unless that is not allowed."""
+def _narrow(arena: Arena, part: Meeting, proposal: NDArray[np.int64], tolerance: float) -> None:
+    """Leave each contact only the choice that complementarity proposes, unless that is not allowed.
+
+    One at rest whose slip would accelerate by no more than ``tolerance`` of the scale sticks.
+    """
     for k in range(part.normal.shape[0]):
         if part.two_sided[k] == 1 or part.spatial[k] == 1:
             return
         for choice in range(PARTED_HOLD, PARTED_BACKWARD + 1):
             if part.allowed[k, choice] == 1:
                 return
-    if not propose(arena, part, proposal):
+    if not propose(arena, part, proposal, tolerance):
         return
     for k in range(part.normal.shape[0]):
         if part.allowed[k, proposal[k]] == 1:

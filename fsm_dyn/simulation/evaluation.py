@@ -11,9 +11,11 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.dense_output import dense_state
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
-from fsm_dyn.simulation.integrators import STAGES, MethodArrays, middle_state, runge_kutta_step
-from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.integrators import DEGREE, STAGES, MethodArrays, middle_state, runge_kutta_step
+from fsm_dyn.simulation.kernels import call_kernel, call_kernel_at
+from fsm_dyn.simulation.landing import land
 from fsm_dyn.simulation.projection import project
 from fsm_dyn.simulation.state import State, Work
 from fsm_dyn.simulation.tables import Tables
@@ -64,21 +66,66 @@ def take(
     mode = state.counters[st.MODE]
     for j in range(state.x.shape[0]):
         work.k[j] = state.x_dot[j]
-    runge_kutta_step(
-        tables.mode_rhs[mode],
-        drive,
-        method,
-        state.clock[st.TIME],
-        h,
-        state.x,
-        state.c,
-        work.k,
-        work.y,
-        work.x_end,
-        state.counters[st.SEGMENT],
-    )
-    normalise_quaternions(tables, work.x_end)
+    if method.counts[DEGREE] > 0:
+        dense_state(method, t_end, work.x_end)
+        normalise_quaternions(tables, work.x_end)
+        if state.rank[st.LANDS] != 0.0:
+            update_inputs(drive, t_end, state.counters[st.SEGMENT], work.x_end, state.c)
+            land(work, tables, t_end, work.x_end, state.c, mode, state.rank, np.inf)
+    elif state.rank[st.LANDS] != 0.0:
+        if not landed_step(tables, drive, method, state, work, h, t_end):
+            for j in range(state.x.shape[0]):
+                work.x_end[j] = np.nan
+            return
+    else:
+        runge_kutta_step(
+            tables.mode_rhs[mode],
+            drive,
+            method,
+            state.clock[st.TIME],
+            h,
+            state.x,
+            state.c,
+            work.k,
+            work.y,
+            work.x_end,
+            state.counters[st.SEGMENT],
+        )
+        normalise_quaternions(tables, work.x_end)
     evaluate_end(tables, drive, method, state, work, t_end)
+
+
+@lean
+def landed_step(
+    tables: Tables, drive: DriveArrays, method: MethodArrays, state: State, work: Work, h: float, t_end: float
+) -> bool:
+    """Take a step as :func:`runge_kutta_step` does, every stage and its end put on the rows of the mode.
+
+    Returns
+    -------
+    bool
+        False where a stage is so far from the rows that it may come to lie on another branch.
+    """
+    mode, segment, t = state.counters[st.MODE], state.counters[st.SEGMENT], state.clock[st.TIME]
+    n, stages = state.x.shape[0], method.counts[STAGES]
+    for i in range(1, stages + 1):
+        out = work.y if i < stages else work.x_end
+        for j in range(n):
+            total = 0.0
+            for m in range(i):
+                weight = method.a[i * stages + m] if i < stages else method.weights[m]
+                total += weight * work.k[m * n + j]
+            out[j] = state.x[j] + h * total
+        at = t + method.nodes[i] * h if i < stages else t_end
+        normalise_quaternions(tables, out)
+        update_inputs(drive, at, segment, out, state.c)
+        distance = min(abs(t + state.rank[st.AHEAD] - at), abs(t + state.rank[st.BEHIND] - at))
+        if not land(work, tables, at, out, state.c, mode, state.rank, 0.5 * distance * state.rank[st.SPEED_NORM]):
+            return False
+        normalise_quaternions(tables, out)
+        if i < stages:
+            call_kernel_at(tables.mode_rhs[mode], at, out, state.c, work.k, i * n)
+    return True
 
 
 @lean
@@ -101,10 +148,15 @@ def evaluate_middle(
 ) -> None:
     """Write the state at the middle of the trial step and, if there are guards, run the full kernel there."""
     mode = state.counters[st.MODE]
-    middle_state(method, h, state.x, work.k, work.x_mid)
+    t_mid = state.clock[st.TIME] + 0.5 * h
+    if method.counts[DEGREE] > 0:
+        dense_state(method, t_mid, work.x_mid)
+    else:
+        middle_state(method, h, state.x, work.k, work.x_mid)
     if guard_count(tables, mode) > 0:
-        t_mid = state.clock[st.TIME] + 0.5 * h
         update_inputs(drive, t_mid, state.counters[st.SEGMENT], work.x_mid, state.c)
+        if state.rank[st.LANDS] != 0.0:
+            land(work, tables, t_mid, work.x_mid, state.c, mode, state.rank, np.inf)
         call_kernel(tables.mode_full[mode], t_mid, work.x_mid, state.c, work.full_mid)
 
 

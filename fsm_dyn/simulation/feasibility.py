@@ -18,6 +18,7 @@ from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.linear import factor, solve
 
 PIVOT: Final = 1e-12
+NEGLIGIBLE: Final = 1e-9
 MOST_PIVOTS: Final = 500
 
 
@@ -25,7 +26,10 @@ MOST_PIVOTS: Final = 500
 def null_space(
     arena: Arena, factors: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], rank: int
 ) -> NDArray[np.float64]:
-    """Return a basis (n, n - rank) of the null space from the factors of :func:`~.linear.factor`."""
+    """Return a basis (n, n - rank) of the null space from the factors of :func:`~.linear.factor`.
+
+    What is but rounding beside the rest of a basis vector is zero: a law that it concerns cannot be kept by it.
+    """
     n = factors.shape[0]
     basis = matrix(arena, n, n - rank)
     for k in range(n - rank):
@@ -36,6 +40,12 @@ def null_space(
             for j in range(i + 1, rank):
                 value -= factors[rows[i], columns[j]] * basis[columns[j], k]
             basis[columns[i], k] = value / factors[rows[i], columns[i]]
+        largest = 0.0
+        for i in range(n):
+            largest = max(largest, abs(basis[i, k]))
+        for i in range(n):
+            if abs(basis[i, k]) <= NEGLIGIBLE * largest:
+                basis[i, k] = 0.0
     return basis
 
 

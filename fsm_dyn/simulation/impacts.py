@@ -24,6 +24,7 @@ from fsm_dyn.simulation.constrained import (
     contact_response,
     factor_bilateral,
     free_response,
+    rounding_of,
     row_speed,
     slip_speed,
     solve_bilateral,
@@ -85,7 +86,7 @@ def strike(
     broken = False
     for r in held:
         broken = broken or abs(row_speed(terms, r, u)) > slow
-    if not broken and not _any_strikes(tables, terms, closed, u, slow):
+    if not broken and not any_strikes(tables, terms, closed, u, slow):
         return outcomes.GOING
     bilateral = factor_bilateral(arena, terms, held, u.shape[0])
     purpose = PLASTIC if plastic else REBOUND
@@ -106,7 +107,8 @@ def _strikes(tables: Tables, terms: Terms, k: int, u: NDArray[np.float64], slow:
 
 
 @lean
-def _any_strikes(tables: Tables, terms: Terms, closed: NDArray[np.int64], u: NDArray[np.float64], slow: float) -> bool:
+def any_strikes(tables: Tables, terms: Terms, closed: NDArray[np.int64], u: NDArray[np.float64], slow: float) -> bool:
+    """Whether the rows of any closed contact are broken by the speeds."""
     found = False
     for k in range(closed.shape[0]):
         found = found or (closed[k] == 1 and _strikes(tables, terms, k, u, slow))
@@ -137,7 +139,7 @@ def _one_by_one(
             return status
     slow = tables.tolerances[tol.SPEED]
     for _ in range(MOST_SWEEPS):
-        if not _any_strikes(tables, terms, closed, u, slow):
+        if not any_strikes(tables, terms, closed, u, slow):
             # what the last sweeps left within the tolerance comes to rest
             return collide(arena, tables, terms, bilateral, u, closed, PLASTIC, impulse, energy, log)
         for k in range(closed.shape[0]):
@@ -176,7 +178,7 @@ def collide(
         twice += momentum[i] * u[i]
     for k in range(held.shape[0]):
         target_b[k] = -terms.b[held[k]]
-    if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction):
+    if not solve_bilateral(bilateral, momentum, target_b, base_u, base_reaction, rounding_of(terms, u, False)):
         return outcomes.SINGULAR
     m, which, who = gather(arena, tables, terms, u, closed, purpose)
     n = which.shape[0]

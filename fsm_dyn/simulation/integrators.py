@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 STAGES: Final = 0
 ORDER: Final = 1
 ADAPTIVE: Final = 2
+DEGREE: Final = 3  # of the dense output that is followed instead of taking steps; 0: a tableau
 
 _SAFETY: Final = 0.9
 _SMALLEST: Final = 0.2
@@ -38,13 +39,16 @@ class MethodArrays(NamedTuple):
     """A tableau as the compiled step reads it.
 
     ``a`` (s*s) row by row; ``nodes`` (s); ``weights`` (3*(s+1)): those of the result, of the error estimate and
-    of the state at mid-step; ``counts``: number of stages, order, whether there is an error estimate.
+    of the state at mid-step; ``counts``: number of stages, order, whether there is an error estimate, and the degree
+    of the dense output in ``dense``, which is not zero where an implicit method is followed along it, see
+    :mod:`fsm_dyn.simulation.dense_output`.
     """
 
     a: Floats
     nodes: Floats
     weights: Floats
     counts: NDArray[np.int64]
+    dense: Floats
 
 
 METHOD: Final = Bundle(MethodArrays)
@@ -132,8 +136,8 @@ class Tableau:
         error = self.error or (Fraction(0),) * (stages + 1)
         weights = [float(value) for value in (*self.b, Fraction(0), *error, *self.middle)]
         nodes = np.array([float(value) for value in self.nodes])
-        counts = np.array([stages, self.order, int(self.adaptive)], dtype=np.int64)
-        return MethodArrays(a.ravel(), nodes, np.array(weights), counts)
+        counts = np.array([stages, self.order, int(self.adaptive), 0], dtype=np.int64)
+        return MethodArrays(a.ravel(), nodes, np.array(weights), counts, np.zeros(1))
 
 
 def order_residuals(

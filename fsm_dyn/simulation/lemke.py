@@ -98,8 +98,13 @@ def _leaving(table: NDArray[np.float64], basic: NDArray[np.int64], entering: int
 
 
 @lean
-def propose(arena: Arena, m: Meeting, best: NDArray[np.int64]) -> bool:
-    """Find a combination of choices by complementarity; False where the method finds none."""
+def propose(arena: Arena, m: Meeting, best: NDArray[np.int64], tolerance: float) -> bool:
+    """Find a combination of choices by complementarity; False where the method finds none.
+
+    Where contacts are redundant the method ends in one of many vertices, and contacts of which one force is at its
+    limit there count as open or sliding though nothing moves: those at rest whose motion is within ``tolerance`` of the
+    scale stay closed and stick, in what is proposed.
+    """
     count = m.normal.shape[0]
     ratio = vector(arena, count)
     for k in range(count):
@@ -108,7 +113,7 @@ def propose(arena: Arena, m: Meeting, best: NDArray[np.int64]) -> bool:
             ratio[k] = NEVER_SLIDES
     for _ in range(count + 1):
         top = mark(arena)
-        found = _propose_with(arena, m, ratio, best)
+        found = _propose_with(arena, m, ratio, best, tolerance)
         release(arena, top)
         if not found:
             return False
@@ -123,7 +128,9 @@ def propose(arena: Arena, m: Meeting, best: NDArray[np.int64]) -> bool:
 
 
 @lean
-def _propose_with(arena: Arena, m: Meeting, ratio: NDArray[np.float64], best: NDArray[np.int64]) -> bool:
+def _propose_with(
+    arena: Arena, m: Meeting, ratio: NDArray[np.float64], best: NDArray[np.int64], tolerance: float
+) -> bool:
     """One complementarity problem, with these coefficients of friction, and the choices its solution means."""
     count, n = m.normal.shape[0], m.K.shape[0]
     size = 0
@@ -176,7 +183,9 @@ def _propose_with(arena: Arena, m: Meeting, ratio: NDArray[np.float64], best: ND
             q[at + 1] = 2.0 * ratio[k]
     if not solve_lcp(arena, P, q, z):
         return False
-    w = copied(arena, q)
+    w, scale = copied(arena, q), m.scale[0]
+    for i in range(size):
+        scale = max(scale, abs(q[i]))
     for i in range(size):
         for j in range(size):
             w[i] += P[i, j] * z[j]
@@ -184,15 +193,16 @@ def _propose_with(arena: Arena, m: Meeting, ratio: NDArray[np.float64], best: ND
         a, b, at = m.normal[k], m.tangent[k], first[k]
         best[k] = HOLD
         if a >= 0:
-            if z[at] <= w[at]:
+            stays = w[at] <= tolerance * scale and m.cost[k, OPEN] > 0.0
+            if z[at] <= w[at] and not stays:
                 best[k] = OPEN
             at += 1
         if b < 0 or best[k] == OPEN:
             continue
         if m.slipping[k] == 1:
             best[k] = FORWARD if m.allowed[k, FORWARD] == 1 else BACKWARD
-        elif w[at] > z[at]:
+        elif w[at] > z[at] and w[at] > tolerance * scale:
             best[k] = FORWARD
-        elif z[at + 1] > w[at + 1]:
+        elif z[at + 1] > w[at + 1] and z[at + 1] > tolerance * scale:
             best[k] = BACKWARD
     return True

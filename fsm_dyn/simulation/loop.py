@@ -96,6 +96,7 @@ def _spare_room(tables: Tables, stages: int) -> Room | None:
         except IndexError:
             break
         if idle[0] is tables and idle[1] == stages:
+            st.clear_work(idle[2][0])
             return idle[2]
         _SPARE.append(idle)
     return None
@@ -167,10 +168,13 @@ def _grow_buffers(loop: Loop) -> None:
     rows, records = int(loop.state.counters[st.ROWS]), int(loop.state.counters[st.TRANSITIONS])
     more_rows = len(old.modes) * (2 if rows + st.ROWS_PER_TURN > len(old.modes) else 1)
     more_records = len(old.transitions) * (2 if records >= len(old.transitions) else 1)
-    new = st.new_buffers(loop.tables, more_rows, more_records)
+    passed = int(loop.state.counters[st.PASSED])
+    more_passages = len(old.passages) * (2 if passed >= len(old.passages) else 1)
+    new = st.new_buffers(loop.tables, more_rows, more_records, more_passages)
     new.rows[:rows] = old.rows[:rows]
     new.modes[:rows] = old.modes[:rows]
     new.transitions[:records] = old.transitions[:records]
+    new.passages[:passed] = old.passages[:passed]
     loop.buffers, loop.buffers_packed = new, st.BUFFERS.pack(new)
 
 
@@ -200,6 +204,8 @@ def finish(loop: Loop, status: int) -> RawRun:
         c_end=state.c.copy(),
         tried=int(loop.work.notes[resolution.CANDIDATES]),
         log=loop.work.log.copy(),
+        rank=state.rank.copy(),
+        passages=loop.buffers.passages[: int(state.counters[st.PASSED])].copy(),
     )
     if n < _MOST_SPARE_ROWS:
         del _SPARE[: 1 - _MOST_SPARE]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import RunError
 from fsm_dyn.modes.programs import ModePrograms, RunnableMode
+from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.programs import SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
@@ -178,6 +179,8 @@ class Machine:
             contact_rows=np.array(
                 [(contact.normal_row, contact.tangent_row) for contact in automaton.contacts], np.int64
             ).reshape(n_contacts, 2),
+            contact_outline=np.array([_outline(contact) for contact in automaton.contacts], np.int64),
+            contact_ends=np.array([contact.ends for contact in automaton.contacts], np.int64).reshape(n_contacts, 3),
             transitions=self._transitions(),
             transition_states=self._transition_states(),
             transition_leaves=self._transition_leaves(),
@@ -187,7 +190,7 @@ class Machine:
 
     def _flags(self, chart: Chart) -> int:
         automaton = self.automaton
-        flags = tb.PROJECTS if any(row.role == "position" for row in automaton.rows) else 0
+        flags = tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0
         if chart.programs.indeterminate:
             flags |= tb.REPEATS
         for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
@@ -245,3 +248,8 @@ class Machine:
             for i in automaton.leaving(automaton.name_of(chart.programs.states)):
                 table[i, number] = 1
         return table
+
+
+def _outline(contact: ContactInfo) -> int:
+    """Return the entry of :attr:`fsm_dyn.simulation.tables.Tables.contact_outline`."""
+    return -2 - contact.outline if contact.kind == "compliant" and contact.outline >= 0 else contact.outline

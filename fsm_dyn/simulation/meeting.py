@@ -47,7 +47,9 @@ class Meeting(NamedTuple):
     with one keep theirs, -1: none; ``unit`` (n,): forces and motions as they are are
     ``unit * y`` and ``v / unit``; ``scale`` (1,): magnitude against which zero is judged, at least; ``spatial``: slips
     in two directions, the row after its tangent row is the second, and ``FORWARD`` is the only way to slide; ``way``
-    (·, 2): the unit vector of that slip, given where ``slipping``, else found.
+    (·, 2): the unit vector of that slip, given where ``slipping``, else found; ``slack`` (·, 2): how far the normal
+    force and the margin of friction of a contact whose guard fired may be from zero, see
+    :mod:`fsm_dyn.simulation.fired` (the margin squared where ``spatial``), zero for all others.
     """
 
     normal: NDArray[np.int64]
@@ -68,9 +70,10 @@ class Meeting(NamedTuple):
     scale: NDArray[np.float64]
     spatial: NDArray[np.int64]
     way: NDArray[np.float64]
+    slack: NDArray[np.float64]
 
 
-_MEETING: Final = Bundle(Meeting, {"K": 2, "allowed": 2, "cost": 2, "way": 2}, lasting=False)
+_MEETING: Final = Bundle(Meeting, {"K": 2, "allowed": 2, "cost": 2, "way": 2, "slack": 2}, lasting=False)
 _WORDS: Final = _MEETING.words
 _make = _MEETING.maker()
 
@@ -106,6 +109,7 @@ def empty_meeting(arena: Arena, count: int) -> Meeting:
         vector(arena, count), vector(arena, count), indices(arena, count), indices(arena, count),
         indices(arena, count), index_table(arena, count, CHOICES), indices(arena, count),
         matrix(arena, count, CHOICES), none, none, indices(arena, count), matrix(arena, count, 2),
+        matrix(arena, count, 2),
     )  # fmt: skip
     for k in range(count):
         m.normal[k] = m.tangent[k] = m.banned[k] = -1
@@ -164,9 +168,13 @@ def scaled(
                 ratio *= unit[m.normal[k]]
             m.static[k] *= ratio
             m.kinetic[k] *= ratio
+            m.slack[k, 1] /= unit[m.tangent[k]] ** (2 if m.spatial[k] == 1 else 1)
+        if m.normal[k] >= 0:
+            m.slack[k, 0] /= unit[m.normal[k]]
     problem = Meeting(
         m.normal, m.tangent, response, vector(arena, n), vector(arena, n), vector(arena, n), m.static, m.kinetic,
         m.infinite, m.two_sided, m.slipping, m.allowed, m.banned, m.cost, unit, vector(arena, 1), m.spatial, m.way,
+        m.slack,
     )  # fmt: skip
     problem.scale[0] = scale
     made = _make(indices(arena, _WORDS), problem)
@@ -229,11 +237,12 @@ def part_of(arena: Arena, m: Meeting, members: NDArray[np.int64], rows: NDArray[
         part.infinite[at], part.two_sided[at], part.slipping[at] = m.infinite[k], m.two_sided[k], m.slipping[k]
         part.banned[at], part.spatial[at] = m.banned[k], m.spatial[k]
         part.way[at, 0], part.way[at, 1] = m.way[k, 0], m.way[k, 1]
+        part.slack[at, 0], part.slack[at, 1] = m.slack[k, 0], m.slack[k, 1]
         for choice in range(CHOICES):
             part.allowed[at, choice], part.cost[at, choice] = m.allowed[k, choice], m.cost[k, choice]
     chosen = Meeting(
         part.normal, part.tangent, K, base, target, floor, part.static, part.kinetic, part.infinite, part.two_sided,
         part.slipping, part.allowed, part.banned, part.cost, unit, m.scale,
-        part.spatial, part.way,
+        part.spatial, part.way, part.slack,
     )  # fmt: skip
     return _make(indices(arena, _WORDS), chosen)

@@ -20,17 +20,26 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.active_contacts import begin_sides, deep_at_start, keep_sides, list_active, presses
 from fsm_dyn.simulation.arena import copied, indices, release, vector
 from fsm_dyn.simulation.compiled import entry, lean
-from fsm_dyn.simulation.constrained import Bilateral, contact_response, factor_bilateral, row_speed, solve_bilateral
+from fsm_dyn.simulation.constrained import (
+    Bilateral,
+    contact_response,
+    factor_bilateral,
+    rounding_of,
+    row_speed,
+    solve_bilateral,
+)
 from fsm_dyn.simulation.contexts import sigma_at
 from fsm_dyn.simulation.evaluation import normalise_quaternions
-from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.impacts import bilateral_rows
 from fsm_dyn.simulation.inputs import DRIVE, DriveArrays, next_breakpoint, write_inputs
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.linear import put
+from fsm_dyn.simulation.rebound import gains_energy, kept_part
 from fsm_dyn.simulation.state import Work
+from fsm_dyn.simulation.step_limit import longest_step
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, open_terms
 from fsm_dyn.simulation.turning import angle_of
@@ -44,12 +53,22 @@ SWEEPS: Final = 2000  # of the projected Gauss-Seidel method, at most
 SETTLED: Final = 1e-12  # change of a speed in a sweep, as a fraction of the fastest: the sweeps end
 HELD_BACK: Final = 0.1  # part of a loop's opening that a step closes again
 CORRECTIONS: Final = 2  # passes of the theta-method
+SLOW: Final = 2.0  # times the change of speed in a step without contacts, below which there is no rebound
+
+# what is reported of a run
+UNSOLVED: Final = 0  # steps whose sweeps did not settle
+FIRST_UNSOLVED: Final = 1  # when the first of them began (s)
+WORST_UNSOLVED: Final = 2  # largest change of a speed in a last sweep, as a fraction of the fastest
+LONGEST: Final = 3  # longest step that the compliant contacts allow where a step was too long (s)
+REPORT_COUNT: Final = 4
+
+REBOUND: Final = 2  # entry of ``energies``
 
 
 @lean
 def _free_speeds(
     work: Work, tables: Tables, terms: Terms, bilateral: Bilateral, t: float, h: float, x: Floats, u: Floats,
-    c: Floats, free: Floats, reaction: Floats, codes: Codes,
+    c: Floats, free: Floats, reaction: Floats, free_side: Codes,
 ) -> bool:  # fmt: skip
     """Speeds after the step if no contact held: ``M (u_free - u) = h f`` at ``(1 - θ) u + θ u_free``, loops held."""
     n_q, n_u = tables.sizes[tb.N_Q], u.shape[0]
@@ -64,51 +83,17 @@ def _free_speeds(
             momentum[i] = h * terms.f[i]
             for j in range(n_u):
                 momentum[i] += terms.M[i, j] * u[j]
-        for k in range(codes.shape[0]):
-            if _presses(tables, terms, k):
+        for k in range(free_side.shape[0]):
+            if presses(tables, terms, k, free_side):
                 for i in range(n_u):
                     momentum[i] += h * terms.elastic[k] * terms.A[tables.contact_rows[k, 0], i]
         for k in range(held.shape[0]):
             target[k] = -terms.b[held[k]]
             if tables.row_positional[held[k]] == 1:
                 target[k] -= HELD_BACK * terms.residual[held[k]] / h
-        if not solve_bilateral(bilateral, momentum, target, free, reaction):
+        if not solve_bilateral(bilateral, momentum, target, free, reaction, rounding_of(terms, u, False)):
             return False
     return True
-
-
-@lean
-def _presses(tables: Tables, terms: Terms, k: int) -> bool:
-    """Whether a compliant contact is compressed and pushes."""
-    deep = tables.contact_kind[k] == tb.COMPLIANT and terms.residual[tables.contact_rows[k, 0]] < 0.0
-    return bool(deep and terms.elastic[k] > 0.0 and terms.closes_if[k] != 0.0 and within_face(tables, terms, k))
-
-
-@lean
-def _touching(tables: Tables, terms: Terms, which: Integers, normal: Integers, tangent: Integers) -> int:
-    """List the rows of the contacts that take part in the step; their places per contact, -1 where none."""
-    n = 0
-    for k in range(normal.shape[0]):
-        normal[k], tangent[k] = -1, -1
-        kind, row = tables.contact_kind[k], tables.contact_rows[k, 0]
-        takes_part = kind == tb.DRY_FRICTION
-        if kind == tb.COMPLIANT:
-            takes_part = _presses(tables, terms, k)
-        if kind == tb.GAP:
-            takes_part = terms.residual[row] <= 0.0 and terms.closes_if[k] != 0.0 and within_face(tables, terms, k)
-            takes_part = takes_part or tables.contact_flags[k] & tb.TWO_SIDED != 0
-        if not takes_part or kind == tb.LOCK:
-            continue
-        if kind == tb.GAP:
-            normal[k], which[n] = n, row
-            n += 1
-        if tables.contact_rows[k, 1] >= 0:
-            tangent[k], which[n] = n, tables.contact_rows[k, 1]
-            n += 1
-            if tables.contact_flags[k] & tb.IN_SPACE:
-                which[n] = tables.contact_rows[k, 1] + 1
-                n += 1
-    return n
 
 
 @lean
@@ -178,9 +163,49 @@ def _sweep_plane(K: Floats, speed: Floats, impulse: Floats, r: int, bound: float
 
 
 @lean
+def _solve(
+    tables: Tables, terms: Terms, K: Floats, speed: Floats, target: Floats, normal: Integers, tangent: Integers,
+    impulse: Floats, h: float, codes: Codes, fastest: float,
+) -> float:  # fmt: skip
+    """Sweep until nothing changes; returns the change of a speed in the last sweep."""
+    change = 0.0
+    for _ in range(SWEEPS if speed.shape[0] > 0 else 0):
+        change = _sweep(tables, terms, K, speed, target, normal, tangent, impulse, h, codes)
+        if change <= SETTLED * fastest:
+            break
+    return change
+
+
+@lean
+def _contact_impulses(
+    work: Work, tables: Tables, terms: Terms, K: Floats, speed: Floats, target: Floats, normal: Integers,
+    tangent: Integers, impulse: Floats, h: float, codes: Codes, fastest: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Solve the one-step problem, and keep of its rebound what does not raise the energy, as impacts do.
+
+    ``speed`` (n,): in, without contacts; out, after.  Returns the last change of a speed and the part of the rebound
+    that is kept.
+    """
+    before = copied(work, speed)
+    change = _solve(tables, terms, K, speed, target, normal, tangent, impulse, h, codes, fastest)
+    rebounds, none = False, vector(work, speed.shape[0])
+    for r in range(speed.shape[0]):
+        rebounds = rebounds or target[r] > 0.0
+    if not rebounds or not gains_energy(impulse, speed, before, 0.0, none):
+        return change, 1.0
+    plastic, plastic_speed = vector(work, speed.shape[0]), copied(work, before)
+    again = _solve(tables, terms, K, plastic_speed, none, normal, tangent, plastic, h, codes, fastest)
+    beta = kept_part(plastic, plastic_speed, impulse, speed, before, 0.0, none)
+    for r in range(speed.shape[0]):
+        impulse[r] = plastic[r] + beta * (impulse[r] - plastic[r])
+        speed[r] = plastic_speed[r] + beta * (speed[r] - plastic_speed[r])
+    return max(change, again), beta
+
+
+@lean
 def _codes_after(
     tables: Tables, terms: Terms, h: float, speed: Floats, normal: Integers, tangent: Integers, impulse: Floats,
-    codes: Codes, sigma: Floats, fastest: float,
+    codes: Codes, free_side: Codes, sigma: Floats, fastest: float,
 ) -> None:  # fmt: skip
     """Tell the contact states of the step from its impulses: none, within the cone, or at its edge."""
     small = 1e-9 * fastest
@@ -192,7 +217,7 @@ def _codes_after(
         loaded = tables.contact_flags[k] & tb.TWO_SIDED != 0
         loaded = loaded or tables.contact_kind[k] == tb.DRY_FRICTION or (normal[k] >= 0 and impulse[normal[k]] > 0.0)
         if tables.contact_kind[k] == tb.COMPLIANT:
-            loaded = _presses(tables, terms, k)
+            loaded = presses(tables, terms, k, free_side)
         if not loaded or (normal[k] >= 0 and speed[normal[k]] > small):
             continue
         codes[k] = tb.HELD
@@ -209,9 +234,19 @@ def _codes_after(
 
 
 @lean
+def _report_solve(report: Floats, t: float, change: float) -> None:
+    """Count a step whose sweeps did not settle: its impulses are those of the last sweep."""
+    if change > SETTLED:
+        if report[UNSOLVED] == 0.0:
+            report[FIRST_UNSOLVED] = t
+        report[UNSOLVED] += 1.0
+        report[WORST_UNSOLVED] = max(report[WORST_UNSOLVED], change)
+
+
+@lean
 def step_once(
     work: Work, tables: Tables, drive: DriveArrays, t: float, h: float, segment: int, x: Floats, c: Floats,
-    codes: Codes, free: Floats, middle: Floats, impulses: Floats, energies: Floats,
+    codes: Codes, free_side: Codes, free: Floats, middle: Floats, impulses: Floats, energies: Floats, report: Floats,
 ) -> int:  # fmt: skip
     """Take one step in place.
 
@@ -219,15 +254,20 @@ def step_once(
     ----------
     x : (n_x,), c : (n_c,), codes : (n_contacts,)
         In and out: state, context with slip directions, contact states.
+    free_side : (n_contacts,)
+        In and out: see :mod:`fsm_dyn.simulation.active_contacts`.
     free, middle, impulses : (n_u,), (n_x,), (n_rows,)
         Out: speeds without contacts, state at the middle, impulses of all rows (N s).
-    energies : (2,)
-        Out: kinetic plus potential energy after the step without and with the impulses of contacts (J).
+    energies : (3,)
+        Out: kinetic plus potential energy after the step without and with the impulses of contacts (J), and the part
+        of the rebound that was kept.
+    report : (REPORT_COUNT,)
+        In and out: see ``UNSOLVED`` ... ``LONGEST``.
 
     Returns
     -------
     int
-        ``GOING`` or ``SINGULAR``.
+        ``GOING``, ``SINGULAR`` or ``STEP_TOO_LONG``.
     """
     n_q, n_u, n_rows = tables.sizes[tb.N_Q], tables.sizes[tb.N_U], tables.sizes[tb.N_ROWS]
     count = codes.shape[0]
@@ -235,6 +275,7 @@ def step_once(
     terms = open_terms(work.addresses[0])
     u = copied(work, x[n_q:])
     call_kernel(tables.terms[0], t, x, c, terms.whole)
+    begin_sides(tables, terms, codes, free_side)
     for i in range(n_q):
         middle[i] = x[i] + 0.5 * h * terms.q_dot[i]
     put(middle[n_q:], u)
@@ -242,13 +283,17 @@ def step_once(
     at = t + 0.5 * h
     write_inputs(drive, at, segment, middle, c)
     call_kernel(tables.terms[0], at, middle, c, terms.whole)
+    keep_sides(tables, terms, h, u, codes, free_side)
     held = bilateral_rows(work, tables, codes)
     bilateral = factor_bilateral(work, terms, held, n_u)
+    report[LONGEST] = longest_step(work, tables, terms, bilateral, at, middle, c, free_side)
+    if h > report[LONGEST]:
+        return outcomes.STEP_TOO_LONG
     reaction = vector(work, held.shape[0])
-    if not _free_speeds(work, tables, terms, bilateral, at, h, middle, u, c, free, reaction, codes):
+    if not _free_speeds(work, tables, terms, bilateral, at, h, middle, u, c, free, reaction, free_side):
         return outcomes.SINGULAR
     which, normal, tangent = indices(work, n_rows), indices(work, count), indices(work, count)
-    n = _touching(tables, terms, which, normal, tangent)
+    n = list_active(tables, terms, codes, free_side, which, normal, tangent)
     motions, reactions, K = contact_response(work, terms, bilateral, which[:n], n_u)
     speed, target, impulse, fastest = vector(work, n), vector(work, n), vector(work, n), 1e-300
     for r in range(n):
@@ -257,14 +302,17 @@ def step_once(
     for k in range(count):
         if normal[k] >= 0:
             before = row_speed(terms, which[normal[k]], u)
-            if before < 0.0 and tables.contact_flags[k] & tb.TWO_SIDED == 0:
+            # what the forces of a step or two bring about is no impact: a contact that lasts does not rebound from it
+            at_rest = SLOW * abs(row_speed(terms, which[normal[k]], free) - before)
+            if before < -at_rest and tables.contact_flags[k] & tb.TWO_SIDED == 0:
                 target[normal[k]] = -terms.restitution[k] * before
-    for _ in range(SWEEPS):
-        if n == 0 or _sweep(tables, terms, K, speed, target, normal, tangent, impulse, h, codes) <= SETTLED * fastest:
-            break
+    change, energies[REBOUND] = _contact_impulses(
+        work, tables, terms, K, speed, target, normal, tangent, impulse, h, codes, fastest
+    )
+    _report_solve(report, t, change / fastest)
     first = sigma_at(tables.sizes)
     sigma = c[first : first + count]
-    _codes_after(tables, terms, h, speed, normal, tangent, impulse, codes, sigma, fastest)
+    _codes_after(tables, terms, h, speed, normal, tangent, impulse, codes, free_side, sigma, fastest)
     for r in range(n_rows):
         impulses[r] = 0.0
     for k in range(held.shape[0]):
@@ -303,9 +351,9 @@ _open_work = st.WORK.opener()
 @entry
 def march(
     tables_at: int, drive_at: int, work_at: int, segment: int, times: Floats, x: Floats, c: Floats, codes: Codes,
-    free: Floats, middle: Floats, impulses: Floats, energies: Floats,
+    free_side: Codes, free: Floats, middle: Floats, impulses: Floats, energies: Floats, report: Floats,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Step through all ``times``; row i + 1 of every array is written from row i.
+    """Step through all ``times``; row i + 1 of every array is written from row i, but ``free_side`` and ``report``.
 
     Returns
     -------
@@ -326,8 +374,8 @@ def march(
         for j in range(codes.shape[1]):
             codes[i + 1, j] = codes[i, j]
         status = step_once(
-            work, tables, drive, t, h, segment, x[i + 1], c[i + 1], codes[i + 1], free[i + 1], middle[i + 1],
-            impulses[i + 1], energies[i + 1],
+            work, tables, drive, t, h, segment, x[i + 1], c[i + 1], codes[i + 1], free_side, free[i + 1],
+            middle[i + 1], impulses[i + 1], energies[i + 1], report,
         )  # fmt: skip
         if status != outcomes.GOING:
             return status, i, segment
@@ -337,3 +385,13 @@ def march(
         if not finite:
             return outcomes.NON_FINITE, i, segment
     return outcomes.DONE, times.shape[0] - 1, segment
+
+
+@entry
+def may_start(tables_at: int, work_at: int, t: float, x: Floats, c: Floats, codes: Codes) -> bool:
+    """Whether no open contact is deeper than its tolerance where a run begins."""
+    tables, work = _open_tables(tables_at), _open_work(work_at)
+    release(work, (0, 0))
+    terms = open_terms(work.addresses[0])
+    call_kernel(tables.terms[0], t, x, c, terms.whole)
+    return not deep_at_start(tables, terms, codes)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.simulation import moreau_jean as mj
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.loop import ModeSource, pack_tables
-from fsm_dyn.simulation.moreau_jean import march
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
+Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
 CHUNK = 2000  # steps between signs of life
 
@@ -42,8 +44,13 @@ def run_moreau_jean(
     Raises
     ------
     InputError
-        There is no step; or the model has written transitions, sequential impacts or Poisson's restitution, which this
-        method does not carry out.
+        There is no step; it is too long for the compliant contacts that the run meets; or the model has written
+        transitions, sequential impacts or Poisson's restitution, which this method does not carry out.
+
+    Warns
+    -----
+    UserWarning
+        The contact problems of some steps were not solved to their tolerance.
     """
     if not (np.isfinite(step) and step > 0.0):
         raise InputError(
@@ -52,35 +59,88 @@ def run_moreau_jean(
     if tables.sizes[tb.N_TRANSITIONS]:
         raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
     _check_laws(tables)
+    status, parts, report = _march(tables, x0, c0, mode0, until, step, drive, progress)
+    if status == outcomes.STEP_TOO_LONG:
+        longest = _longest_step(tables, x0, c0, mode0, until, step, drive)
+        raise InputError(
+            f"the step of method 'moreau_jean' is too long for a compliant contact at t = {parts[0][-1]:.6g} s",
+            found=f"step = {step:.6g} s",
+            allowed=f"at most {longest:.3g} s",
+            remedy="a shorter step, or method='dopri5' or 'radau'",
+        )
+    if report[mj.UNSOLVED] > 0:
+        warnings.warn(
+            f"{int(report[mj.UNSOLVED])} of {len(parts[0]) - 1} contact problems were not solved, the first at "
+            f"t = {report[mj.FIRST_UNSOLVED]:.6g} s: after {mj.SWEEPS} sweeps a speed still changed by "
+            f"{report[mj.WORST_UNSOLVED]:.1e} of the largest",
+            stacklevel=3,
+        )
+    return _as_run(tables, mode0, parts, mode_source, status)
+
+
+def _march(
+    tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: Drive,
+    progress: Callable[[float], None] | None,
+) -> tuple[int, Parts, Floats]:  # fmt: skip
+    """Take all steps; return how they ended, the rows of all arrays, and what is reported of the run."""
     count = max(1, int(np.ceil(until / step - 1e-9)))
     times = np.minimum(step * np.arange(count + 1), until)
     s = tables.sizes
     n_q, n_contacts = int(s[tb.N_Q]), int(s[tb.N_CONTACTS])
     x, c = np.zeros((count + 1, len(x0))), np.zeros((count + 1, len(c0)))
-    codes = np.zeros((count + 1, n_contacts), np.int8)
+    codes, free_side = np.zeros((count + 1, n_contacts), np.int8), np.zeros(n_contacts, np.int8)
     free, middle = np.zeros((count + 1, int(s[tb.N_U]))), np.zeros((count + 1, len(x0)))
-    impulses, energies = np.zeros((count + 1, int(s[tb.N_ROWS]))), np.zeros((count + 1, 2))
+    impulses, energies = np.zeros((count + 1, int(s[tb.N_ROWS]))), np.zeros((count + 1, 3))
     x[0], c[0], codes[0], middle[0], free[0] = x0, c0, tables.mode_states[mode0], x0, x0[n_q:]
     first, last = int(s[tb.N_P]), int(s[tb.N_P] + 3 * s[tb.N_W])
     c[0, first:last] = drive(np.zeros(1), c0)[0]
+    report = np.zeros(mj.REPORT_COUNT)
     packed = pack_tables(tables)
     _, work_packed = st.new_work(tables, 1, n_contacts)
     row, segment, status = 0, drive.segment_at(0.0), outcomes.DONE
-    while row < count:
+    if not mj.may_start(packed.address, work_packed.address, 0.0, x[0], c[0], codes[0]):
+        status = outcomes.PENETRATION
+    while row < count and status == outcomes.DONE:
         goal = min(row + CHUNK, count)
         part = slice(row, goal + 1)
-        status, reached, segment = march(
+        status, reached, segment = mj.march(
             packed.address, drive.packed.address, work_packed.address, segment, times[part], x[part], c[part],
-            codes[part], free[part], middle[part], impulses[part], energies[part],
+            codes[part], free_side, free[part], middle[part], impulses[part], energies[part], report,
         )  # fmt: skip
         row += reached
-        if status != outcomes.DONE:
-            break
-        if progress is not None:
+        if progress is not None and status == outcomes.DONE:
             progress(float(times[row]))
     kept = slice(0, row + 1)
     parts = (times[kept], x[kept], c[kept], codes[kept], free[kept], middle[kept], impulses[kept], energies[kept])
-    return _as_run(tables, mode0, parts, mode_source, int(status))
+    return int(status), parts, report
+
+
+def _longest_step(tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: Drive) -> float:
+    """Return a step with which the run is not refused, and at most a tenth shorter than one with which it is.
+
+    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.
+    """
+
+    def refused(length: float) -> float:
+        status, _, report = _march(tables, x0, c0, mode0, until, length, drive, None)
+        return float(report[mj.LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
+
+    low, high, limit = step, step, refused(step)
+    while np.isfinite(limit):
+        low, high = _rounded_down(min(limit, 0.9 * low)), low
+        limit = refused(low)
+    while high > 1.1 * low:
+        between = _rounded_down(np.sqrt(low * high))
+        if not low < between < high:
+            break
+        low, high = (low, between) if np.isfinite(refused(between)) else (between, high)
+    return low
+
+
+def _rounded_down(value: float) -> float:
+    """Return the largest number of three digits that is not above a positive value."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 2)
+    return float(f"{np.floor(value / unit * (1.0 + 1e-12)) * unit:.3g}")
 
 
 def _check_laws(tables: Tables) -> None:
@@ -100,7 +160,7 @@ def _check_laws(tables: Tables) -> None:
 def _as_run(
     tables: Tables,
     mode0: int,
-    parts: tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats],
+    parts: Parts,
     mode_source: ModeSource,
     status: int,
 ) -> RawRun:
@@ -154,7 +214,7 @@ def _numbers(
 
 def _records(
     tables: Tables,
-    parts: tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats],
+    parts: Parts,
     changes: NDArray[np.int64],
     rows: NDArray[np.int64],
     modes: NDArray[np.int64],
@@ -167,8 +227,8 @@ def _records(
     records[:, st.RECORD_TIME], records[:, st.RECORD_ROW] = times[changes], rows
     records[:, st.RECORD_SOURCE], records[:, st.RECORD_TARGET] = modes[changes - 1], modes[changes]
     records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = resolution.EVENT, -1
-    records[:, st.RECORD_BETA] = 1.0
-    records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes].T
+    records[:, st.RECORD_BETA] = energies[changes, mj.REBOUND]
+    records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes, :2].T
     for i, happened in enumerate(events):
         records[i, st.RECORD_FIRED] = min(len(happened), st.MAX_FIRED)
         for k, (event, contact, direction) in enumerate(happened[: st.MAX_FIRED]):

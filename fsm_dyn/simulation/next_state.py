@@ -21,15 +21,16 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arena import Arena, copied, index_table, indices, vector
 from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.compression import press
 from fsm_dyn.simulation.constrained import (
     contact_response,
     factor_bilateral,
     free_response,
+    rounding_of,
     row_speed,
     solve_bilateral,
 )
 from fsm_dyn.simulation.decision import decide
-from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.impacts import bilateral_rows
 from fsm_dyn.simulation.meeting import Meeting, empty_meeting, scaled
 from fsm_dyn.simulation.tables import Tables
@@ -58,12 +59,15 @@ def settle_states(
     before: NDArray[np.int64],
     event: NDArray[np.int64],
     direction: NDArray[np.float64],
+    slack: NDArray[np.float64],
     closed: NDArray[np.int64],
     wanted: NDArray[np.int8],
     sigma: NDArray[np.float64],
     log: NDArray[np.float64],
 ) -> tuple[int, int, int, int]:
     """Find the contact states after the instant; fills ``wanted`` and ``sigma``.
+
+    ``slack``: see :func:`~fsm_dyn.simulation.fired.read_slack`; it counts for contacts in the event it belongs to.
 
     Returns
     -------
@@ -80,7 +84,7 @@ def settle_states(
         if parts and tables.contact_flags[k] & tb.TWO_SIDED == 0:
             closed[k] = 0  # it parts, whatever the accelerations
     force = copied(arena, terms.f[:n_u])
-    _press(tables, terms, u, event, closed, wanted, force, slow)
+    press(tables, terms, u, before, event, wanted, force)
     m, which, who = _gather(arena, tables, terms, u, before, event, closed, wanted, sigma, slow)
     n, count = which.shape[0], who.shape[0]
 
@@ -89,7 +93,8 @@ def settle_states(
     target, base_motion, reaction = (vector(arena, held.shape[0]), vector(arena, n_u), vector(arena, held.shape[0]))
     for i in range(held.shape[0]):
         target[i] = -terms.gamma[held[i]]
-    if not solve_bilateral(bilateral, force, target, base_motion, reaction):
+    rounding = rounding_of(terms, u[:n_u], True)
+    if not solve_bilateral(bilateral, force, target, base_motion, reaction, rounding):
         return outcomes.SINGULAR, 0, 0, NOTHING_TO_CHOOSE
     _, _, K = contact_response(arena, terms, bilateral, which, n_u)
     base, twice = vector(arena, n), 0.0
@@ -112,6 +117,11 @@ def settle_states(
         k = who[at]
         for choice in range(mt.CHOICES):
             wide[at, choice] = m.allowed[at, choice]
+        if event[k] == tb.OPENS or event[k] == tb.SLIDES:
+            m.slack[at, 0], m.slack[at, 1] = slack[k, 0], slack[k, 1]
+        if m.normal[at] >= 0 and m.two_sided[at] == 0 and _vanishes(tables, wanted, K, free, m.normal[at]):
+            for choice in range(mt.HOLD, mt.CHOICES):
+                m.allowed[at, choice] = wide[at, choice] = 0
         kept = sigma[k] if m.spatial[at] == 0 else 0.0  # in space slip may go on in any direction
         _leave(before[k], event[k], direction[k], kept, m.two_sided[at] == 1, m.allowed[at])
     problem = scaled(arena, m, K, base, free, scale)
@@ -148,46 +158,17 @@ def settle_states(
 
 
 @lean
-def _press(
-    tables: Tables,
-    terms: Terms,
-    u: NDArray[np.float64],
-    event: NDArray[np.int64],
-    closed: NDArray[np.int64],
-    wanted: NDArray[np.int8],
-    force: NDArray[np.float64],
-    slow: float,
-) -> None:
-    """Tell which compliant contacts are compressed, and add their forces."""
-    for k in range(closed.shape[0]):
-        if tables.contact_kind[k] != tb.COMPLIANT:
-            continue
-        row = tables.contact_rows[k, 0]
-        gap, small = terms.residual[row], tables.tolerances[tol.GAP]
-        deep = gap < -small
-        pressed = (deep and terms.elastic[k] >= 0.0) or (abs(gap) <= small and row_speed(terms, row, u) < -slow)
-        if event[k] == tb.OPENS or event[k] == tb.CLOSES or event[k] == tb.LEAVES:
-            pressed = event[k] == tb.CLOSES
-        elif wanted[k] == tb.FREE and deep and tables.contact_flags[k] & tb.LIMITED:
-            pressed = pressed and _handed_over(tables, terms, event, k)  # else it is behind the face
-        if wanted[k] == tb.FREE and (terms.closes_if[k] == 0.0 or not within_face(tables, terms, k)):
-            pressed = False
-        wanted[k] = tb.HELD if pressed else tb.FREE
-        if pressed:
-            for i in range(force.shape[0]):
-                force[i] += terms.elastic[k] * terms.A[row, i]
+def _vanishes(
+    tables: Tables, wanted: NDArray[np.int8], K: NDArray[np.float64], free: NDArray[np.float64], row: int
+) -> bool:
+    """Whether the constraints leave nothing of a contact's normal row, as at a dead point: it transmits no force.
 
-
-@lean
-def _handed_over(tables: Tables, terms: Terms, event: NDArray[np.int64], k: int) -> bool:
-    """Whether a contact of the same two shapes leaves its face in this instant where the one of ``k`` begins."""
-    small, group = tables.tolerances[tol.GAP], tables.contact_flags[k] // tb.GROUP
-    for j in range(event.shape[0]):
-        if event[j] == tb.LEAVES and tables.contact_flags[j] // tb.GROUP == group and terms.reach[k] <= small:
-            between = terms.residual[tables.contact_rows[j, 0]] - terms.residual[tables.contact_rows[k, 0]]
-            if abs(between) <= small:
-                return True
-    return False
+    An engaged lock that holds the same row is no such constraint: what rests on it stays closed.
+    """
+    for k in range(wanted.shape[0]):
+        if tables.contact_kind[k] == tb.LOCK and wanted[k] != tb.FREE:
+            return False
+    return bool(K[row, row] <= mt.HIDDEN * free[row])
 
 
 @lean
@@ -236,7 +217,8 @@ def _gather(
                 slip = np.hypot(slip, across)
             load = terms.elastic[k] if kind == tb.COMPLIANT else 1.0
             m.static[at], m.kinetic[at] = load * terms.static[k], load * terms.kinetic[k]
-        _admit(m, at, before[k], event[k], slip, sigma[k], slow)
+        flush = kind == tb.GAP and tables.contact_ends[k, 0] >= 0 and before[k] == tb.FREE  # as if it had been held
+        _admit(m, at, tb.HELD if flush else before[k], event[k], slip, sigma[k], slow)
         if gives_way and m.spatial[at] == 1 and before[k] == tb.SLIDING and event[k] != tb.STICKS:
             m.cost[at, mt.FORWARD] = 0.0  # at its limit and not slipping yet: it lets go with the others
     return m, which[:n], who[:count]

@@ -31,6 +31,12 @@ PENETRATION: Final = 16
 PROJECTION_FAILED: Final = 17
 NO_MODE: Final = 18
 ENDLESS_IMPACTS: Final = 19
+CONTRADICTORY: Final = 20
+STRETCHED: Final = 21
+UNDETERMINED: Final = 22
+NO_BRANCH: Final = 23
+PENETRATION_LATER: Final = 24
+STEP_TOO_LONG: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,18 @@ _ALL: Final = (
         "move the start so that every gap is at least zero, or let closes_if admit the contact only above zero",
     ),
     Outcome(
+        PENETRATION_LATER,
+        "penetration during the run",
+        "A contact that counts as open is deeper than the tolerance where its contact state is decided.",
+        "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero",
+    ),
+    Outcome(
+        STEP_TOO_LONG,
+        "step too long",
+        "The fixed step does not resolve the oscillation of a compliant contact.",
+        "shorten step, or use method='dopri5' or 'radau'",
+    ),
+    Outcome(
         PROJECTION_FAILED,
         "projection failed",
         "The configuration could not be brought back onto its constraints.",
@@ -144,8 +162,34 @@ _ALL: Final = (
         "Impacts taken one after the other go on striking without end.",
         "give the contacts restitutions below 1, or use impacts: simultaneous",
     ),
+    Outcome(
+        CONTRADICTORY,
+        "inconsistent constraints",
+        "Redundant constraints, which repeat others, cannot be satisfied together with these any more.",
+        "check the lengths and axes of the constraints that repeat each other, or drop one of them",
+    ),
+    Outcome(
+        STRETCHED,
+        "stretched to its limit",
+        "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints any longer.",
+        "end the run before, change the motion that drives the loop, or let a link yield",
+    ),
+    Outcome(
+        UNDETERMINED,
+        "undetermined at a change point",
+        "The mechanism is at rest in a change point, where its constraints lose rank: several motions are possible.",
+        "give it a speed, or start beside the change point",
+    ),
+    Outcome(
+        NO_BRANCH,
+        "speeds belong to no branch",
+        "The mechanism is in a change point, and no motion through it has these speeds: the constraints that are lost "
+        "there would be left at once.",
+        "give all speeds of one of the motions through the change point, or start beside it",
+    ),
 )
 
 UNDECIDED: Final = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
+AT_CHANGE_POINTS: Final = (STRETCHED, UNDETERMINED, NO_BRANCH)  # outcomes that name the rows that lose rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}

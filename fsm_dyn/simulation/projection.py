@@ -18,6 +18,7 @@ from fsm_dyn.simulation.arena import Workspace, indices, mark, release, vector
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import factor_bilateral, solve_bilateral
 from fsm_dyn.simulation.kernels import call_kernel
+from fsm_dyn.simulation.rank import independent_rows
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, open_terms
 
@@ -49,7 +50,8 @@ def project(
     Returns
     -------
     int
-        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED``.
+        0: untouched; 1: moved (the derivative at hand is no longer valid); ``PROJECTION_FAILED``; ``CONTRADICTORY``
+        where only redundant rows are missed.
     """
     release(work, (0, 0))
     terms = open_terms(work.addresses[0])
@@ -62,14 +64,14 @@ def project(
     before = terms.energies[0] + terms.energies[1]
     for _ in range(NEWTON_STEPS):
         top = mark(work)
-        if not _newton_step(work, tables, terms, rows, x):
-            return outcomes.PROJECTION_FAILED
+        _newton_step(work, tables, terms, independent_rows(work, terms, rows, tables.sizes[tb.N_U]), x)
         release(work, top)
         call_kernel(tables.terms[0], t, x, c, terms.whole)
         if _largest(terms, rows) <= tables.tolerances[tol.PROJECTION]:
             break
     if not _largest(terms, rows) <= FAR:
-        return outcomes.PROJECTION_FAILED
+        met = _largest(terms, independent_rows(work, terms, rows, tables.sizes[tb.N_U])) <= FAR
+        return outcomes.CONTRADICTORY if met else outcomes.PROJECTION_FAILED
     drift[0] += terms.energies[0] + terms.energies[1] - before
     return 1
 
@@ -125,16 +127,15 @@ def _largest(terms: Terms, rows: NDArray[np.int64]) -> float:
 @lean
 def _newton_step(
     work: Workspace, tables: Tables, terms: Terms, rows: NDArray[np.int64], x: NDArray[np.float64]
-) -> bool:
+) -> None:
+    """Move the configuration onto rows that are independent, as far as one step of Newton's method leads."""
     n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
     m = rows.shape[0]
     target, move, reaction = vector(work, m), vector(work, n_u), vector(work, m)
     for k in range(m):
         target[k] = -terms.residual[rows[k]]
     bilateral = factor_bilateral(work, terms, rows, n_u)
-    if not solve_bilateral(bilateral, vector(work, n_u), target, move, reaction):
-        return False
+    solve_bilateral(bilateral, vector(work, n_u), target, move, reaction, 0.0)
     for i in range(n_q):
         for j in range(n_u):
             x[i] += terms.W[i, j] * move[j]
-    return True

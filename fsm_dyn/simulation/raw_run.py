@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,6 +88,10 @@ class RawRun:
         Of the last decision: how many combinations were tried, and the log of candidates.
     mode_end, c_end
         Mode and context at the end.
+    rank : float64 array
+        What was known last of the rank of the rows held (``State.rank``).
+    passages : float64 array
+        Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
     """
 
     t: Floats
@@ -109,6 +113,8 @@ class RawRun:
     c_end: Floats = field(repr=False)
     tried: int = 0
     log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     @cached_property
     def transitions(self) -> Transitions:
@@ -151,3 +157,39 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> Transitions:
         chosen_by=numbers[:, st.RECORD_CHOSEN_BY],
         log=records[:, at + n_rows + 2 * n_u :].copy(),
     )
+
+
+def renumbered(raw: RawRun, fixed: int) -> tuple[RawRun, tuple[int, ...]]:
+    """Number the modes of a run by what happened in it alone.
+
+    A machine numbers modes in the order in which its runs reached them, earlier runs too.
+
+    Parameters
+    ----------
+    fixed : int
+        How many modes were there before any run; they keep their numbers.
+
+    Returns
+    -------
+    RawRun
+        The run; the further modes it reached have the next numbers in their order of appearance.
+    tuple of int
+        By new number the number in the machine.
+    """
+    count = int(raw.tables.sizes[tb.N_MODES])
+    if count <= fixed:
+        return raw, tuple(range(count))
+    columns = [st.RECORD_SOURCE, st.RECORD_TARGET]
+    changes = raw.records[:, columns].astype(np.int64)
+    turns = raw.mode[1:][raw.mode[1:] != raw.mode[:-1]]  # charts change between transitions as well
+    met = [raw.mode[:1], changes.ravel(), turns, np.array([raw.mode_end])]
+    order = tuple(dict.fromkeys([*range(fixed), *np.concatenate(met).tolist()]))
+    if order == tuple(range(len(order))):
+        return raw, order
+    new = np.full(max(order) + 1, -1)
+    new[list(order)] = np.arange(len(order))
+    records = raw.records.copy()
+    records[:, columns] = new[changes]
+    tables = raw.tables._replace(mode_states=raw.tables.mode_states[list(order)])
+    changed = replace(raw, mode=new[raw.mode], records=records, mode_end=int(new[raw.mode_end]), tables=tables)
+    return changed, order

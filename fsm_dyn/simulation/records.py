@@ -9,8 +9,10 @@ from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.state import Buffers, State, Work
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.terms import open_terms
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +33,21 @@ def write_row(tables: Tables, state: State, buffers: Buffers, x_mid: Floats) -> 
         rows[i, 1 + 3 * n + j - n_p] = state.c[j]
     buffers.modes[i] = state.counters[st.MODE]
     state.counters[st.ROWS] = i + 1
+
+
+@lean
+def _subject(tables: Tables, work: Work, guard: int) -> int:
+    """Return whose guard fired: of the faces of an outline that share one, the face that was met."""
+    contact = tables.guard_contact[guard]
+    if tables.guard_event[guard] != tb.CLOSES or tables.contact_outline[contact] < 0:
+        return contact
+    terms, best, largest = open_terms(work.addresses[0]), contact, -np.inf
+    for k in range(contact, tables.sizes[tb.N_CONTACTS]):
+        gap = terms.residual[tables.contact_rows[k, 0]]
+        same = tables.contact_outline[k] == tables.contact_outline[contact]
+        if same and gap > largest and within_face(tables, terms, k):
+            best, largest = k, gap
+    return best
 
 
 @lean
@@ -57,7 +74,7 @@ def write_transition(tables: Tables, state: State, work: Work, buffers: Buffers,
     for k in range(n_fired):
         guard = state.fired[k]
         record[i, at] = tables.guard_event[guard]
-        record[i, at + 1] = tables.guard_contact[guard]
+        record[i, at + 1] = _subject(tables, work, guard)
         record[i, at + 2] = tables.guard_direction[guard]
         record[i, at + 3] = state.guards[3 * most + k]
         record[i, at + 4] = state.guards[4 * most + k]
@@ -74,3 +91,20 @@ def write_transition(tables: Tables, state: State, work: Work, buffers: Buffers,
     for j in range(resolution.LOG_LENGTH):
         record[i, at + j] = work.log[j]
     state.counters[st.TRANSITIONS] = i + 1
+
+
+@lean
+def write_passage(tables: Tables, state: State, buffers: Buffers) -> None:
+    """Record that the step just made passed a change point."""
+    i, rank = state.counters[st.PASSED], state.rank
+    record, n_rows = buffers.passages, tables.sizes[tb.N_ROWS]
+    record[i, st.PASSAGE_TIME] = rank[st.PASSES_AT]
+    record[i, st.PASSAGE_MODE] = state.counters[st.MODE]
+    record[i, st.PASSAGE_RANK] = rank[st.INDEPENDENT]
+    record[i, st.PASSAGE_LOST] = rank[st.LOST]
+    record[i, st.PASSAGE_ERROR] = rank[st.TRIED_ERROR]
+    for r in range(n_rows):
+        record[i, st.PASSAGE_ROWS + r] = rank[st.RANK_COUNT + n_rows + r]
+    rank[st.PASSES_AT] = np.inf
+    rank[st.TRIED_ERROR] = 0.0
+    state.counters[st.PASSED] = i + 1

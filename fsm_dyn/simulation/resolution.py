@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.arena import OVERFLOWN, Workspace, copied, indices, mark, release, vector
+from fsm_dyn.simulation.arena import OVERFLOWN, Workspace, copied, indices, mark, matrix, release, vector
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import factor_bilateral
 from fsm_dyn.simulation.contact_law import LOG_SIZE, LOG_WIDTH
 from fsm_dyn.simulation.contexts import memory_at, sigma_at
-from fsm_dyn.simulation.faces import hand_over, within_face
-from fsm_dyn.simulation.impacts import ARREST, bilateral_rows, collide, strike
+from fsm_dyn.simulation.features import follow_slip, forget_leaving, has_corners, rest_on_one
+from fsm_dyn.simulation.fired import any_event, mark_closing, read_slack, recall_limits
+from fsm_dyn.simulation.impacts import ARREST, any_strikes, bilateral_rows, collide, strike
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.linear import put
 from fsm_dyn.simulation.next_state import ARRESTED, settle_states
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, open_terms
+from fsm_dyn.simulation.touching import find_active
 from fsm_dyn.simulation.train_end import end_train
 
 # why ``resolve`` is called
@@ -36,6 +38,7 @@ INPUT_JUMP: Final = 2
 ZENO: Final = 3
 CONTRADICTION: Final = 4  # rows that repeated each other agree no longer
 
+MOST_CORNERS: Final = 4  # impacts in one instant, each of the pairs of coinciding corners that the last one leaves
 AGAIN: Final = 4  # transitions in one instant after which what came to its limit in it is left for good
 
 # entries of ``energy``
@@ -66,8 +69,9 @@ def workspace(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     held, n = sizes[tb.N_ROWS], 3 * contacts
     system = sizes[tb.N_U] + held
     context = sizes[tb.N_P] + 4 * sizes[tb.N_W] + sizes[tb.N_CONTACTS] + sizes[tb.N_MEMORY]
-    floats = system * (system + n + 12) + 23 * n * n + 104 * n + 20
-    floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 4 * sizes[tb.N_CONTACTS]
+    floats = system * (system + n + 12) + 23 * n * n + 108 * n + 20
+    floats += held * (4 * sizes[tb.N_U] + 3 * held + 8) + 2 * system  # the rank of rows is looked at by itself
+    floats += 2 * (sizes[tb.N_Q] + sizes[tb.N_U]) + 2 * context + 6 * sizes[tb.N_CONTACTS]
     integers = 3 * system + 2 * held + 8 * sizes[tb.N_CONTACTS] + 100 * contacts + sizes[tb.MAX_GUARDS] + 450
     return int(floats), int(integers)
 
@@ -102,12 +106,15 @@ def resolve(
     remaining: float,
     fired: NDArray[np.int64],
     n_fired: int,
+    guards: NDArray[np.float64],
+    fineness: float,
     limits: NDArray[np.int64],
     wanted: NDArray[np.int8],
     impulse: NDArray[np.float64],
     energy: NDArray[np.float64],
     notes: NDArray[np.int64],
     log: NDArray[np.float64],
+    implied: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Resolve position, velocity and acceleration at one instant and find the next mode.
 
@@ -122,8 +129,7 @@ def resolve(
     x : float64 array, shape (n_q + n_u,)
         State before, all speeds consistent with ``mode``; on return the state after (impacts, written resets).
     c : float64 array, shape (n_c,)
-        Context, inputs as they are *after* the instant; on return
-        with the slip directions and the memory after.
+        Context, inputs as they are *after* the instant; on return with the slip directions and the memory after.
     mode : int
         Mode before.
     reason : int
@@ -133,6 +139,10 @@ def resolve(
     fired : int64 array, ``n_fired`` : int
         Numbers (in ``tables.guard_event``) of all guards that reached zero together, the first one leading;
         none unless the reason is ``EVENT`` or ``ZENO``.
+    guards : float64 array
+        ``State.guards``.
+    fineness : float
+        How finely the event was located (s).
     limits : int64 array, shape (2 n_contacts,)
         ``State.limits``; counts once an instant has seen ``AGAIN`` transitions.
     wanted : int8 array, shape (n_contacts,)
@@ -145,6 +155,8 @@ def resolve(
         Out: see ``CHANGED`` and its neighbours; ``INSTANT`` is in.
     log : float64 array, shape (LOG_LENGTH,)
         Out: the candidates of the decision, see :func:`~fsm_dyn.simulation.contact_law.write_log`.
+    implied : int64 array, shape (n_contacts,)
+        Out: 1 for contacts whose gaps two closed ones keep, see :mod:`fsm_dyn.simulation.features`.
 
     Returns
     -------
@@ -169,8 +181,14 @@ def resolve(
 
     event, direction = indices(work, n_contacts), vector(work, n_contacts)
     written = _read_fired(tables, mode, fired, n_fired, terms, event, direction)
+    slack = matrix(work, n_contacts, 2)
+    if written < 0:
+        read_slack(tables, mode, guards, fired, n_fired, fineness, slack)
     if reason == EVENT and notes[INSTANT] >= AGAIN:
-        _recall_limits(limits, event, direction)
+        recall_limits(limits, event, direction)
+    if reason == EVENT and written < 0 and not any_event(event):
+        notes[CHANGED], notes[CANDIDATES], notes[CONSISTENT], notes[CHOSEN_BY] = 0, 0, 0, 0
+        return outcomes.GOING, mode  # gaps fell through zero beyond their faces
     before = indices(work, n_contacts)
     for k in range(n_contacts):
         before[k] = tables.mode_states[mode, k]
@@ -179,21 +197,34 @@ def resolve(
         if asked == tb.FREE or (asked > tb.FREE and tables.contact_kind[k] == tb.LOCK):
             wanted[k] = asked
     closed = indices(work, n_contacts)
+    deep = outcomes.PENETRATION if reason == START else outcomes.PENETRATION_LATER
     near = tables.tolerances[tol.GAP if reason == START or reason == INPUT_JUMP else tol.PROJECTION]
-    if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
-        return outcomes.PENETRATION, mode
+    u = state[sizes[tb.N_Q] :]
+    if not find_active(tables, terms, u, wanted, before, event, written, near, closed, implied):
+        return deep, mode
     if not _has_room(work, tables, closed):
         return outcomes.BUFFER_FULL, mode
-    hand_over(tables, terms, state[sizes[tb.N_Q] :], before, event, closed)
 
     top = mark(work)
     if reason == ZENO:
         for k in range(n_contacts):
             if before[k] == tb.FREE and event[k] != tb.CLOSES:
                 closed[k] = 0  # near, but not of the train: its impact is its own
-        status = end_train(work, tables, terms, state[sizes[tb.N_Q] :], wanted, closed, remaining, impulse, log)
+        status = end_train(work, tables, terms, u, wanted, closed, remaining, impulse, log)
     else:
         status = strike(work, tables, terms, state, wanted, closed, False, impulse, energy, log)
+        for _ in range(MOST_CORNERS):
+            if status != outcomes.GOING or not _changed(sizes, state, x) or not has_corners(tables, closed):
+                break
+            # the speeds after the impact choose other pairs of the corners that coincide
+            call_kernel(tables.terms[0], t, state, context, terms.whole)
+            forget_leaving(tables, terms, event)
+            if not find_active(tables, terms, u, wanted, before, event, written, near, closed, implied):
+                return deep, mode
+            if not any_strikes(tables, terms, closed, u, tables.tolerances[tol.SPEED]):
+                break
+            release(work, top)
+            status = strike(work, tables, terms, state, wanted, closed, False, impulse, energy, log)
     if status != outcomes.GOING:
         return status, mode
     _forget_limits(tables, state, x, event)
@@ -204,8 +235,8 @@ def resolve(
             _reset(tables, written, t, state, context, vector(work, state.shape[0] + sizes[tb.N_MEMORY]))
             call_kernel(tables.terms[0], t, state, context, terms.whole)
             near = tables.tolerances[tol.GAP]
-            if not _find_closed(tables, terms, wanted, before, event, written, near, closed):
-                return outcomes.PENETRATION, mode
+            if not find_active(tables, terms, u, wanted, before, event, written, near, closed, implied):
+                return deep, mode
             if not _has_room(work, tables, closed):
                 return outcomes.BUFFER_FULL, mode
             release(work, top)
@@ -214,13 +245,16 @@ def resolve(
                 return status, mode
     release(work, top)
     call_kernel(tables.terms[0], t, state, context, terms.whole)
+    if has_corners(tables, closed):
+        rest_on_one(work, tables, terms, u, wanted, before, event, closed)
+        release(work, top)
     energy[ENERGY_AFTER] = terms.energies[0] + terms.energies[1]
     sigma = context[sigma_at(sizes) : sigma_at(sizes) + n_contacts]
     old_sigma, old_closed = copied(work, sigma), indices(work, n_contacts)
     put(old_closed, closed)
     top = mark(work)
     status, notes[CANDIDATES], notes[CONSISTENT], notes[CHOSEN_BY] = settle_states(
-        work, tables, terms, state, before, event, direction, closed, wanted, sigma, log
+        work, tables, terms, state, before, event, direction, slack, closed, wanted, sigma, log
     )
     if status == outcomes.INCONSISTENT and tables.sizes[tb.ON_INCONSISTENT] == 1:
         release(work, top)
@@ -233,13 +267,14 @@ def resolve(
             for k in range(n_contacts):
                 event[k] = 0
             status, notes[CANDIDATES], notes[CONSISTENT], _ = settle_states(
-                work, tables, terms, state, before, event, direction, closed, wanted, sigma, log
+                work, tables, terms, state, before, event, direction, slack, closed, wanted, sigma, log
             )
             notes[CHOSEN_BY] = ARRESTED
     if work.top[OVERFLOWN] != 0:
         return outcomes.BUFFER_FULL, mode
     if status != outcomes.GOING:
         return status, mode
+    follow_slip(tables, terms, before, wanted, sigma)
     next_mode = find_mode(tables, wanted)
     if next_mode < 0:
         return outcomes.NEED_MODE, mode
@@ -294,9 +329,13 @@ def _read_fired(
         if tables.guard_event[guard] == tb.WRITTEN:
             if written < 0 or k < written:
                 written = k
-        elif tables.guard_event[guard] != tb.CLOSES or (terms.closes_if[k] != 0.0 and within_face(tables, terms, k)):
-            event[k] = tables.guard_event[guard]
-            direction[k] = tables.guard_direction[guard]
+        elif tables.guard_event[guard] == tb.CLOSES:
+            mark_closing(tables, terms, k, event)
+        else:
+            released = event[k] == tb.OPENS and tables.contact_flags[k] & tb.TWO_SIDED == 0
+            if not released or tables.guard_event[guard] == tb.LEAVES:  # without a force there is no friction either
+                event[k] = tables.guard_event[guard]
+                direction[k] = tables.guard_direction[guard]
     for w in range(tables.transitions.shape[0]):
         code = tables.transitions[w, tb.TRANSITION_EVENT]
         if code == 0 or tables.transition_leaves[w, mode] == 0 or (written >= 0 and written < w):
@@ -307,12 +346,12 @@ def _read_fired(
 
 
 @lean
-def _recall_limits(limits: NDArray[np.int64], event: NDArray[np.int64], direction: NDArray[np.float64]) -> None:
-    """Add what came to its limit earlier in this instant, in other modes: going round and round, none is a way on."""
-    for k in range(event.shape[0]):
-        if event[k] == 0 and limits[k] != 0:
-            event[k] = limits[k]
-            direction[k] = limits[event.shape[0] + k]
+def _changed(sizes: NDArray[np.int64], state: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
+    """Whether an impact has changed the speeds."""
+    changed = False
+    for i in range(sizes[tb.N_Q], state.shape[0]):
+        changed = changed or state[i] != before[i]
+    return changed
 
 
 @lean
@@ -320,49 +359,11 @@ def _forget_limits(
     tables: Tables, state: NDArray[np.float64], before: NDArray[np.float64], event: NDArray[np.int64]
 ) -> None:
     """Void what forces and slip reached in the same instant as an impact, which leaves others behind."""
-    struck = False
-    for i in range(tables.sizes[tb.N_Q], state.shape[0]):
-        struck = struck or state[i] != before[i]
+    struck = _changed(tables.sizes, state, before)
     for k in range(event.shape[0]):
         released = event[k] == tb.OPENS and tables.contact_kind[k] == tb.GAP
         if struck and (released or event[k] == tb.STICKS or event[k] == tb.SLIDES):
             event[k] = 0
-
-
-@lean
-def _find_closed(
-    tables: Tables,
-    terms: Terms,
-    wanted: NDArray[np.int8],
-    before: NDArray[np.int64],
-    event: NDArray[np.int64],
-    written: int,
-    near: float,
-    closed: NDArray[np.int64],
-) -> bool:
-    """Mark the contacts that touch, to within ``near``; False if one is deeper than the gap tolerance.
-
-    In the course of a run what is near but has not fired is left to strike by itself: closing it would move it.
-    """
-    small = tables.tolerances[tol.GAP]
-    for k in range(wanted.shape[0]):
-        closed[k] = 0
-        if tables.contact_kind[k] != tb.GAP:
-            continue
-        let_go = written >= 0 and tables.transition_states[written, k] == tb.FREE
-        gap = terms.residual[tables.contact_rows[k, 0]]
-        if tables.contact_flags[k] & tb.TWO_SIDED:
-            closed[k] = 1
-        elif before[k] != tb.FREE:
-            closed[k] = 0 if let_go or event[k] == tb.LEAVES else 1
-        elif terms.closes_if[k] != 0.0 and not let_go and within_face(tables, terms, k):
-            if gap < -small:
-                if tables.contact_flags[k] & tb.LIMITED:
-                    continue  # behind the face: that is no violation
-                return False
-            if event[k] == tb.CLOSES or gap <= near:
-                closed[k] = 1
-    return True
 
 
 @lean

@@ -31,7 +31,8 @@ JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its co
 PIVOT: Final = 7  # smallest scaled pivot at the state at hand
 WINDOW: Final = 8  # when the present window of transitions began
 REMAINING: Final = 9  # how long the train of impacts that is being ended goes on
-CLOCK_COUNT: Final = 10
+FORCE: Final = 10  # largest multiplier at the start of the mode; those of the modes before count half as much each time
+CLOCK_COUNT: Final = 11
 
 # ``State.counters``
 MODE: Final = 0
@@ -51,7 +52,31 @@ STARTED: Final = 13  # 1 once the first row stands
 CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being ended
 WINDOW_COUNT: Final = 15  # transitions in the present window
 ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
-COUNTER_COUNT: Final = 17
+PASSED: Final = 17  # change points recorded
+COUNTER_COUNT: Final = 18
+
+# ``State.rank``: what is known of the rank of the rows held; then the size of every row, and the weights with which
+# rows take part in what is lost
+SIZED: Final = 0  # 1 once the sizes are known
+LEFT_AT: Final = 1  # time up to which no rank can be lost (s)
+SIGMA: Final = 2  # what is left of the weakest row, taken free of the others
+RATE: Final = 3  # how fast it changes at most (1/s)
+AHEAD: Final = 4  # time from where the rows were looked at to the next change point (s), inf: none
+BEHIND: Final = 5  # the same of the last one, negative
+LOST: Final = 6  # number of rows that are lost in it
+LANDS: Final = 7  # 1: stages of the present step are put on the rows
+SPEED_NORM: Final = 8  # norm of the scaled speeds
+TRIED_STEP: Final = 9  # length of a step over the change point ahead that was rejected, 0: none
+TRIED_ERROR: Final = 10
+PASSES_AT: Final = 11  # when the present step passes a change point (s), inf: it does not
+INDEPENDENT: Final = 12  # number of rows that are independent beside a change point
+UNSEEN: Final = 13  # steps since the rows were looked at
+ACTIVE: Final = 14  # number of rows active
+WORST: Final = 15  # largest error of a step near the change point that was accepted though above its tolerance
+RANK_COUNT: Final = 16
+
+NEAR: Final = 0.2  # what is left of a row below which, if it is about to vanish, stages are put on the rows
+NEAR_STEPS: Final = 3.0  # steps from a change point within which stages are put on the rows
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
@@ -105,6 +130,14 @@ RECORD_GUARDS: Final = 13
 MAX_FIRED: Final = 8
 GUARD_WIDTH: Final = 5  # event, contact, direction, value, slope
 
+# columns of the record of a passage through a change point; then the weights of the rows
+PASSAGE_TIME: Final = 0
+PASSAGE_MODE: Final = 1
+PASSAGE_RANK: Final = 2  # number of independent rows beside the change point
+PASSAGE_LOST: Final = 3  # how many of them are lost in it
+PASSAGE_ERROR: Final = 4  # estimated error of the step over it, in units of its tolerance
+PASSAGE_ROWS: Final = 5
+
 FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
 
 
@@ -131,6 +164,7 @@ class State(NamedTuple):
     limits: Integers  # per contact what it came to its limit by in this instant (0: not), then in which direction
     history: Floats
     drift: Floats
+    rank: Floats
 
 
 class Work(NamedTuple):
@@ -153,6 +187,7 @@ class Work(NamedTuple):
     notes: Integers
     u_before: Floats
     log: Floats  # candidates of the decision at hand
+    implied: Integers  # 1: the gap of this open contact is kept by two others that are closed
     c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
 
 
@@ -160,22 +195,30 @@ class Buffers(NamedTuple):
     """Where rows and transitions are recorded.
 
     ``rows``: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on.
-    ``modes``: mode of each row.  ``transitions``: see the index constants.
+    ``modes``: mode of each row.  ``transitions``, ``passages`` through change points: see the index constants.
     """
 
     rows: Floats
     modes: Integers
     transitions: Floats
+    passages: Floats
 
 
 TABLES: Final = Bundle(
     Tables,
-    {"mode_states": 2, "contact_rows": 2, "transitions": 2, "transition_states": 2, "transition_leaves": 2},
+    {
+        "mode_states": 2,
+        "contact_rows": 2,
+        "contact_ends": 2,
+        "transitions": 2,
+        "transition_states": 2,
+        "transition_leaves": 2,
+    },
 )
 OPTIONS: Final = Bundle(Options, {"mask": 2})
 STATE: Final = Bundle(State)
 WORK: Final = Bundle(Work)
-BUFFERS: Final = Bundle(Buffers, {"rows": 2, "transitions": 2})
+BUFFERS: Final = Bundle(Buffers, {"rows": 2, "transitions": 2, "passages": 2})
 
 
 def full_length(tables: Tables) -> int:
@@ -203,12 +246,15 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     state, packed = STATE.allocate(
         n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most,
         2 * int(tables.sizes[tb.N_CONTACTS]), RING * RING_WIDTH, DRIFT_COUNT,
+        RANK_COUNT + 2 * int(tables.sizes[tb.N_ROWS]),
     )  # fmt: skip
     state.x[:] = x
     state.c[:] = c
     state.clock[TIME] = state.clock[BEGIN] = t
     state.clock[EVENT_TIME] = state.clock[WINDOW] = -np.inf
     state.clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    state.rank[LEFT_AT] = -np.inf
+    state.rank[AHEAD] = state.rank[BEHIND] = state.rank[PASSES_AT] = np.inf
     state.counters[MODE] = mode
     state.counters[PHASE] = RESOLVING
     state.counters[REASON] = resolution.START
@@ -219,7 +265,7 @@ def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Pa
     """Return the same state with room for the guards of tables that have grown."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])
-    for name in ("x_dot", "clock", "counters", "limits", "history", "drift"):
+    for name in ("x_dot", "clock", "counters", "limits", "history", "drift", "rank"):
         getattr(state, name)[:] = getattr(old, name)
     for i in range(5):
         state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]
@@ -257,16 +303,25 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         resolution.NOTE_COUNT,
         n_u,
         resolution.LOG_LENGTH,
+        int(s[tb.N_CONTACTS]),
         tb.context_length(s),
     )
     work.addresses[0] = terms.address
     return work, packed._replace(arrays=(terms,))
 
 
-def new_buffers(tables: Tables, rows: int, transitions: int) -> Buffers:
-    """Return room for so many rows and transitions."""
+def clear_work(work: Work) -> None:
+    """Make workspace as good as new, so that nothing of the run before is left in it."""
+    for name, array in work._asdict().items():
+        if name != "addresses":
+            array[:] = 0
+
+
+def new_buffers(tables: Tables, rows: int, transitions: int, passages: int = 16) -> Buffers:
+    """Return room for so many rows, transitions and passages through change points."""
     return Buffers(
         rows=np.empty((rows, row_width(tables))),
         modes=np.empty(rows, dtype=np.int64),
         transitions=np.empty((transitions, record_width(tables))),
+        passages=np.empty((passages, PASSAGE_ROWS + int(tables.sizes[tb.N_ROWS]))),
     )

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arming import rearm
+from fsm_dyn.simulation.change_points import is_near, look_ahead, note_passage
 from fsm_dyn.simulation.charts import better_chart
 from fsm_dyn.simulation.compiled import lean, routine
 from fsm_dyn.simulation.contradiction import CLEAR, LATE, contradiction
@@ -27,17 +30,18 @@ from fsm_dyn.simulation.evaluation import (
 from fsm_dyn.simulation.inputs import DRIVE, DriveArrays, next_breakpoint, write_inputs
 from fsm_dyn.simulation.integrators import (
     ADAPTIVE,
+    DEGREE,
     METHOD,
     ORDER,
     MethodArrays,
-    error_norm,
     first_step,
-    rejection_factor,
     step_factor,
 )
+from fsm_dyn.simulation.limits import rests_in_change_point, why_not
 from fsm_dyn.simulation.location import MISPREDICTED, collect_fired, first_event, locate
+from fsm_dyn.simulation.passing import RETAKE, SHORTEN, judge, keep_clear, shorter
 from fsm_dyn.simulation.projection import gate_opened_late
-from fsm_dyn.simulation.records import write_row
+from fsm_dyn.simulation.records import write_passage, write_row
 from fsm_dyn.simulation.state import Buffers, Options, State, Work
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.transition import arrive, make_transition
@@ -86,6 +90,9 @@ def _reach(tables: Tables, drive: DriveArrays, method: MethodArrays, options: Op
 def choose_chart(tables: Tables, state: State, work: Work) -> int:
     """Change the chart where the pivot at the state at hand is too small; return a status."""
     other = better_chart(tables, state, work, state.clock[st.TIME], state.x, state.clock[st.PIVOT])
+    if other < 0 and is_near(state.rank, 0.0) and state.clock[st.PIVOT] > 0.0:  # there all charts are as bad
+        state.clock[st.PIVOT_ALARM] = 0.1 * state.clock[st.PIVOT]
+        return outcomes.GOING
     if other < 0:
         return outcomes.NEED_CHART
     state.counters[st.MODE] = other
@@ -122,7 +129,7 @@ def _first_length(
 
 
 @lean
-def _trial(
+def find_step(
     tables: Tables,
     drive: DriveArrays,
     method: MethodArrays,
@@ -150,7 +157,19 @@ def _trial(
     row = state.counters[st.MODE] if options.mask.shape[0] > 1 else 0
     error = 1.0
     shortened = False
+    on_rows = tables.mode_flags[state.counters[st.MODE]] & tb.RANKS != 0
+    ranks = on_rows and method.counts[DEGREE] == 0  # an implicit step was looked at before it was taken
+    if ranks:
+        seen = look_ahead(work, tables, t, state.x, state.x_dot, state.c, state.counters[st.MODE], state.rank)
+        if seen and rests_in_change_point(work, tables, t, state.x, state.c, state.counters[st.MODE], state.rank):
+            return outcomes.UNDETERMINED, t, -1
+    wanted = asked = h
+    tried, tried_error, forced = 0.0, np.inf, False
     while True:
+        passes = False
+        if ranks and not forced:
+            wanted = h
+            h, passes = keep_clear(tables, method, options, state, wanted)
         if state.counters[st.STEPS] + state.counters[st.REJECTED] > options.counts[st.MAX_STEPS]:
             return outcomes.TOO_MANY_STEPS, t, -1
         t_end = t + h
@@ -162,16 +181,16 @@ def _trial(
         if not finite and (h <= least or not adaptive):
             return outcomes.NON_FINITE, t, -1
         if adaptive:
-            error = 1e4
-            if finite:
-                error = error_norm(
-                    method, h, state.x, work.x_end, work.k, options.numbers[st.RTOL], options.atol, options.mask, row
-                )
-            if error > 1.0:
+            verdict, error = judge(method, options, state, work, h, row, passes, forced, tried, tried_error, finite)
+            if verdict == RETAKE:
+                h, forced = tried, True
+                continue
+            if verdict == SHORTEN:
                 if h <= least:
                     return outcomes.STEP_TOO_SMALL, t, -1
+                tried, tried_error = h, error
                 state.counters[st.REJECTED] += 1
-                h *= rejection_factor(error, order)
+                h *= shorter(state, h, error, order, passes)
                 shortened = True
                 continue
         problem = project_end(tables, drive, method, state, work, t_end)
@@ -196,8 +215,12 @@ def _trial(
             h *= 0.5
             shortened = True
             continue
-        if adaptive:
-            _next_length(state, full_h, error, order, shortened)
+        if adaptive and ranks and (forced or full_h < wanted):  # a change point alone made it what it is
+            state.clock[st.STEP] = asked if forced else wanted
+        elif adaptive:
+            _next_length(state, full_h, min(error, 1.0), order, shortened)
+        if on_rows:
+            note_passage(state.rank, t, t_end, error if ranks else 0.0)
         return outcomes.GOING, t_end, max(lead, -1)
 
 
@@ -260,10 +283,13 @@ def _step(
         status = choose_chart(tables, state, work)
         if status != outcomes.GOING:
             return status
-    status, t_end, lead = _trial(tables, drive, method, options, state, work, target)
+    status, t_end, lead = find_step(tables, drive, method, options, state, work, target)
     if status != outcomes.GOING:
         return status
-    return conclude(tables, drive, method, options, state, work, buffers, t_end, target, lead)
+    status = conclude(tables, drive, method, options, state, work, buffers, t_end, target, lead)
+    if state.rank[st.PASSES_AT] < np.inf:
+        write_passage(tables, state, buffers)
+    return status
 
 
 @lean
@@ -292,7 +318,7 @@ def conclude(
     mode = state.counters[st.MODE]
     watched = tables.mode_flags[mode] & tb.WATCHES_GATES != 0
     if watched and gate_opened_late(work, tables, t_end, state.x, state.c, mode):
-        return outcomes.PENETRATION
+        return outcomes.PENETRATION_LATER
     rearm(tables, state)
     status = outcomes.GOING
     if t_end >= target:
@@ -343,6 +369,7 @@ def advance(
         if (
             state.counters[st.ROWS] + st.ROWS_PER_TURN > buffers.rows.shape[0]
             or state.counters[st.TRANSITIONS] >= buffers.transitions.shape[0]
+            or state.counters[st.PASSED] >= buffers.passages.shape[0]
         ):
             return outcomes.BUFFER_FULL
         if state.counters[st.PHASE] == st.RESOLVING:
@@ -350,5 +377,7 @@ def advance(
         else:
             status = _step(tables, drive, method, options, state, work, buffers)
         if status != outcomes.GOING:
-            return status
+            mode = state.counters[st.MODE]
+            t = state.clock[st.TIME]
+            return why_not(work, tables, t, state.x, state.x_dot, state.c, mode, state.rank, status)
     return outcomes.PAUSED

@@ -1,7 +1,8 @@
 """Runs of stiff models: scipy's implicit methods over the same kernels, guards and transitions.
 
-The implicit step is taken in Python; guards are isolated on its dense output by the same root functions, and
-all that happens at a transition is done by the compiled loop of :mod:`fsm_dyn.simulation.stepper`.
+The implicit step is taken in Python.  The compiled loop of :mod:`fsm_dyn.simulation.stepper` follows its dense output
+as it follows the steps of an explicit method: guards are watched and located by the same functions and rules, and all
+that happens at a transition is done there.
 """
 
 from __future__ import annotations
@@ -15,31 +16,29 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.compiled import entry
+from fsm_dyn.simulation.dense_output import COEFFICIENTS, LENGTH, dense_method, follow, shift, state_at
 from fsm_dyn.simulation.drive import KERNEL, Drive
-from fsm_dyn.simulation.evaluation import evaluate_end, normalise_quaternions, project_end
 from fsm_dyn.simulation.inputs import DRIVE, update_inputs
 from fsm_dyn.simulation.integrators import METHOD
 from fsm_dyn.simulation.kernels import call_kernel
-from fsm_dyn.simulation.location import MISPREDICTED, first_event
+from fsm_dyn.simulation.landing import land
 from fsm_dyn.simulation.loop import Loop, ModeSource, finish, supply
+from fsm_dyn.simulation.passing import look
 from fsm_dyn.simulation.raw_run import RawRun
-from fsm_dyn.simulation.stepper import advance, choose_chart, conclude
+from fsm_dyn.simulation.records import write_passage
+from fsm_dyn.simulation.step_limits import limit_step
+from fsm_dyn.simulation.stepper import advance, choose_chart, conclude, find_step
 
 Floats = NDArray[np.float64]
 
 # what ``serve`` is asked to do
 _DERIVATIVE: Final = 0  # work.k[:n] = x_dot(t, work.y)
-_END: Final = 1  # full kernel at (t, work.x_end)
-_MIDDLE: Final = 2  # full kernel at (t, work.x_mid)
-_PROJECT: Final = 3  # bring (t, work.x_end) back onto its rows
-_SEARCH: Final = 4  # first event in a stretch of the length given
-_CONCLUDE: Final = 5  # accept the trial step up to t
-_CHART: Final = 6  # choose a better chart if there is one
+_FOLLOW: Final = 1  # accept the dense output up to t, to the next event, or as far as it can be trusted
+_CHART: Final = 2  # choose a better chart if there is one
+_LOOK: Final = 3  # look for change points up to a length ahead; work.y[0] is then the length that keeps clear of them
 
-_SHORTEST: Final = 1e-12  # part of a step below which guards are not bisected further
 _STARTED: Final = 5  # steps after an event that bdf leaves to radau
 _SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
 
@@ -63,40 +62,35 @@ def serve(
     work_at: int,
     buffers_at: int,
     t: float,
-    extent: float,
-    lead: int,
-) -> tuple[int, float]:
-    """Do one compiled part of an implicit step; see the codes above.  Returns a status or guard, and a fraction."""
+    target: float,
+) -> int:
+    """Do one compiled part of an implicit step; see the codes above.  Returns a status."""
     tables = _open_tables(tables_at)
     drive = _open_drive(drive_at)
-    method = _open_method(method_at)
     state = _open_state(state_at)
     work = _open_work(work_at)
-    mode = state.counters[st.MODE]
-    segment = state.counters[st.SEGMENT]
     if what == _DERIVATIVE:
-        update_inputs(drive, t, segment, work.y, state.c)
+        mode = state.counters[st.MODE]
+        update_inputs(drive, t, state.counters[st.SEGMENT], work.y, state.c)
+        if state.rank[st.LANDS] != 0.0:
+            land(work, tables, t, work.y, state.c, mode, state.rank, np.inf)
         call_kernel(tables.mode_rhs[mode], t, work.y, state.c, work.k)
-        return 0, 0.0
-    if what == _END:
-        normalise_quaternions(tables, work.x_end)
-        evaluate_end(tables, drive, method, state, work, t)
-        return 0, 0.0
-    if what == _MIDDLE:
-        normalise_quaternions(tables, work.x_mid)
-        update_inputs(drive, t, segment, work.x_mid, state.c)
-        call_kernel(tables.mode_full[mode], t, work.x_mid, state.c, work.full_mid)
-        return 0, 0.0
-    if what == _PROJECT:
-        return project_end(tables, drive, method, state, work, t), 0.0
-    if what == _SEARCH:
-        fraction, guard = first_event(tables, state, work, extent)
-        return guard, fraction
+        return outcomes.GOING
     if what == _CHART:
-        return choose_chart(tables, state, work), 0.0
+        return choose_chart(tables, state, work)
+    if what == _LOOK:
+        status, work.y[0] = look(tables, state, work, t, target)
+        return status
+    method = _open_method(method_at)
     options = _open_options(options_at)
     buffers = _open_buffers(buffers_at)
-    return conclude(tables, drive, method, options, state, work, buffers, t, extent, lead), 0.0
+    status, t_end, lead = find_step(tables, drive, method, options, state, work, t)
+    if status != outcomes.GOING:
+        return status
+    status = conclude(tables, drive, method, options, state, work, buffers, t_end, target, lead)
+    if state.rank[st.PASSES_AT] < np.inf:
+        write_passage(tables, state, buffers)
+    return status
 
 
 class _Stiff:
@@ -118,32 +112,44 @@ class _Stiff:
         self.options_packed = st.OPTIONS.pack(options)
         self.drive = drive
         self.method_packed = method_packed
+        self.dense = dense_method(len(loop.state.x))
+        self.dense_packed = METHOD.pack(self.dense)
         self.solver_class: Any = {"radau": Radau, "bdf": BDF}[method]
         # bdf begins with its first order, which a train of ever lower bounces would never leave
         self.starter: Any = Radau
         self.since = 0  # steps taken since the last event
+        self.unlimited = 0.0  # length of step (s) that the solver would have taken but for a change point, 0: as it did
         self.max_step = float(options.numbers[st.MAX_STEP])
         self.jacobians = tuple(jacobians)
         self.solver: Any = None
         self.first_step: float | None = None
 
-    def addresses(self) -> tuple[int, int, int, int, int, int, int]:
+    def addresses(self, method: Packed) -> tuple[int, int, int, int, int, int, int]:
         """Return the addresses of all bundles in the order of the compiled functions."""
         loop = self.loop
         return (
             loop.tables_packed.address,
             self.drive.packed.address,
-            self.method_packed.address,
+            method.address,
             self.options_packed.address,
             loop.state_packed.address,
             loop.work_packed.address,
             loop.buffers_packed.address,
         )
 
-    def serve(self, what: int, t: float = 0.0, extent: float = 0.0, lead: int = -1) -> tuple[int, float]:
+    def serve(self, what: int, t: float = 0.0, target: float = 0.0) -> int:
         """Call the compiled part."""
-        status, fraction = serve(what, *self.addresses(), t, extent, lead)
-        return int(status), float(fraction)
+        return int(serve(what, *self.addresses(self.dense_packed), t, target))
+
+    def resolve(self) -> int:
+        """Carry out the pending transition; return a status."""
+        self.solver, self.since = None, 0
+        return int(advance(*self.addresses(self.method_packed)))
+
+    def is_full(self) -> bool:
+        """Whether a step needs more room to record."""
+        made, room = self.loop.state.counters, self.loop.buffers
+        return bool(made[st.ROWS] + st.ROWS_PER_TURN > len(room.modes) or made[st.PASSED] >= len(room.passages))
 
     def derivative(self, t: float, x: Floats) -> Floats:
         """Return x_dot, shape (n,)."""
@@ -201,24 +207,32 @@ class _Stiff:
         )
 
     def step(self) -> int:
-        """Take one step, up to the next event at most; return a status."""
-        loop, state = self.loop, self.loop.state
+        """Go on along the last implicit step, or take the next one, up to the next event at most; return a status."""
+        state = self.loop.state
         target = self.target()
         t = float(state.clock[st.TIME])
         if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM]:
             self.solver = None
-            status, _ = self.serve(_CHART)
+            status = self.serve(_CHART)
             if status != outcomes.GOING:
                 return status
         if target - t <= 16.0 * np.finfo(float).eps * max(abs(t), abs(target)):
-            loop.work.x_end[:] = loop.work.x_mid[:] = state.x
-            self.serve(_END, target)
-            return self.serve(_CONCLUDE, target, target)[0]
+            self.dense.dense[:] = 0.0
+            self.dense.dense[LENGTH] = 1.0
+            self.dense.dense[COEFFICIENTS : COEFFICIENTS + len(state.x)] = state.x
+            return self.serve(_FOLLOW, target, target)
+        if self.solver is not None and self.solver.t > t:
+            return self.go_along(target)
         if self.since == _STARTED and self.starter is not self.solver_class:
             self.solver = None
         if self.solver is None or self.solver.t_bound != target:
             self.restart(target)
         self.since += 1
+        length = max(float(self.solver.h_abs), self.unlimited)
+        status = self.serve(_LOOK, t, length)
+        if status != outcomes.GOING:
+            return status
+        self.unlimited = limit_step(self.solver, length, float(self.loop.work.y[0]), self.max_step)
         if int(state.counters[st.STEPS]) > int(self.options.counts[st.MAX_STEPS]):
             return outcomes.TOO_MANY_STEPS
         with np.errstate(all="ignore"):
@@ -229,120 +243,42 @@ class _Stiff:
         if self.solver.status == "failed":
             return outcomes.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else outcomes.NON_FINITE
         self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
-        return self.accept(t, float(self.solver.t), target)
+        follow(self.dense, self.solver)
+        return self.go_along(target)
 
-    def accept(self, t: float, t_end: float, target: float) -> int:
-        """Look for an event in the step from ``t`` to ``t_end`` and accept it up to there; return a status."""
-        dense = self.solver.dense_output()
-        work, state = self.loop.work, self.loop.state
-        lead = -1
-        if int(self.guard_count()) > 0:
-            kept = state.guards.copy(), state.armed.copy()
-            t_event, lead = self.search(dense, t, t_end)
-            state.guards[:], state.armed[:] = kept
-            t_end = t_event if lead >= 0 else t_end
-        work.x_end[:] = self.solver.y if t_end == self.solver.t else dense(t_end)
-        work.x_mid[:] = dense(0.5 * (t + t_end))
-        self.serve(_MIDDLE, 0.5 * (t + t_end))
-        if not np.all(np.isfinite(work.x_end)):
-            return outcomes.NON_FINITE
-        self.serve(_END, t_end)
-        moved, _ = self.serve(_PROJECT, t_end)
-        if moved > 1:
-            return moved
-        if lead >= 0:
-            self.solver = None
-        elif moved:
-            self.shift(t_end)
-        return self.serve(_CONCLUDE, t_end, target, lead)[0]
+    def go_along(self, target: float) -> int:
+        """Accept the dense output of the solver's step as far as no event is in doubt; return a status.
 
-    def shift(self, t: float) -> None:
+        The compiled loop looks for events as it does with every method.  Where the step is too long to tell whether a
+        guard falls through zero in it, only a part is accepted, and the next call goes on from there.
+        """
+        state, n_q = self.loop.state, int(self.loop.tables.sizes[tb.N_Q])
+        status = self.serve(_FOLLOW, float(self.solver.t), target)
+        if status != outcomes.GOING or state.counters[st.PHASE] == st.RESOLVING:
+            return status
+        t = float(state.clock[st.TIME])
+        moved = state.x - state_at(self.dense, len(state.x), t)
+        if np.any(moved[:n_q]):
+            self.shift(t, moved)
+        return status
+
+    def shift(self, t: float, moved: Floats) -> None:
         """Go on from the end of the step as it was projected, without giving up what the solver knows.
 
         A projection moves less than the error of a step.  Were the solver begun anew, ``bdf`` would never leave its
         first order; its backward differences stay what they are when all values behind it move alike.
         """
-        solver, moved_to = self.solver, self.loop.work.x_end.copy()
-        scale = self.options.atol + float(self.options.numbers[st.RTOL]) * np.abs(moved_to)
-        if not np.all(np.abs(moved_to - solver.y) <= _SMALL_SHIFT * scale):
+        solver = self.solver
+        scale = self.options.atol + float(self.options.numbers[st.RTOL]) * np.abs(self.loop.state.x)
+        if not np.all(np.abs(moved) <= _SMALL_SHIFT * scale):
             self.solver = None
             return
-        solver.y = moved_to
+        shift(self.dense, moved)
+        solver.y = self.loop.state.x.copy() if t >= solver.t else solver.y + moved
         if hasattr(solver, "D"):
-            solver.D[0] = moved_to
-        else:
-            solver.f = self.derivative(t, moved_to)
-
-    def guard_count(self) -> int:
-        """Return the number of guards of the present mode."""
-        start = self.loop.tables.mode_guard_start
-        mode = int(self.loop.state.counters[st.MODE])
-        return int(start[mode + 1] - start[mode])
-
-    def guards_at(self, dense: Callable[[float], Floats], t: float) -> None:
-        """Evaluate the guards at ``t`` into ``work.full_end``."""
-        self.loop.work.x_end[:] = dense(t)
-        self.serve(_END, t)
-
-    def search(self, dense: Callable[[float], Floats], t: float, t_end: float) -> tuple[float, int]:
-        """Return the instant and the leading guard of the first event on the dense output, -1 if there is none."""
-        loop = self.loop
-        state, work = loop.state, loop.work
-        n_g = self.guard_count()
-        most = int(loop.tables.sizes[tb.MAX_GUARDS])
-        at = len(state.x) + int(loop.tables.sizes[tb.N_U]) + 1
-        shortest = max(_SHORTEST * (t_end - t), 4.0 * float(loop.tables.tolerances[tol.TIME]))
-        stretches = [(t, t_end)]
-        while stretches:
-            a, b = stretches.pop()
-            self.guards_at(dense, b)
-            work.x_mid[:] = dense(0.5 * (a + b))
-            self.serve(_MIDDLE, 0.5 * (a + b))
-            lead, fraction = self.serve(_SEARCH, 0.0, b - a)
-            if lead == MISPREDICTED and b - a > shortest:
-                stretches += [(0.5 * (a + b), b), (a, 0.5 * (a + b))]
-                continue
-            if lead >= 0:
-                t_event = self.locate(dense, a, b, a + fraction * (b - a), at + lead, n_g)
-                if t_event is not None:
-                    return t_event, lead
-                if b - a > shortest:
-                    stretches += [(0.5 * (a + b), b), (a, 0.5 * (a + b))]
-                    continue
-            # nothing happens up to b: the next stretch starts from its guards
-            self.guards_at(dense, b)
-            state.guards[:n_g] = work.full_end[at : at + n_g]
-            state.guards[most : most + n_g] = work.full_end[at + n_g : at + 2 * n_g]
-            state.armed[:n_g][state.guards[:n_g] > state.guards[2 * most : 2 * most + n_g]] = st.ARMED
-        return t_end, -1
-
-    def locate(
-        self, dense: Callable[[float], Floats], a: float, b: float, guess: float, at: int, n_g: int
-    ) -> float | None:
-        """Return where the guard at ``full_end[at]`` falls through zero in (a, b]; None if it does not."""
-        work = self.loop.work
-        near = max(float(self.loop.tables.tolerances[tol.TIME]), 4.0 * np.finfo(float).eps * abs(b))
-        low, high = a, b
-        self.guards_at(dense, b)
-        negative = bool(work.full_end[at] <= 0.0)
-        t = guess
-        for _ in range(100):
-            self.guards_at(dense, t)
-            value, slope = float(work.full_end[at]), float(work.full_end[at + n_g])
-            if value > 0.0:
-                low = t
-            else:
-                high, negative = t, True
-            newton = t - value / slope if slope < 0.0 else np.nan
-            if abs(newton - t) <= near or (negative and high - low <= near):
-                return t
-            if low < newton < high:
-                t = newton
-            elif negative:
-                t = 0.5 * (low + high)
-            else:
-                return None
-        return None
+            solver.D[0] = solver.y
+        elif t >= solver.t:
+            solver.f = self.derivative(t, solver.y)
 
 
 def run_stiff(
@@ -365,9 +301,8 @@ def run_stiff(
     while True:
         try:
             if loop.state.counters[st.PHASE] == st.RESOLVING:
-                stiff.solver, stiff.since = None, 0
-                status = int(advance(*stiff.addresses()))
-            elif loop.state.counters[st.ROWS] + st.ROWS_PER_TURN > len(loop.buffers.modes):
+                status = stiff.resolve()
+            elif stiff.is_full():
                 status = outcomes.BUFFER_FULL
             else:
                 status = stiff.step()

@@ -47,6 +47,7 @@ SLIDING_UNDER: Final = 3  # a slot pressed on its other face
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
 REPEATS: Final = 8  # rows of the mode repeat each other: whether they still agree is asked after each step
 TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
+RANKS: Final = 16  # constraints on coordinates hold: their rows may lose rank
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
 
 # columns of ``Tables.transitions``
@@ -120,6 +121,12 @@ class Tables(NamedTuple):
     contact_rows : int64 array, shape (n_contacts, 2)
         Normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry friction
         a tangent row only).
+    contact_ends : int64 array, shape (n_contacts, 3)
+        Of a corner on a straight face its number, and those of the corners in which the face ends, see
+        :attr:`fsm_dyn.modes.system.ContactInfo.ends`; -1 where there is none.
+    contact_outline : int64 array, shape (n_contacts,)
+        Of the contacts of one corner with all faces of one convex polygon, which share a guard for closing, the first;
+        -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
     transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
         Written transitions.
     transition_states : int8 array, shape (n_transitions, n_contacts)
@@ -148,6 +155,8 @@ class Tables(NamedTuple):
     contact_kind: NDArray[np.int64]
     contact_flags: NDArray[np.int64]
     contact_rows: NDArray[np.int64]
+    contact_ends: NDArray[np.int64]
+    contact_outline: NDArray[np.int64]
     transitions: NDArray[np.int64]
     transition_states: NDArray[np.int8]
     transition_leaves: NDArray[np.int8]

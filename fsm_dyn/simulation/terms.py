@@ -18,7 +18,8 @@ class Terms(NamedTuple):
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
     ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
     ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
-    contact is, of contacts with the flag ``LIMITED``.
+    contact is, of contacts with the flag ``LIMITED``; ``margin_slope aspect`` (n_contacts,): of corners on faces, see
+    :class:`fsm_dyn.symbolic.meeting.Meeting`.
     """
 
     whole: NDArray[np.float64]
@@ -38,11 +39,13 @@ class Terms(NamedTuple):
     energies: NDArray[np.float64]
     reach: NDArray[np.float64]
     reach_rate: NDArray[np.float64]
+    margin_slope: NDArray[np.float64]
+    aspect: NDArray[np.float64]
 
 
 TERM_NAMES = (
     "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution", "closes_if",
-    "elastic", "energies", "reach", "reach_rate",
+    "elastic", "energies", "reach", "reach_rate", "margin_slope", "aspect",
 )  # fmt: skip
 
 
@@ -55,7 +58,7 @@ def pack_terms(sizes: NDArray[np.int64]) -> Packed:
     """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
     n_q, n, rows, contacts = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS, tb.N_CONTACTS))
     n += int(sizes[tb.N_K])
-    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *2 * [(contacts,)]]
+    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *4 * [(contacts,)]]
     whole, at = np.zeros(int(sizes[tb.N_TERMS])), 0
     views = []
     for shape in shapes:

@@ -25,6 +25,7 @@ from fsm_dyn.simulation.constrained import (
     contact_response,
     factor_bilateral,
     free_response,
+    rounding_of,
     row_speed,
     solve_bilateral,
 )
@@ -79,9 +80,9 @@ def end_train(
     _load(tables, terms, wanted, force)
     for k in range(held.shape[0]):
         speed_target[k], motion_target[k] = -terms.b[held[k]], -terms.gamma[held[k]]
-    if not solve_bilateral(bilateral, momentum, speed_target, base_u, base_reaction):
+    if not solve_bilateral(bilateral, momentum, speed_target, base_u, base_reaction, rounding_of(terms, u, False)):
         return outcomes.SINGULAR
-    if not solve_bilateral(bilateral, force, motion_target, base_motion, reaction):
+    if not solve_bilateral(bilateral, force, motion_target, base_motion, reaction, rounding_of(terms, u, True)):
         return outcomes.SINGULAR
     m, which, who = gather(arena, tables, terms, u, closed, PLASTIC)
     n = which.shape[0]

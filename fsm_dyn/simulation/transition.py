@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -50,12 +52,15 @@ def _resolve(tables: Tables, state: State, work: Work) -> tuple[int, int]:
             state.clock[st.REMAINING],
             state.fired,
             state.counters[st.FIRED],
+            state.guards,
+            clock_resolution(tables, state.clock[st.TIME]),
             state.limits,
             work.wanted,
             work.impulse,
             work.energy,
             work.notes,
             work.log,
+            work.implied,
         )
         if status <= outcomes.STOPPED or state.counters[st.REASON] != resolution.ZENO:
             break
@@ -201,6 +206,7 @@ def make_transition(
     if not changed and reason == resolution.CONTRADICTION:
         return outcomes.INCONSISTENT
     state.counters[st.MODE] = target
+    state.rank[st.LEFT_AT], state.rank[st.LANDS] = -np.inf, 0.0
     state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
     if changed and tables.mode_flags[target] & tb.PROJECTS != 0:
         # what closed within the tolerance is brought to zero now, so that no step begins off its rows

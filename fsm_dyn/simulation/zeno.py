@@ -123,6 +123,17 @@ def add_cycle_guards(tables: Tables, state: State, cycle: int) -> None:
 
 
 @lean
+def _is_closed(tables: Tables, mode: int, contact: int) -> bool:
+    """Tell whether a contact, or another of its corner with the same outline, is closed in a mode."""
+    outline = tables.contact_outline[contact]
+    for k in range(tables.sizes[tb.N_CONTACTS]):
+        same = k == contact or (outline >= 0 and tables.contact_outline[k] == outline)
+        if same and tables.mode_states[mode, k] != tb.FREE:
+            return True
+    return False
+
+
+@lean
 def cycle_is_closed(tables: Tables, state: State, mode: int) -> bool:
     """Tell whether all contacts that strike in the cycle are closed in a mode.
 
@@ -130,6 +141,6 @@ def cycle_is_closed(tables: Tables, state: State, mode: int) -> bool:
     """
     for i in range(state.counters[st.CYCLE]):
         contact = int(state.history[_entry(state, i) + st.RING_CONTACT])
-        if contact >= 0 and tables.mode_states[mode, contact] == tb.FREE:
+        if contact >= 0 and not _is_closed(tables, mode, contact):
             return False
     return True

@@ -6,11 +6,13 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.errors import InputError, ModelError, nearest
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Text, dimension_text
 from fsm_dyn.spec.checks.expressions import check_expressions, parameter_scope
 from fsm_dyn.spec.checks.meaning import meaning
 from fsm_dyn.spec.checks.names import declarations
+from fsm_dyn.spec.checks.numbers import check_numbers
+from fsm_dyn.spec.checks.outlines import Values, check_outlines
 from fsm_dyn.spec.checks.quantities import Scope
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Parameter
@@ -18,6 +20,7 @@ from fsm_dyn.spec.model import Mechanism, Parameter
 __all__ = ["ParameterValue", "evaluate", "flat_parameters", "flat_values", "named_values", "parameter_values", "units"]
 
 Given = float | str | Sequence[float | str]
+LONGEST_LISTING = 200  # characters
 
 
 def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = None) -> dict[str, ParameterValue]:
@@ -39,7 +42,8 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
     Raises
     ------
     InputError
-        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
+        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite, and for all
+        that the file could not hold either: see :func:`check_values`.
     """
     given: dict[str, tuple[float, ...]] = {}
     for name, value in (overrides or {}).items():
@@ -51,7 +55,43 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
                 remedy=nearest(str(name), mechanism.parameters),
             )
         given[name] = _override(mechanism, mechanism.parameters[name], value)
-    return evaluate_parameters(mechanism, given)
+    values = evaluate_parameters(mechanism, given)
+    if given:
+        check_values(mechanism, values, {name: values[name] for name in given})
+    return values
+
+
+def check_values(mechanism: Mechanism, values: Values, given: Values) -> None:
+    """Refuse parameters that the file could not hold.
+
+    Parameters
+    ----------
+    values : mapping
+        All parameters, SI.
+    given : mapping
+        Those of them that replace the file's.
+
+    Raises
+    ------
+    InputError
+        A check that the file passes is failed with these values.
+    """
+    try:
+        check_numbers(mechanism, values)
+        check_outlines(mechanism, values)
+    except ModelError as error:
+        said = "; ".join(f"{name} = {_listing(value)}" for name, value in given.items())
+        raise InputError(
+            f"these parameters are impossible, {said[:LONGEST_LISTING]}: {error.message}",
+            found=error.found,
+            allowed=error.allowed,
+            remedy=error.remedy or "give other values, as the file would need them",
+        ) from error
+
+
+def _listing(value: float | Sequence[float]) -> str:
+    numbers = value if isinstance(value, Sequence) else [value]
+    return ", ".join(f"{number:g}" for number in numbers)
 
 
 def _override(mechanism: Mechanism, parameter: Parameter, value: Given) -> tuple[float, ...]:
@@ -76,7 +116,7 @@ def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -
                     allowed=dimension_text(wanted),
                 )
         return evaluate(text, {})
-    if isinstance(item, numbers.Real) and math.isfinite(item):
+    if not isinstance(item, bool) and isinstance(item, numbers.Real) and math.isfinite(item):
         return float(item)
     raise InputError(f"parameter {parameter.name!r} wants a finite number or a text with a unit", found=repr(item)[:60])
 

@@ -11,12 +11,14 @@ round feature about D (docs/theory.md, "Contact geometry"):
   C to D.
 
 The slip is the velocity of the first material less that of the second at the place of contact, along the tangent
-``n × z``.  A face that ends has a *reach*: how far inside its ends the place of contact is, negative beyond them.
+``n × z``.  A face that ends has a *reach*: how far inside its ends the place of contact is, negative beyond them.  A
+corner between edges has an *aspect* on a face: how high above it the lower of the two neighbouring corners stands.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
@@ -27,6 +29,8 @@ from fsm_dyn.symbolic.motion import Motion
 from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.system import System
 from fsm_dyn.symbolic.vectors import Vector
+
+OVERLAP: Final = 1e-8  # m; by how much a face goes on at a concave end: ten times the tolerance of a gap
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,14 @@ class Meeting:
         m/s; in space, the second component of the slip.
     reach : Node or None
         m; positive where the gap means something, None where it always does.
+    margin_slope : Node or None
+        Derivative of the reach by the slip's way, +1 or -1: at the end of the face that is nearer.  Of a corner on a
+        face that ends.
+    starts_ahead : bool
+        Whether that end is the start of the face where the derivative is +1 (else it is its end).
+    aspect : Node or None
+        m; least of ``e . n`` over the edges ``e`` that leave the corner, n being the normal of the face: what stands
+        beside a corner does not lie behind the face that the corner touches.
     """
 
     gap: Node
@@ -50,6 +62,9 @@ class Meeting:
     reach: Node | None
     following: Following | None = None
     across: Node | None = None
+    margin_slope: Node | None = None
+    starts_ahead: bool = True
+    aspect: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -153,13 +168,37 @@ class Meetings:
         reach = [self._along(center, face)] if face.length is not None else []
         if ball.span is not None:
             reach.append(self._within(ball, space.scale(-ball.radius, face.normal)))
-        return Meeting(gap, slip, _least(reach))
+        meeting = Meeting(gap, slip, _least(reach))
+        if face.length is None or not ball.radius.is_zero:
+            return meeting
+        way = face.sense * sign  # of the foot, seen from the start of the face, as the slip grows
+        near_start = functions.compare("<=", 2.0 * face.sense * space.dot(center, face.tangent), face.length)
+        slope = functions.where(near_start, self._constant(way), self._constant(-way))
+        return replace(meeting, margin_slope=slope, starts_ahead=way > 0, aspect=self._aspect(ball, face))
+
+    def _constant(self, value: float) -> Node:
+        return self.system.graph.constant(value)
 
     def _along(self, center: Vector, face: Flat) -> Node:
-        """Return how far inside the ends of a face the foot of a place is, given from the start of the face."""
+        """Return how far inside the ends of a face the foot of a place is, given from the start of the face.
+
+        A face that ends in a concave corner goes on there: what touches both faces of the corner belongs to both.
+        """
         s = face.sense * self._space.dot(center, face.tangent)
         length = face.length if face.length is not None else self.system.graph.zero
-        return functions.minimum(s, length - s)
+        before, behind = (OVERLAP if concave else 0.0 for concave in face.concave)
+        return functions.minimum(s + before, length - s + behind)
+
+    def _aspect(self, corner: Round, face: Flat) -> Node | None:
+        """Return how high above the plane of a face the lower of the two neighbours of a corner stands (m)."""
+        edges = []
+        for edge in corner.beyond:
+            if not isinstance(edge, Flat) or edge.length is None:
+                return None
+            along = edge.sense * edge.length * self._space.dot(edge.tangent, face.normal)
+            # the edge leaves the corner that it starts from, and comes to the one where it ends
+            edges.append(along if edge.offset is corner.offset else -along)
+        return _least(edges)
 
     # -- round on round ------------------------------------------------------------------------------------
 

@@ -132,7 +132,13 @@ class Rows:
                 rows += self._met(contact, index, meeting)
                 tangential = normal + 1 if contact.has_friction else -1
                 found = self._contact(contact, normal, tangential, meeting.reach)
-                found = replace(found, in_space=contact.has_friction and meeting.across is not None)
+                found = replace(
+                    found,
+                    in_space=contact.has_friction and meeting.across is not None,
+                    margin_slope=meeting.margin_slope,
+                    starts_ahead=meeting.starts_ahead,
+                    aspect=meeting.aspect if contact.kind == "gap" else None,
+                )
                 terms.append(self._pressed(found, rows, start))
                 continue
             if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):

@@ -42,6 +42,9 @@ class Flat:
         m; None where the face has no ends.  It runs from the start along ``sense`` times the tangent.
     across : Vector or None
         Of a plane in space, the second unit tangent: normal times the first.
+    concave : tuple of two bool
+        Whether it starts, and whether it ends, in a corner that nothing on the free side can touch: there it goes on
+        without a neighbour to pass contacts on to.
     """
 
     frame: str
@@ -52,6 +55,7 @@ class Flat:
     length: Node | None = None
     sense: int = 1
     across: Vector | None = None
+    concave: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,8 @@ class Shapes:
         tangent = self._space.vector(shape.frame, (-(out * x), -(out * y), z))
         start = self._moved(shape, copy, self._space.vector(shape.frame, first))
         normal, tangent = self._turned(shape, copy, normal), self._turned(shape, copy, tangent)
-        return Flat(shape.frame, shape.origin, start, tangent, normal, length, -out)
+        concave = (index in shape.concave, (index + 1) % len(shape.points) in shape.concave)
+        return Flat(shape.frame, shape.origin, start, tangent, normal, length, -out, concave=concave)
 
     def _corner(self, shape: Shape, index: int, copy: int) -> Round:
         count = len(shape.points)

@@ -116,6 +116,10 @@ class ContactTerms:
     reach, reach_rate : Node or None
         How far inside the ends of a face the place of contact is (m), negative beyond them, and its rate (m/s); None
         where no face ends.
+    margin_slope : Node or None
+    starts_ahead : bool
+    aspect : Node or None
+        See :class:`~fsm_dyn.symbolic.meeting.Meeting`; a contact that yields has no aspect, as neighbours sink in too.
     """
 
     spec: Contact
@@ -132,6 +136,9 @@ class ContactTerms:
     stored: Node | None = None
     reach: Node | None = None
     reach_rate: Node | None = None
+    margin_slope: Node | None = None
+    starts_ahead: bool = True
+    aspect: Node | None = None
 
     @property
     def name(self) -> str:

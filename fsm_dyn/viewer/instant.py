@@ -17,6 +17,7 @@ from fsm_dyn.live.stock import StockMachine
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.mode import OnlineMode, Reading
 from fsm_dyn.programs import compile_programs
+from fsm_dyn.recording.shares import reported_forces
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +60,10 @@ class Instants:
         self._machine = StockMachine(graph.automaton, (start.x, start.context))
         self.readers: list[Reader] = []
         self._readers: dict[tuple[int, ...], Reader] = {}
-        self._numbers = {mode.states: number for number, mode in enumerate(self.automaton.modes)}
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._labels: dict[str, int] = {}
+        for known in self.automaton.modes:
+            self._add(known.states)
 
     def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
         """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
@@ -79,25 +83,41 @@ class Instants:
         return row[places["state"]], c
 
     def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[Reader, dict[str, Floats]]:
-        """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there."""
+        """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there.
+
+        Of the forces of redundant contacts the smallest that the contact laws admit.
+        """
         key = tuple(int(code) for code in states)
         reader = self._readers.get(key)
         if reader is None:
             mode = self._machine.mode_of(key)
             reader = self._readers[key] = Reader(len(self.readers), mode, Reading(mode.full))
             self.readers.append(reader)
-        return reader, reader.reading(0.0, x, c)
+        out = reader.reading(0.0, x, c)
+        if reader.reading.redundant:
+            terms = {name: values[None] for name, values in self.terms.outputs(0.0, x, c).items()}
+            forces, _ = reported_forces(
+                self.layout, self.automaton.contacts, key, terms, x[None], c[None], out["multipliers"][None]
+            )
+            out = {**out, "multipliers": forces[0]}
+        return reader, out
 
     def number(self, states: Sequence[int]) -> int:
-        """Return the number of a mode in the automaton, which knows it from now on."""
+        """Return the number of a mode in the page's mode graph; the automaton knows it from now on.
+
+        Modes that only handovers tell apart have one number.
+        """
         key = tuple(int(code) for code in states)
         if key not in self._numbers:
             name = self.automaton.name_of(key)
             # what the graph is drawn from, states and guards, is the same for a mode that is not derived
             mode = Mode(name.name, name.pattern, cast(ModePrograms, self._machine.mode_of(key)))
-            self._numbers[key] = len(self.automaton.modes)
             self.automaton = self.automaton.with_mode(mode)
+            self._add(key)
         return self._numbers[key]
+
+    def _add(self, states: tuple[int, ...]) -> None:
+        self._numbers[states] = self._labels.setdefault(self.automaton.labels.of(states), len(self._labels))
 
     def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
         """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""

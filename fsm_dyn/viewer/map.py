@@ -8,29 +8,38 @@ from typing import Any, Final
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.modes.system import shared_name
 from fsm_dyn.pictures.palette import mode_colours
 
 PRUNED_SHOWN: Final = 60
 
 
 def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
-    """Return modes with states, colours and guards, edges with their causes, pruned combinations with reasons."""
-    colours = mode_colours([mode.name for mode in automaton.modes])
+    """Return modes with states and colours, edges with their causes, pruned combinations with reasons.
+
+    Modes that only handovers tell apart are one; ``name`` is what it is called where people read it.
+    """
+    labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
+    colours = mode_colours(list(labels.values()))
+    modes = {labels[mode.name]: mode for mode in reversed(automaton.modes)}
+    modes |= {labels[mode.name]: mode for mode in automaton.modes if mode.name == initial}
     causes: dict[tuple[str, str], dict[str, str]] = {}
     for edge in edges(automaton):
-        causes.setdefault((edge.source, edge.target), {})[edge.cause] = edge.reset
+        way = labels[edge.source], labels[edge.target]
+        if edge.source == edge.target or way[0] != way[1]:
+            causes.setdefault(way, {})[edge.cause] = edge.reset
     return {
         "modes": [
             {
-                "name": mode.name,
+                "name": label,
                 "states": {
                     contact.name: contact.states[code]
-                    for contact, code in zip(automaton.contacts, mode.states, strict=True)
+                    for contact, code in zip(automaton.contacts, modes[label].states, strict=True)
                 },
-                "colour": colours[mode.name],
-                "initial": mode.name == initial,
+                "colour": colour,
+                "initial": modes[label].name == initial,
             }
-            for mode in automaton.modes
+            for label, colour in colours.items()
         ],
         "edges": [{"source": a, "target": b, "causes": found} for (a, b), found in causes.items()],
         "pruned": [{"name": n, "reason": why} for n, why in list(automaton.pruned.items())[:PRUNED_SHOWN]],
@@ -48,5 +57,7 @@ def _announced(automaton: Automaton, guard: Guard) -> str:
     if guard.event is Event.TRANSITION:
         return automaton.mechanism.transitions[guard.subject].because or guard.text
     contact = automaton.contacts[guard.subject]
+    if guard.event is Event.CLOSES:
+        return f"{shared_name(automaton.contacts, guard.subject)} {VERBS[guard.event]}"
     sense = "" if contact.in_space or not guard.direction else " (+)" if guard.direction > 0 else " (−)"
     return f"{contact.name} {VERBS[guard.event]}{sense}"

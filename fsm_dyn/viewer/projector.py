@@ -88,21 +88,26 @@ class Projector:
     def _bands(self) -> dict[str, str]:
         """Return when each mode begins, and its number."""
         film = self.film
-        begins = np.concatenate([[0], np.flatnonzero(np.diff(film.mode)) + 1])
-        return {"begins": packed(film.clock[begins]), "modes": packed(self._modes()[film.mode[begins]], "<i4")}
+        modes = self._modes()[film.mode]
+        begins = np.concatenate([[0], np.flatnonzero(np.diff(modes)) + 1])
+        return {"begins": packed(film.clock[begins]), "modes": packed(modes[begins], "<i4")}
 
     def _totals(self) -> dict[str, Any]:
         film = self.film
-        names = [film.sight.instants.automaton.name_of(states).name for states in film.states]
-        pairs = Counter((names[a], names[b]) for a, b in film.changes.tolist())
+        names = [film.sight.instants.automaton.labels.of(states) for states in film.states]
+        pairs = Counter((names[a], names[b]) for a, b in film.changes.tolist() if a == b or names[a] != names[b])
         visits: Counter[str] = Counter()
         for (_, target), count in pairs.items():
             visits[target] += count
         spent = np.bincount(film.mode[1:], np.diff(film.clock), len(names)) if len(film.mode) > 1 else np.zeros(0)
+        seconds: Counter[str] = Counter()
+        for name, s in zip(names, spent.tolist(), strict=False):
+            if s > 0.0:
+                seconds[name] += s
         return {
             "visits": dict(visits),
             "crossings": [[a, b, count] for (a, b), count in pairs.items()],
-            "seconds": {name: float(s) for name, s in zip(names, spent, strict=False) if s > 0.0},
+            "seconds": dict(seconds),
             "transitions": len(film.when),
         }
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.recording.assembly import transition_of
 from fsm_dyn.recording.transitions import Transition
@@ -19,10 +20,14 @@ TOLD_AT_ONCE: Final = 40  # words take time; what comes faster is only counted
 
 
 class Story:
-    """Follows a session; ask :meth:`more` often enough that its rings do not come round."""
+    """Follows a session; ask :meth:`more` often enough that its rings do not come round.
 
-    def __init__(self, session: LiveSession) -> None:
+    ``labels`` are what modes are called where people read them; a handover is told, but visits no mode.
+    """
+
+    def __init__(self, session: LiveSession, labels: Labels) -> None:
         self._session = session
+        self._labels = labels
         self._asked = 0
         self.told: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.visits: Counter[str] = Counter()
@@ -38,25 +43,27 @@ class Story:
             return []
         found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
         names, states = self._session.modes, self._session.states
+        labels = [self._labels.of(codes) for codes in states]
         news = []
         for i in range(len(records)):
             source, target = int(found.source[i]), int(found.target[i])
             if not (0 <= source < len(names) and 0 <= target < len(names)):
                 continue
-            self.visits[names[target]] += 1
-            self.crossings[names[source], names[target]] += 1
+            if source == target or labels[source] != labels[target]:  # else a handover
+                self.visits[labels[target]] += 1
+                self.crossings[labels[source], labels[target]] += 1
             if i < len(records) - TOLD_AT_ONCE:
                 continue
-            news.append(entry(first + i, transition_of(automaton, names, found, states, i)))
+            news.append(entry(first + i, transition_of(automaton, names, found, states, i, self._labels)))
         self.told.extend(news)
         return news
 
     def spend(self, rows: Floats) -> None:
         """Count the time of new rows (one per tick) towards their modes; a reset takes nothing away."""
-        names = self._session.modes
+        states = self._session.states
         for row in rows:
             number = int(row[MODE])
-            name = names[number] if 0 <= number < len(names) else ""
+            name = self._labels.of(states[number]) if 0 <= number < len(states) else ""
             t = float(row[TIME])
             if self._last is not None and t > self._last[0]:
                 self.seconds[name] = self.seconds.get(name, 0.0) + t - self._last[0]
@@ -77,8 +84,9 @@ def entry(number: int, x: Transition) -> dict[str, Any]:
     return {
         "number": number,
         "t": x.time,
-        "source": x.source,
-        "target": x.target,
+        "source": x.source_label or x.source,
+        "target": x.target_label or x.target,
+        "handover": x.is_handover,
         "cause": x.cause,
         "impulse": {name: [float(v) for v in np.atleast_1d(values)] for name, values in x.impulse.items()},
         "lost": x.energy_lost,

@@ -123,7 +123,7 @@ class Take:
             raise
         self.instants, self.hands = self.sight.instants, cast(Hands, self.sight.hands)
         self.setup = Setup(self.graph, self.session, parameters, self.schedule)
-        self.story = Story(self.session)
+        self.story = Story(self.session, self.graph.automaton.labels)
         self.speed = 1.0
         self.port = by.mapping.port or self.hands.handles[0].port.name
         self.device = wishes.device

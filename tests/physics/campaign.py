@@ -152,12 +152,12 @@ class Checked:
         n_u = samples.u.shape[1]
         speed = np.einsum("...rk,...k->...r", terms["A"][..., :n_u], samples.u) + terms["b"]
         sigma = samples.context[:, model.layout.sigma_slice]
-        # where rows depend on each other a contact's share of the forces is open: one of many is recorded, and what the
-        # contacts bear together is judged by the guards alone
-        shared = np.array([len(chart.indeterminate) > 0 for chart in model.charts])[samples.mode]
+        if not samples.admissible.all():
+            k = int(np.argmin(samples.admissible))
+            return [f"no shares of contacts are admissible at t = {samples.t[k]:.12g} s in {samples.modes[k]}"]
         small = 1e-7 * np.abs(force).max(initial=0.0) + 1e-9
         for i, contact in enumerate(self.contacts):
-            closed = (states[:, i] > 0) & ~shared
+            closed = states[:, i] > 0
             if not closed.any() or contact.kind == "lock":
                 continue
             press = 1.0

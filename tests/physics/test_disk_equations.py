@@ -86,9 +86,11 @@ def test_recombination_of_equation_47(mode_graph, errors):
         # the chart of the paper: u1 independent, u2 (roll) and u3 (contact) dependent
         contact = automaton.contacts[0]
         chart = [(contact.normal_row, 2), (contact.tangent_row, 1)]
-        embedded = embed(system, ActiveSet.of(system, states), samples, chart)
+        with system.graph.scratch():
+            embedded = embed(system, ActiveSet.of(system, states), samples, chart)
+            reduced_terms = {"mass": embedded.reduced_mass, "force": embedded.reduced_force}
+            program = Program.from_nodes(system.layout, reduced_terms)
         assert embedded.independent == (0,)
-        program = Program.from_nodes(system.layout, {"mass": embedded.reduced_mass, "force": embedded.reduced_force})
         for _ in range(10):
             q, u, w = state(rng)
             c = context(graph, w)

@@ -151,14 +151,15 @@ def test_accelerations_and_forces_are_those_of_the_dense_embedding(mechanism):
         active = ActiveSet.of(system, codes)
         t, x, c = next(states(layout, automaton.quaternions, 1))
         samples = automaton.samples(codes, t, x, c, loops_closed=False)
-        usual = embed(system, active, samples)
-        along = embed_along_tree(system, active, samples, usual.chart)
-        programs = [
-            Program.from_nodes(
-                layout, {"u_dot": one.accelerations, "u": one.speeds, "force": one.multipliers, "pivot": one.pivots}
-            )
-            for one in (along, usual)
-        ]
+        with system.graph.scratch():
+            usual = embed(system, active, samples)
+            along = embed_along_tree(system, active, samples, usual.chart)
+            programs = [
+                Program.from_nodes(
+                    layout, {"u_dot": one.accelerations, "u": one.speeds, "force": one.multipliers, "pivot": one.pivots}
+                )
+                for one in (along, usual)
+            ]
         for state in states(layout, automaton.quaternions):
             found, wanted = (program.evaluate(*state) for program in programs)
             for name in ("u_dot", "u", "force"):

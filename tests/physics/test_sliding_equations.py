@@ -71,12 +71,12 @@ def test_point_mass_in_both_charts(mode_graph, errors, mu, dependent, sigma):
     x = np.array([0, 0, sigma, sigma], dtype=float)
     system = automaton.system
     normal_row = automaton.contacts[0].normal_row
-    embedded = embed(
-        system, ActiveSet.of(system, (SLIDE,)), automaton.samples((SLIDE,), 0.0, x, c), [(normal_row, dependent)]
-    )
+    samples = automaton.samples((SLIDE,), 0.0, x, c)
+    with system.graph.scratch():
+        embedded = embed(system, ActiveSet.of(system, (SLIDE,)), samples, [(normal_row, dependent)])
+        names = {"u_dot": embedded.accelerations, "force": embedded.multipliers, "mass": embedded.reduced_mass}
+        values = Program.from_nodes(system.layout, names).evaluate(0.0, x, c)
     assert embedded.independent == (1 - dependent,)
-    names = {"u_dot": embedded.accelerations, "force": embedded.multipliers, "mass": embedded.reduced_mass}
-    values = Program.from_nodes(system.layout, names).evaluate(0.0, x, c)
     a = 9.81 / 2 * (-1 - mu * sigma)
     errors.compare("u'", values["u_dot"], [a, a], scale=9.81)
     normal = 2 * 9.81 * np.sqrt(0.5)

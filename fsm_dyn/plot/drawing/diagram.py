@@ -11,6 +11,8 @@ import networkx as nx
 from fsm_dyn.pictures.diagram import Arrow, Box, Diagram
 from fsm_dyn.recording.trajectory import Trajectory
 
+_FEW = 6  # contacts that are all named; of more only those that touch
+
 
 def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory | None = None) -> Diagram:
     """Reduce a mode graph to a diagram.
@@ -28,22 +30,27 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     Returns
     -------
     Diagram
-        With one arrow per ordered pair of modes.
+        With one box for nodes of one label, and one arrow per ordered pair of boxes.
     """
-    stays, taken = ({}, Counter()) if trajectory is None else (_stays(trajectory), _taken(trajectory))
+    key = _grouped(graph)
+    stays, taken = ({}, Counter()) if trajectory is None else (_stays(trajectory, key), _taken(trajectory, key))
+    starts = {key[str(node)]: data for node, data in graph.nodes(data=True) if data.get("initial")}
     boxes = tuple(
         Box(
             key=str(node),
             title=str(data.get("label", node)),
-            lines=(*_state_lines(data.get("states", {})), *stays.get(str(node), ())),
-            initial=bool(data.get("initial", False)),
+            lines=(*_state_lines(starts.get(str(node), data).get("states", {})), *stays.get(str(node), ())),
+            initial=str(node) in starts,
         )
         for node, data in graph.nodes(data=True)
+        if key[str(node)] == str(node)
     )
     labels: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for source, target, data in graph.edges(data=True):
-        text = str(data.get("cause") or data.get("kind") or "")
-        labels.setdefault((str(source), str(target)), []).append((float(data.get("priority") or 0), text))
+        way = key[str(source)], key[str(target)]
+        if source == target or way[0] != way[1]:
+            text = str(data.get("cause") or data.get("kind") or "")
+            labels.setdefault(way, []).append((float(data.get("priority") or 0), text))
     arrows = [
         Arrow(*way, (*dict.fromkeys(text for _, text in sorted(found, key=_priority) if text), *_times(taken[way])))
         for way, found in labels.items()
@@ -53,10 +60,18 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     return Diagram(name or str(graph.graph.get("name", "")), boxes, tuple(arrows))
 
 
-def _stays(trajectory: Trajectory) -> dict[str, tuple[str]]:
+def _grouped(graph: nx.MultiDiGraph[Any]) -> dict[str, str]:
+    """Return for every node the first one with its label, in whose box it is drawn."""
+    first: dict[str, str] = {}
+    return {
+        str(node): first.setdefault(str(data.get("label", node)), str(node)) for node, data in graph.nodes(data=True)
+    }
+
+
+def _stays(trajectory: Trajectory, key: Mapping[str, str]) -> dict[str, tuple[str]]:
     """Return a line of text for every mode met."""
     lengths: dict[str, list[float]] = {}
-    t, names = trajectory.t, trajectory.modes
+    t, names = trajectory.t, [key.get(name, name) for name in trajectory.modes]
     for i in range(1, len(t)):
         begins = i == 1 or names[i] != names[i - 1]
         lengths.setdefault(names[i], []).extend([0.0] if begins else [])
@@ -64,8 +79,12 @@ def _stays(trajectory: Trajectory) -> dict[str, tuple[str]]:
     return {name: (f"{len(found)}× · {sum(found):.3g} s",) for name, found in lengths.items()}
 
 
-def _taken(trajectory: Trajectory) -> Counter[tuple[str, str]]:
-    return Counter((item.source, item.target) for item in trajectory.transitions)
+def _taken(trajectory: Trajectory, key: Mapping[str, str]) -> Counter[tuple[str, str]]:
+    return Counter(
+        (key.get(item.source, item.source), key.get(item.target, item.target))
+        for item in trajectory.transitions
+        if not item.is_handover
+    )
 
 
 def _times(count: int) -> tuple[str, ...]:
@@ -73,7 +92,8 @@ def _times(count: int) -> tuple[str, ...]:
 
 
 def _state_lines(states: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{contact}: {state}" for contact, state in states.items() if state)
+    told = {name: state for name, state in states.items() if state and (len(states) <= _FEW or state != "open")}
+    return tuple(f"{contact}: {state}" for contact, state in told.items()) or (("all open",) if states else ())
 
 
 def _priority(item: tuple[float, str]) -> float:

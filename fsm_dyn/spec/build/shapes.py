@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
+from fsm_dyn.spec.checks.outlines import curve_sense, polygon_sense
+from fsm_dyn.spec.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
 from fsm_dyn.spec.model import Mechanism, Repeat, Shape
-from fsm_dyn.spec.outlines import formula_at
 from fsm_dyn.spec.tree import where_of
 
 KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
-LOOKS = 360  # places at which a curve is looked at
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -59,12 +57,11 @@ def _shape(
         return _curve(name, form, form.curve, bodies, repeat, values)
     inside = _inside(form, kind)
     if form.polygon is not None:
-        turn, concave = _turn(name, form.polygon, inside, values)
         origin = _origin(name, form.polygon.frame, form.polygon.origin, bodies)
-        return Shape(
-            name, "polygon", form.polygon.frame, origin, form.polygon.points, inside=inside, turn=turn,
-            concave=concave, repeat=repeat, where=where,
-        )  # fmt: skip
+        shape = Shape(
+            name, "polygon", form.polygon.frame, origin, form.polygon.points, inside=inside, repeat=repeat, where=where
+        )
+        return _turned(shape, form.polygon, values)
     if form.arc is not None:
         origin = _origin(name, form.arc.frame, form.arc.center, bodies)
         return Shape(
@@ -137,32 +134,17 @@ def _curve(
     shape = Shape(
         name, "curve", curve.frame, origin, curve.points or (), formula=formula, repeat=repeat, where=where_of(name)
     )
-    return replace(shape, turn=_sense(shape, values, curve))
+    return replace(shape, turn=_sense(shape, values))
 
 
-def _sense(shape: Shape, values: Mapping[str, ParameterValue] | None, form: CurveForm) -> int:
+def _sense(shape: Shape, values: Mapping[str, ParameterValue] | None) -> int:
     """Return +1 for a curve that goes round against the clock, else -1; it must close."""
     if values is None:
         return 1
     try:
-        if shape.points:
-            places = [(evaluate(x, values), evaluate(y, values)) for x, y in shape.points]
-        else:
-            places = [formula_at(shape.formula, 2.0 * math.pi * k / LOOKS, values) for k in range(LOOKS + 1)]
-    except InputError:
+        return curve_sense(shape, values)
+    except ExpressionError:
         return 1  # said where expressions are checked
-    if not shape.points:
-        (x0, y0), (x1, y1) = places[0], places.pop()
-        if math.hypot(x1 - x0, y1 - y0) > 1e-9 * (1.0 + math.hypot(x0, y0)):
-            raise ModelError(
-                f"curve {str(shape.name)!r} does not close", shape.formula[0].where,
-                found=f"from [{x0:g}, {y0:g}] to [{x1:g}, {y1:g}]",
-                remedy="its formula must come back after a whole turn",
-            )  # fmt: skip
-    area = sum(x0 * y1 - y0 * x1 for (x0, y0), (x1, y1) in zip(places, places[1:] + places[:1], strict=True))
-    if area == 0.0:
-        raise ModelError(f"curve {str(shape.name)!r} encloses nothing", form.where)
-    return 1 if area > 0.0 else -1
 
 
 def _side(name: str, form: GeometryForm) -> Text:
@@ -203,35 +185,17 @@ def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyF
     )
 
 
-def _turn(
-    name: str, form: PolygonForm, inside: bool, values: Mapping[str, ParameterValue] | None
-) -> tuple[int, tuple[int, ...]]:
-    """Return in which sense the corners go round, and which of them nothing on the free side can touch."""
+def _turned(shape: Shape, form: PolygonForm, values: Mapping[str, ParameterValue] | None) -> Shape:
+    """Return a polygon that knows in which sense it goes round, and which corners nothing outside can touch."""
     if len(form.points) < 3:
         raise ModelError(
             "a polygon has at least three points", form.key("points"), found=f"{len(form.points)}",
             remedy="two make a segment",
         )  # fmt: skip
     if values is None:
-        return 1, ()
+        return shape
     try:
-        points = [(evaluate(x, values), evaluate(y, values)) for x, y in form.points]
-    except InputError:
-        return 1, ()  # said where expressions are checked
-    count = len(points)
-    bends = []
-    area = 0.0
-    for i, (x, y) in enumerate(points):
-        (x0, y0), (x1, y1) = points[i - 1], points[(i + 1) % count]
-        bends.append((x - x0) * (y1 - y) - (y - y0) * (x1 - x))
-        area += x * y1 - y * x1
-        if (x1, y1) == (x, y):
-            raise ModelError(
-                f"two neighbouring points of polygon {str(name)!r} coincide", form.points[i][0].where,
-                found=f"[{x:g}, {y:g}]", remedy="leave one of them out",
-            )  # fmt: skip
-    if area == 0.0:
-        raise ModelError(f"polygon {str(name)!r} encloses nothing", form.key("points"), remedy="correct its points")
-    turn = 1 if area > 0.0 else -1
-    outward = -turn if inside else turn
-    return turn, tuple(i for i, bend in enumerate(bends) if bend * outward <= 0.0)
+        turn, concave = polygon_sense(shape, values)
+    except ExpressionError:
+        return shape  # said where expressions are checked
+    return replace(shape, turn=turn, concave=concave)

@@ -17,15 +17,21 @@ Values = Mapping[str, float | Sequence[float]]
 LOWEST, HIGHEST = 20.0, 20e3  # Hz: what people hear
 
 
-def check_numbers(mechanism: Mechanism) -> None:
+def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     """Evaluate what depends on parameters alone and refuse the impossible.
+
+    Parameters
+    ----------
+    values : mapping, optional
+        All parameters, SI; by default those of the file.
 
     Raises
     ------
     ModelError
         Where a value is not finite, a mass negative, a table not in the order of time, and so on.
     """
-    values = evaluate_parameters(mechanism, {})
+    if values is None:
+        values = evaluate_parameters(mechanism, {})
     for name, body in mechanism.bodies.items():
         _not_negative(body.mass, values, f"the mass of {name!r}")
         for entry in ("xx", "yy", "zz"):
@@ -75,6 +81,11 @@ def _shape(shape: Shape, values: Values) -> None:
     for point in shape.points:
         for text in point:
             _value(text, values, f"a coordinate of {what}")
+    if shape.kind == "segment" and shape.points and None not in (ends := _ends(shape, values)) and ends[:2] == ends[2:]:
+        raise ModelError(
+            f"the ends of {what} coincide", shape.points[0][0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
+            remedy="a segment has a length; a point is a `circle` of radius 0",
+        )  # fmt: skip
     radius = _value(shape.radius, values, f"the radius of {what}")
     if shape.radius is not None and radius is not None and radius <= 0 and not shape.is_point:
         raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
@@ -88,6 +99,10 @@ def _shape(shape: Shape, values: Values) -> None:
                 allowed="the second above the first, less than a whole turn",
                 remedy="a whole turn is a `circle`",
             )
+
+
+def _ends(shape: Shape, values: Values) -> list[float | None]:
+    return [_value(text, values, f"a coordinate of shape {shape.name!r}") for point in shape.points for text in point]
 
 
 def _contact(contact: Contact, values: Values) -> None:

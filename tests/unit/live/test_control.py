@@ -277,3 +277,24 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
 
 def at_one(sequence):
     return Sample(0.0, sequence, [0.0], [0.0])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"do": "set", "values": {"e": 1.5}},
+        {"do": "set", "values": {"e": 0.5, "m": -1.0}},
+        {"do": "set", "values": {"e": math.nan}},
+        {"do": "input", "values": {"push": math.inf}},
+    ],
+)
+def test_values_that_the_file_could_not_hold_are_refused_and_the_run_goes_on(bench, command):
+    run = bench("bouncing_ball", limits=Limits(ramp=0.01)).run(50)
+    before = run.stepper.parameters.copy(), dict(run.stepper.values), len(run.times)
+    run.controller.command(command)
+    run.run(50)
+    assert run.events[-1]["event"] == "refused"
+    assert (run.stepper.parameters == before[0]).all()
+    assert run.stepper.values == before[1]
+    assert len(run.times) > before[2]
+    assert run.controller.phase == RUNNING

@@ -112,8 +112,10 @@ def test_determinants(graphs, states, name):
             continue
         active = ActiveSet.of(system, mode.states)
         (x, *_), (c, *_) = states(graph, 1)
-        embedded = embed(system, active, automaton.samples(mode.states, 0.0, x, c), mode.programs.chart)
-        mass = Program.from_nodes(system.layout, {"mass": embedded.reduced_mass})
+        samples = automaton.samples(mode.states, 0.0, x, c)
+        with system.graph.scratch():
+            embedded = embed(system, active, samples, mode.programs.chart)
+            mass = Program.from_nodes(system.layout, {"mass": embedded.reduced_mass})
         rows, dependent = (list(part) for part in zip(*embedded.chart, strict=True))
         for x, c in zip(*states(graph, 5), strict=True):
             terms = system.evaluate(0.0, x, c)
@@ -187,11 +189,12 @@ def test_a_given_chart_is_reproduced(graphs, context):
         [(caster, 2), (wheel, 0)],
         [(wheel, 0), (caster, 1)],
     ):
-        embedded = embed(system, active, samples, chart)
-        assert embedded.chart == tuple(chart)
-        assert set(embedded.independent) == {0, 1, 2} - {column for _, column in chart}
-        names = {"u": embedded.speeds, "u_dot": embedded.accelerations, "forces": embedded.multipliers}
-        results.append(Program.from_nodes(system.layout, names).evaluate(0.0, x, c))
+        with system.graph.scratch():
+            embedded = embed(system, active, samples, chart)
+            assert embedded.chart == tuple(chart)
+            assert set(embedded.independent) == {0, 1, 2} - {column for _, column in chart}
+            names = {"u": embedded.speeds, "u_dot": embedded.accelerations, "forces": embedded.multipliers}
+            results.append(Program.from_nodes(system.layout, names).evaluate(0.0, x, c))
     for name, expected in results[0].items():
         for other in results[1:]:
             np.testing.assert_allclose(other[name], expected, rtol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.programs import Graph, cos, evaluate, reachable, sin, sqrt
+from fsm_dyn.programs import Graph, Layout, Program, cos, evaluate, reachable, sin, sqrt
 
 
 @pytest.fixture
@@ -160,3 +160,35 @@ def test_deep_graphs_are_built_and_walked(graph, xyz):
         i += 1
         node = node * y + sin(node) - float(i)
     assert len(reachable([node])) > 80_000
+
+
+def test_scratch_leaves_no_trace(graph, xyz):
+    """What is made inside is forgotten, numbers of nodes included: the same again is the same program."""
+    x, y, z = xyz
+    layout = Layout(p=("x", "y", "z"))
+
+    def derived():
+        with graph.scratch():
+            return Program.from_nodes(layout, {"sum": [y * z + x * y, 3.0 - x * y]})
+
+    kept = len(graph)
+    first = derived()
+    with graph.scratch():
+        assert (x * y).index < (y * z).index  # the other way round than in ``derived``
+        graph.symbol("other")
+        with graph.scratch():
+            assert 7.0 * x is not None
+    assert len(graph) == kept
+    assert derived() == first
+
+
+def test_sealed_graph_makes_nodes_in_scratch_only(graph, xyz):
+    x, y, _ = xyz
+    product = x * y
+    graph.seal()
+    assert x * y is product
+    with graph.scratch():
+        assert x + y is x + y
+    for make in (lambda: x + y, lambda: graph.symbol("other"), lambda: 5.0 * x):
+        with pytest.raises(TypeError, match="sealed"):
+            make()

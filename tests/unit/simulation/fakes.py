@@ -44,7 +44,7 @@ def make_tables(
     sizes[[tb.N_Q, tb.N_U, tb.N_P, tb.N_W, tb.N_CONTACTS, tb.N_MEMORY]] = n_q, n_u, n_p, n_w, contacts, n_memory
     sizes[[tb.N_ROWS, tb.N_MODES, tb.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
     sizes[tb.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
-    sizes[tb.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 7 * contacts + 2
+    sizes[tb.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 9 * contacts + 2
     values: dict[str, Any] = {
         "sizes": sizes,
         "terms": np.array([terms.address if terms is not None else _no_terms(sizes).address], dtype=np.int64),
@@ -63,6 +63,8 @@ def make_tables(
         "contact_kind": np.zeros(contacts, dtype=np.int64),
         "contact_flags": np.zeros(contacts, dtype=np.int64),
         "contact_rows": np.array([[k, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 2),
+        "contact_ends": np.full((contacts, 3), -1, dtype=np.int64),
+        "contact_outline": np.full(contacts, -1, dtype=np.int64),
         "transitions": _transition_table(transitions),
         "transition_states": np.array(
             [modes[item["target"]][2] if item.get("target", -1) >= 0 else [-1] * contacts for item in transitions],

@@ -78,6 +78,9 @@ def test_parameters_count_at_once_or_from_the_reset():
 
             with pytest.raises(InputError, match="no parameter"):
                 await stage.show.carry_out({"do": "set", "name": "nonsense", "value": 1.0})
+            with pytest.raises(InputError, match="m = -1: the mass"):
+                await stage.show.carry_out({"do": "set", "name": "m", "value": -1.0})
+            assert stage.named("parameters")["m"]["now"] > 0.0
 
     asyncio.run(scene())
 

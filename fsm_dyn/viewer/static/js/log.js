@@ -119,7 +119,7 @@ export class Log {
     const details = el("details", { "data-number": item.number },
       el("summary", {},
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
-        el("span", { class: "what" }, this.chip(item.source), "→", this.chip(item.target)),
+        el("span", { class: "what" }, this.chip(item.source), ...(item.handover ? [] : ["→", this.chip(item.target)])),
         el("span", { class: "cause", text: item.cause })));
     if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.film.when[item.number]));
     // what few will read is made when somebody wants to

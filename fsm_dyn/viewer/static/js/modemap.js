@@ -3,6 +3,7 @@
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layers.js";
 
+const PARTS = /\+|; /; // between the parts of a mode's name
 const MOST = 12; // modes shown at once; of larger graphs those visited most and their neighbours, by short names
 const SMALLEST = 0.7; // the zoom at which a whole graph can still be read
 const READABLE = 0.85; // where it would be smaller: what does not fit follows the active mode
@@ -358,7 +359,7 @@ export class ModeMap {
     } else if (data.mode) {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
       const told = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
-      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split("+")[0] : data.name) }), ` ${told || "all open"}`);
+      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split(PARTS)[0] : data.name) }), ` ${told || "all open"}`);
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
@@ -381,7 +382,7 @@ function labels(modes) {
   if (modes.length <= MOST) return new Map(modes.map(({ name }) => [name, lines(name)]));
   const counts = new Map();
   return new Map(modes.map(({ name }) => {
-    const [first, ...rest] = name.split("+"), short = first.length > 18 ? `${first.slice(0, 17)}…` : first;
+    const [first, ...rest] = name.split(PARTS), short = first.length > 18 ? `${first.slice(0, 17)}…` : first;
     const number = (counts.get(short) ?? 0) + 1;
     counts.set(short, number);
     return [name, rest.length || number > 1 ? `${short} · ${number}` : short];
@@ -391,6 +392,7 @@ function labels(modes) {
 // A long name of a mode in lines of its parts.
 function lines(name) {
   if (name.length <= 14) return name;
-  const cut = (part) => (part.length > 20 ? `${part.slice(0, 10)}…${part.slice(-9)}` : part);
-  return name.replaceAll("+", "\n+").split("\n").map(cut).join("\n");
+  const cut = (part) => (part.length > 20 && !part.includes(" ") ? `${part.slice(0, 10)}…${part.slice(-9)}` : part);
+  const wrapped = (part) => part.replace(/(.{12,20}) (?=.)/g, "$1 \n");
+  return name.replaceAll("+", "\n+").replaceAll("; ", "; \n").split("\n").map(cut).map(wrapped).join("\n");
 }

@@ -73,6 +73,7 @@ class Instant:
             m.banned[k] = item.get("banned", -1)
             m.spatial[k] = item.get("spatial", 0)
             m.way[k] = item.get("way", (0.0, 0.0))
+            m.slack[k] = item.get("slack", (0.0, 0.0))
             for choice in item.get("allowed", self._choices(item)):
                 m.allowed[k, choice] = 1
             for choice, cost in item.get("cost", {}).items():

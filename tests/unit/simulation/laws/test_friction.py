@@ -132,7 +132,7 @@ def test_complementarity_agrees_with_enumeration(instant, plain, seed):
     if status != 0 or verdict.motions != 1:
         pytest.skip("friction couples too strongly for one motion")
     proposal = np.zeros(count, int)
-    assert plain.lemke.propose(found.arena, found.meeting, proposal)
+    assert plain.lemke.propose(found.arena, found.meeting, proposal, 1e-9)
     y, v = np.zeros(2 * count), np.zeros(2 * count)
     trial = plain.contact_law.judge(found.arena, found.meeting, proposal, y, v, 1e-9)
     assert trial.violation <= 1e-9

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from fsm_dyn.simulation import outcomes
+
 OPEN, HOLD, FORWARD, BACKWARD = range(4)
 
 
@@ -72,3 +74,48 @@ def test_the_widest_margin_is_that_of_scipy(plain, arena, seed):
     )
     assert tau == pytest.approx(result.x[-1], abs=1e-9)
     assert (slack + g @ s).min() >= tau - 1e-9
+
+
+def tower(count, push=0.0):
+    """Bricks on each other, each on two corners of its own (K and base of all rows; unit masses, 9.81 m/s²)."""
+    width, height, inertia = 0.2, 0.1, 0.01
+    rows, weight = [], np.zeros(3 * count)
+    for i in range(count):
+        weight[3 * i + 1] = -9.81
+        for side in (-1.0, 1.0):
+            for direction in (0, 1):  # normal, tangent
+                row = np.zeros(3 * count)
+                for body, sign, up in ((i, 1.0, -height / 2), (i - 1, -1.0, height / 2)):
+                    if body >= 0:
+                        row[3 * body + 1 - direction] = sign
+                        row[3 * body + 2] = sign * (-up if direction else side * width / 2)
+                rows.append(row)
+    weight[3 * (count - 1)] = push
+    A = np.array(rows)
+    mobility = np.tile([1.0, 1.0, 1.0 / inertia], count)
+    return A @ (mobility[:, None] * A.T), A @ weight
+
+
+@pytest.mark.parametrize("count", [4, 5, 6])
+@pytest.mark.parametrize("push", [0.0, 0.7])
+def test_bricks_at_rest_on_each_other_stick(instant, count, push):
+    """More than six contacts, decided by complementarity: nothing moves, and so nothing slides."""
+    K, base = tower(count, push)
+    contacts = [{"normal": 2 * i, "tangent": 2 * i + 1, "mu": 0.4} for i in range(2 * count)]
+    found = instant(K, base, contacts, scale=9.81)
+    assert found.decide()[0] == outcomes.GOING
+    np.testing.assert_array_equal(found.best, 1)
+    np.testing.assert_allclose(found.answers, 0.0, atol=1e-8)
+    normal, tangent = found.forces[0::2], found.forces[1::2]
+    assert (normal >= -1e-7).all()
+    assert (np.abs(tangent) <= 0.4 * normal + 1e-7).all()
+
+
+def test_the_uppermost_brick_slides_where_it_is_pushed_too_hard(instant):
+    """With 0.4 m g and more it slides alone, by (P - mu m g)/m; the others stick."""
+    K, base = tower(5, 4.5)
+    contacts = [{"normal": 2 * i, "tangent": 2 * i + 1, "mu": 0.4} for i in range(10)]
+    found = instant(K, base, contacts, scale=9.81)
+    assert found.decide()[0] == outcomes.GOING
+    np.testing.assert_array_equal(found.best, [1] * 8 + [2, 2])
+    np.testing.assert_allclose(found.answers[[17, 19]], 4.5 - 0.4 * 9.81, rtol=1e-7)

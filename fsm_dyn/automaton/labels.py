@@ -1,0 +1,229 @@
+"""What modes are called where people read them: faces flat on faces, corners on faces; for display only.
+
+A mode's name, which the API and files use, lists the pairs of features that are closed.  Several sets of pairs can
+stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which of
+corners that coincide bears it does not matter.  Such modes have one label; a transition between them is a feature
+transition (handover), an event but no change of mode.
+
+Only what the model fixes is taken for one: straight faces of shapes with one frame and one origin that continue each
+other, touched by the same shape with the same laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fsm_dyn.automaton.families import Families, brief
+from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
+from fsm_dyn.modes.enumeration import Pattern, name_mode
+from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.spec.model import Feature, Mechanism
+from fsm_dyn.spec.values import ParameterValue, parameter_values
+
+FREE = 0
+
+Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A contact of a corner (or point) with a face; ``pairs`` are the straight surfaces that may be flat there."""
+
+    family: str
+    corner: Feature
+    face: Feature
+    place: tuple[Key, Key]
+    pairs: tuple[Pair, ...]
+
+
+class Labels:
+    """Labels of the modes of a mechanism.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    contacts : sequence of ContactInfo
+        Those of the compiled mechanism.
+    patterns : sequence of Pattern
+        Named patterns of the model.
+    values : mapping, optional
+        Parameters by name, SI units, that say which faces continue each other; by default those of the model.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        contacts: Sequence[ContactInfo],
+        patterns: Sequence[Pattern],
+        values: Mapping[str, ParameterValue] | None = None,
+    ) -> None:
+        self._mechanism = mechanism
+        self._contacts = contacts
+        self._patterns = patterns
+        self._values = values
+        self._known: dict[tuple[int, ...], str] = {}
+
+    def of(self, states: Sequence[int]) -> str:
+        """Return the label of the mode with these contact states (codes); its name where no corner is on a face."""
+        key = tuple(int(code) for code in states)
+        if key not in self._known:
+            self._known[key] = self._label(key)
+        return self._known[key]
+
+    def handed_over(self, before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the contacts that ended with those that took over: of one corner, or of the same flat faces."""
+        lost = [k for k in self.touches if before[k] != FREE and after[k] == FREE]
+        new = [k for k in self.touches if before[k] == FREE and after[k] != FREE]
+        found: list[tuple[int, int]] = []
+        for same in (self._same_corner, self._same_faces):
+            for k in list(lost):
+                other = next((j for j in new if same(k, j)), None)
+                if other is not None:
+                    lost.remove(k)
+                    new.remove(other)
+                    found.append((k, other))
+        return found
+
+    def passes_on(self, old: int, new: int) -> str:
+        """Return in words that contact ``new`` took over from contact ``old``."""
+        one, other = self.touches[old], self.touches[new]
+        if one.corner == other.corner:
+            return f"{self._whole(one.corner)} passes on from {self._whole(one.face)} to {self._whole(other.face)}"
+        return f"{self._contacts[old].name} passes on to {self._contacts[new].name}"
+
+    @cached_property
+    def _surfaces(self) -> Surfaces:
+        values = parameter_values(self._mechanism) if self._values is None else self._values
+        return Surfaces(self._mechanism.shapes, values)
+
+    @cached_property
+    def _families(self) -> Families:
+        return Families(self._mechanism, self._surfaces)
+
+    @cached_property
+    def touches(self) -> dict[int, Touch]:
+        """The contacts of corners and points with faces of shapes that have several features, by number."""
+        found = {}
+        for k, info in enumerate(self._contacts):
+            contact = self._mechanism.contacts.get(info.name)
+            if contact is None or contact.features is None:
+                continue
+            corner, face = sorted(contact.features, key=self._is_face)
+            if not self._is_face(face) or corner.part not in ("corner", "point"):
+                continue
+            family = self._families.of(contact.entry)
+            if contact.name == contact.entry and len(self._families.entries[family]) == 1:
+                continue  # the entry is this contact: its name says all
+            ahead = self._surfaces.of(key_of(face))
+            beside = self._surfaces.beside(corner) if face.part == "face" else []
+            flat = [self._surfaces.of(side) for side in beside]
+            pairs = tuple((family, min(side, ahead), max(side, ahead)) for side in flat)
+            found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead), pairs)
+        return found
+
+    def _label(self, states: tuple[int, ...]) -> str:
+        name = name_mode(self._contacts, self._patterns, states)
+        pattern = next((p for p in self._patterns if p.name == name.pattern), None)
+        mentioned = pattern.states if pattern is not None else {}
+        closed = [k for k in self.touches if k not in mentioned and states[k] != self._contacts[k].codes[0]]
+        if not closed:
+            return name.name
+        parts: dict[int, str] = {}
+        for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True)):
+            rests = code == contact.codes[0] and not (contact.two_sided and len(contact.codes) > 1)
+            if k not in mentioned and k not in self.touches and not rests:
+                parts[k] = f"{contact.name}_{contact.states[code]}"
+        for members, pair in self._grouped(closed):
+            touch = self.touches[members[0]]
+            shapes, text = self._single(touch) if pair is None else self._flat(pair)
+            codes = sorted((states[k], k) for k in members)
+            how = "/".join(dict.fromkeys(self._contacts[k].states[code] for code, k in codes))
+            parts[min(members)] = f"{self._families.label(touch.family, shapes)}: {text}, {how}"
+        return "; ".join([*([name.pattern] if name.pattern else []), *(parts[k] for k in sorted(parts))])
+
+    def _grouped(self, closed: Sequence[int]) -> list[tuple[list[int], Pair | None]]:
+        """Return closed contacts in groups: those of two faces flat on each other with these, others by place."""
+        rest, groups = list(closed), []
+        while rest:
+            places: dict[Pair, dict[tuple[Key, Key], None]] = {}
+            for k in rest:
+                for pair in self.touches[k].pairs:
+                    places.setdefault(pair, {})[self.touches[k].place] = None
+            best = max(places, key=lambda pair: len(places[pair]), default=None)
+            if best is None or len(places[best]) < 2:
+                break
+            members = [k for k in rest if best in self.touches[k].pairs]
+            groups.append((members, best))
+            rest = [k for k in rest if k not in members]
+        by_place: dict[tuple[str, tuple[Key, Key]], list[int]] = {}
+        for k in rest:
+            by_place.setdefault((self.touches[k].family, self.touches[k].place), []).append(k)
+        return [*groups, *((members, None) for members in by_place.values())]
+
+    def _single(self, touch: Touch) -> tuple[list[str], str]:
+        """Return the shapes whose features are in a place, and in words a corner on a face."""
+        roles = self._families.roles(touch.family)
+        corners = [key for key in self._surfaces.corners(touch.place[0]) if key[0] in roles]
+        shapes, on = self._surface(touch.family, touch.place[1])
+        if all(self._kind(shape) == "polygon" for shape in (corners[0][0], *shapes)) and len(shapes) == 1:
+            on = f"{on} of {shapes[0]}"  # numbers alone do not tell whose they are
+        corner = self._corner(Feature(corners[0][0], touch.corner.part, corners[0][2], corners[0][1]))
+        return [key[0] for key in corners] + shapes, f"{corner} on {on}"
+
+    def _flat(self, pair: Pair) -> tuple[list[str], str]:
+        """Return the shapes whose faces are flat on each other, and that in words."""
+        family, one, other = pair
+        roles = self._families.roles(family)
+        if roles.get(one[0], 0) > roles.get(other[0], 0):
+            one, other = other, one
+        kinds = [self._kind(key[0]) for key in (one, other)]
+        if kinds[0] != "polygon" and kinds[1] == "polygon":  # a face of many on the only one there is
+            one, other = other, one
+        (first, words), (second, on) = self._surface(family, one), self._surface(family, other)
+        return first + second, f"{words} flat on {on}"
+
+    def _is_face(self, feature: Feature) -> bool:
+        return feature.part == "face" or (feature.part == "round" and self._kind(feature.shape) == "arc")
+
+    def _kind(self, shape: str) -> str:
+        return self._mechanism.shapes[shape].kind if shape in self._mechanism.shapes else "point"
+
+    def _surface(self, family: str, surface: Key) -> tuple[list[str], str]:
+        """Return the shapes of a surface that take part in a family of entries, and what its faces are called."""
+        roles = self._families.roles(family)
+        faces = [face for face in self._surfaces.faces(surface) if face[0] in roles]
+        shapes = list(dict.fromkeys(face[0] for face in faces))
+        return shapes, brief(shapes if len(shapes) > 1 else [self._face(_face_of(face)) for face in faces])
+
+    def _corner(self, corner: Feature) -> str:
+        shape = self._mechanism.shapes.get(corner.shape)
+        if shape is None or shape.kind == "circle":
+            return f"{corner.shape}{self._copy(corner)}"
+        if shape.kind == "polygon":
+            return f"corner {corner.index + 1}{self._copy(corner)}"
+        return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
+
+    def _face(self, face: Feature) -> str:
+        return (f"face{face.index + 1}" if self._kind(face.shape) == "polygon" else face.shape) + self._copy(face)
+
+    def _whole(self, feature: Feature) -> str:
+        """Return what a corner or face is called where nothing else tells whose it is."""
+        words = self._face(feature) if feature.part == "face" else self._corner(feature)
+        return f"{words} of {feature.shape}" if self._kind(feature.shape) == "polygon" else words
+
+    def _copy(self, feature: Feature) -> str:
+        shape = self._mechanism.shapes.get(feature.shape)
+        return f" (copy {feature.copy + 1})" if shape is not None and shape.repeat is not None else ""
+
+    def _same_corner(self, k: int, j: int) -> bool:
+        return self.touches[k].corner == self.touches[j].corner
+
+    def _same_faces(self, k: int, j: int) -> bool:
+        one, other = self.touches[k], self.touches[j]
+        return bool(set(one.pairs) & set(other.pairs)) or (one.family, one.place) == (other.family, other.place)
+
+
+def _face_of(key: Key) -> Feature:
+    return Feature(key[0], "face", key[2], key[1])

@@ -1,0 +1,61 @@
+"""Corners of planar shapes by number: which ones contacts belong to, and which contacts share a guard."""
+
+from __future__ import annotations
+
+from fsm_dyn.spec.model import Contact, Feature
+from fsm_dyn.symbolic.terms import Terms
+
+
+def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
+    """Return :attr:`fsm_dyn.modes.system.ContactInfo.ends` of all contacts.
+
+    Corners are numbered in the order in which they appear.
+    """
+    numbers: dict[tuple[str, bool, int, int], int] = {}
+
+    def number(feature: Feature, index: int) -> int:
+        return numbers.setdefault((feature.shape, feature.part == "point", index, feature.copy), len(numbers))
+
+    found = []
+    for contact in terms.contacts:
+        pair = _corner_and_face(contact.spec)
+        if pair is None:
+            found.append((-1, -1, -1))
+            continue
+        corner, face = pair
+        one = number(corner, corner.index)
+        if contact.margin_slope is None:
+            found.append((one, -1, -1))
+            continue
+        start, end = face.index, (face.index + 1) % max(len(terms.mechanism.shapes[face.shape].points), 2)
+        ahead, behind = (start, end) if contact.starts_ahead else (end, start)
+        found.append((one, number(face, ahead), number(face, behind)))
+    return found
+
+
+def outlines(terms: Terms) -> list[int]:
+    """Return :attr:`fsm_dyn.modes.system.ContactInfo.outline` of all contacts."""
+    first: dict[tuple[str, Feature, str, int], int] = {}
+    found = []
+    for index, contact in enumerate(terms.contacts):
+        pair = _corner_and_face(contact.spec)
+        shape = None if pair is None else terms.mechanism.shapes[pair[1].shape]
+        convex = shape is not None and shape.kind == "polygon" and not shape.inside and not shape.concave
+        if pair is None or not convex:
+            found.append(-1)
+            continue
+        corner, face = pair
+        found.append(first.setdefault((contact.spec.entry, corner, face.shape, face.copy), index))
+    return found
+
+
+def _corner_and_face(contact: Contact) -> tuple[Feature, Feature] | None:
+    """Return the two features of a contact between a corner, or a point, and a straight face; None for others."""
+    if contact.features is None:
+        return None
+    first, second = contact.features
+    if second.part == "face" and first.part in ("corner", "point"):
+        return first, second
+    if first.part == "face" and second.part in ("corner", "point"):
+        return second, first
+    return None

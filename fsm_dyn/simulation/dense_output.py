@@ -1,0 +1,90 @@
+"""The dense output of an implicit method in place of steps, so that the compiled loop watches guards along it.
+
+The step of an implicit method is taken in Python.  What the compiled loop then does with its dense output is what it
+does with a tableau: trial steps of any length, their ends projected, guards known by value and slope at start, middle
+and end.  A trial step is read off the polynomial instead of being taken.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.compiled import lean
+from fsm_dyn.simulation.integrators import DEGREE, MethodArrays
+
+Floats = NDArray[np.float64]
+
+# positions in ``MethodArrays.dense``
+END: Final = 0  # t_1 (s)
+LENGTH: Final = 1  # h (s)
+COEFFICIENTS: Final = 2  # of the powers 0, 1, ... of s = (t - t_1) / h, n of each
+
+HIGHEST_DEGREE: Final = 5
+
+
+def dense_method(n: int) -> MethodArrays:
+    """Return the arrays of a method that is followed along its dense output, for states of length ``n``."""
+    counts = np.array([1, 1, 0, 1], dtype=np.int64)
+    return MethodArrays(
+        np.zeros(1), np.zeros(1), np.zeros(6), counts, np.zeros(COEFFICIENTS + (HIGHEST_DEGREE + 1) * n)
+    )
+
+
+@lean
+def dense_state(method: MethodArrays, t: float, x: Floats) -> None:
+    """Write the state at ``t`` on the dense output into ``x``."""
+    n = x.shape[0]
+    s = (t - method.dense[END]) / method.dense[LENGTH]
+    degree = method.counts[DEGREE]
+    for j in range(n):
+        total = method.dense[COEFFICIENTS + degree * n + j]
+        for d in range(degree - 1, -1, -1):
+            total = total * s + method.dense[COEFFICIENTS + d * n + j]
+        x[j] = total
+
+
+def state_at(method: MethodArrays, n: int, t: float) -> Floats:
+    """Return the state at ``t`` on the dense output, shape (n,)."""
+    s = (t - method.dense[END]) / method.dense[LENGTH]
+    powers = method.dense[COEFFICIENTS:].reshape(-1, n)[: int(method.counts[DEGREE]) + 1]
+    total = powers[-1].copy()
+    for coefficient in powers[-2::-1]:
+        total = total * s + coefficient
+    return total
+
+
+def follow(method: MethodArrays, solver: Any) -> None:
+    """Write the dense output of the last step of scipy's ``Radau`` or ``BDF`` into ``method``.
+
+    Radau: ``y_0 + sum Q_i theta^i`` over the step, expanded about its end.  BDF: Newton's form over backward
+    differences ``D``, ``sum D_i prod_{j<i} (s + j) / (j + 1)``; E. Hairer and G. Wanner, *Solving Ordinary Differential
+    Equations II*, sections IV.8 and V.1.
+    """
+    dense = solver.dense_output()
+    n = len(solver.y)
+    powers = method.dense[COEFFICIENTS:].reshape(-1, n)
+    powers[:] = 0.0
+    method.dense[END] = solver.t
+    if hasattr(dense, "Q"):
+        degree, length = dense.Q.shape[1], dense.h
+        for i in range(1, degree + 1):
+            for d in range(1, i + 1):
+                powers[d] += comb(i, d) * dense.Q[:, i - 1]
+    else:
+        degree, length = dense.order, float(solver.h_abs)
+        newton = np.ones(1)  # coefficients of the product, lowest power first
+        for i in range(1, degree + 1):
+            newton = np.convolve(newton, [(i - 1) / i, 1.0 / i])
+            powers[: i + 1] += newton[:, None] * dense.D[i]
+    powers[0] = solver.y
+    method.dense[LENGTH] = length
+    method.counts[DEGREE] = degree
+
+
+def shift(method: MethodArrays, by: Floats) -> None:
+    """Move the dense output by a constant, shape (n,)."""
+    method.dense[COEFFICIENTS : COEFFICIENTS + len(by)] += by

@@ -1,0 +1,84 @@
+"""Writes what the ledger holds as a page: ``python -m tests.campaign.report [--ledger FILE] [--out FILE]``."""
+
+import argparse
+import re
+from collections import Counter
+from pathlib import Path
+
+from tests.campaign import agreement
+from tests.campaign.kinds import CAMPAIGNS
+from tests.campaign.ledger import ROOT, Ledger, version
+from tests.campaign.run import LEDGER
+
+PAGE = ROOT / "docs" / "reliability.md"
+MOST_REASONS = 5
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+
+HEAD = """# Reliability
+
+What was tried to make runs fail, how often, and with what result. `make campaign` runs the cases (hours; it goes on
+where it was left), `make reliability` writes this page from what it found. Every case follows from its seed, and is run
+again where a source of the package, a model or the case itself has changed; the figures hold for the sources with the
+digest `{version}`.
+
+| campaign | what must hold | cases | of | bad |
+|---|---|--:|--:|--:|
+"""
+
+
+def kind_of(reason):
+    """A reason without its numbers, so that like ones are counted together."""
+    return NUMBER.sub("…", reason.splitlines()[0])[:120].replace("|", "/")
+
+
+def page(ledger):
+    """The page as text."""
+    lines, details = [HEAD.format(version=version())], []
+    for name, kind in CAMPAIGNS.items():
+        entries = ledger.of(name)
+        bad = [entry for entry in entries if not entry["ok"]]
+        lines.append(f"| {name} | {kind.says} | {len(entries)} | {kind.cases} | {len(bad)} |\n")
+        if not entries:
+            continue
+        ends = Counter(kind_of(entry["reason"]) for entry in entries if entry["ok"])
+        details.append(f"\n## {name[0].upper()}{name[1:]}\n\n")
+        events = sum(entry.get("transitions", 0) for entry in entries)
+        listed = ", ".join(f"{end} {count}" for end, count in ends.most_common())
+        details.append(f"{events} transitions. Good ends: {listed or 'none'}.\n")
+        details += [f"\n{agreement.table(entries)}"] if "found" in entries[0] else _by_model(entries)
+        details += _reasons(bad)
+    return "".join(lines + details)
+
+
+def _by_model(entries):
+    """A table of the models of a campaign, where it has several."""
+    names = sorted({entry["model"] for entry in entries if "model" in entry})
+    if len(names) < 2:
+        return
+    yield "\n| model | cases | bad |\n|---|--:|--:|\n"
+    for name in names:
+        own = [entry for entry in entries if entry.get("model") == name]
+        yield f"| {name} | {len(own)} | {sum(not entry['ok'] for entry in own)} |\n"
+
+
+def _reasons(bad):
+    """The commonest reasons, each with a seed to see it again."""
+    if not bad:
+        return
+    yield "\n| found | times | first seed |\n|---|--:|--:|\n"
+    counts = Counter(kind_of(entry["reason"]) for entry in bad)
+    for reason, count in counts.most_common(MOST_REASONS):
+        first = min(entry["seed"] for entry in bad if kind_of(entry["reason"]) == reason)
+        yield f"| {reason} | {count} | {first} |\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="write the page on reliability")
+    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    given = parser.parse_args()
+    given.out.write_text(page(Ledger(given.ledger)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

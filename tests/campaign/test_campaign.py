@@ -1,0 +1,160 @@
+"""The harness of the campaigns, and a minute of each of them with seeds that stay the same."""
+
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+
+from tests.campaign import flush, laws, ledger, ramps, report
+from tests.campaign.kinds import CAMPAIGNS, Kind
+from tests.campaign.ledger import Ledger, key
+from tests.campaign.run import outcome, pending, run
+
+RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
+CONTACT_MODELS = 60
+FLUSH = {"tower_2": 12, "tiles_2": 12}
+
+
+def fail_on(results):
+    """Fail with the first bad results."""
+    bad = [f"{seed}: {result}" for seed, result in results if not result["ok"]]
+    assert not bad, f"{len(bad)} of {len(results)}:\n" + "\n".join(bad[:5])
+
+
+@pytest.mark.parametrize("model", RAMPS)
+def test_ramps(model):
+    fail_on([(seed, ramps.case(model, seed)) for seed in range(RAMPS[model])])
+
+
+def test_laws_of_models_with_contacts():
+    fail_on([(seed, laws.contact_models(seed)) for seed in range(CONTACT_MODELS)])
+
+
+@pytest.mark.parametrize("name", FLUSH)
+def test_laws_of_flush_geometry(name):
+    fail_on([(seed, laws.flush_case(name, seed)) for seed in range(FLUSH[name])])
+
+
+# -- cases ---------------------------------------------------------------------------------------------------
+
+
+def test_a_case_follows_from_its_seed():
+    for model in RAMPS:
+        assert ramps.ramp(model, 5) == ramps.ramp(model, 5) != ramps.ramp(model, 6)
+        rows = np.array(ramps.ramp(model, 5))
+        assert (np.diff(rows[:, 0]) > 0.0).all()
+    assert laws.flush_start("tower_3", 4) == laws.flush_start("tower_3", 4) != laws.flush_start("tower_3", 5)
+
+
+def test_overlap_is_that_of_plain_geometry():
+    """A brick let down by d overlaps by d; moved aside it overlaps by the width that is left; turned, by its corner."""
+    model = flush.tower(2)
+
+    def depth(x=0.0, y=0.0, q=0.0):
+        return flush.deepest(model, np.array([[0.0, 0.05, 0.0, x, 0.15 + y, q]]))
+
+    assert depth() == pytest.approx(0.0, abs=1e-15)
+    assert depth(y=-3e-3) == pytest.approx(3e-3, abs=1e-15)
+    assert depth(x=0.199, y=-0.05) == pytest.approx(1e-3, abs=1e-15)
+    assert depth(x=1.0, y=0.5) == pytest.approx(0.0, abs=1e-15)  # the other one stands on the table
+    angle = 0.01
+    assert depth(q=angle) == pytest.approx(0.1 * np.sin(angle) - 0.05 * (1.0 - np.cos(angle)), rel=1e-2)
+
+
+@pytest.mark.parametrize("name", laws.FLUSH)
+def test_flush_models_begin_without_overlap(name):
+    make, n = laws.FLUSH[name]
+    model = make(n)
+    names = [*model["coordinates"]]
+    q = np.array([[model["initial"].get(coordinate, 0.0) for coordinate in names]])
+    assert flush.deepest(model, q) <= 1e-15
+
+
+# -- harness -------------------------------------------------------------------------------------------------
+
+
+def good(seed):
+    return {"ok": True, "reason": "done", "transitions": seed}
+
+
+def raising(seed):
+    raise ValueError(f"case {seed}")
+
+
+def endless(seed):
+    while True:
+        time.sleep(0.01)
+
+
+def work(campaign, seed):
+    """Stands in for a case, in another process: number 3 takes its process with it."""
+    if seed == 3:
+        os._exit(1)
+    return good(seed)
+
+
+def test_ledger_goes_on_where_it_was_left(tmp_path):
+    path = tmp_path / "deep" / "ledger.jsonl"
+    first = Ledger(path)
+    for seed in (0, 2):
+        first.add("some", seed, good(seed))
+    with path.open("ab") as file:
+        file.write(b'{"key": "abc", "campai')  # the machine stops
+    again = Ledger(path)
+    assert [entry["seed"] for entry in again.of("some")] == [0, 2]
+    some = {"some": Kind(good, 4, "")}
+    assert list(pending(again, some)) == [("some", 1), ("some", 3)]
+    assert list(pending(again, some, 2)) == [("some", 1)]
+    again.add("some", 1, good(1))
+    assert [entry["seed"] for entry in Ledger(path).of("some")] == [0, 2, 1]
+
+
+def test_other_sources_begin_anew(tmp_path, monkeypatch):
+    book = Ledger(tmp_path / "ledger.jsonl")
+    book.add("some", 0, good(0))
+    assert key("some", 0) in book
+    monkeypatch.setattr(ledger, "version", lambda: "another")
+    assert key("some", 0) not in book
+    assert book.of("some") == []
+
+
+def test_campaigns_take_turns(tmp_path):
+    two = {"a": Kind(good, 2, ""), "b": Kind(good, 3, "")}
+    order = list(pending(Ledger(tmp_path / "ledger.jsonl"), two))
+    assert order == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"), [(raising, "raises ValueError: case 7"), (endless, "took longer than 1 s")]
+)
+def test_bad_cases_are_results(monkeypatch, case, reason):
+    monkeypatch.setitem(CAMPAIGNS, "bad", Kind(case, 1, ""))
+    found = outcome("bad", 7, longest=1)
+    assert not found["ok"]
+    assert found["reason"] == reason
+
+
+def test_a_case_may_take_its_process_with_it(tmp_path):
+    book = Ledger(tmp_path / "ledger.jsonl")
+    assert run(book, (("some", seed) for seed in range(6)), 2, work=work) == 6
+    assert {entry["seed"]: entry["ok"] for entry in Ledger(book.path).of("some")} == {k: k != 3 for k in range(6)}
+
+
+def test_time_is_kept(tmp_path):
+    book = Ledger(tmp_path / "ledger.jsonl")
+    assert run(book, (("some", seed) for seed in range(100)), 1, seconds=0.0, work=work) == 0
+
+
+def test_page_counts_what_the_ledger_holds(tmp_path):
+    book = Ledger(tmp_path / "ledger.jsonl")
+    name = next(iter(CAMPAIGNS))
+    book.add(name, 0, good(0) | {"model": "a"})
+    book.add(name, 5, {"ok": False, "reason": "ends at 0.25 s", "model": "b"})
+    book.add(name, 3, {"ok": False, "reason": "ends at 1.5e-3 s", "model": "b"})
+    text = report.page(book)
+    assert f"| {name} | {CAMPAIGNS[name].says} | 3 | {CAMPAIGNS[name].cases} | 2 |" in text
+    assert "| b | 2 | 2 |" in text
+    assert "| ends at … s | 2 | 3 |" in text
+    assert all(json.loads(line)["version"] in text for line in book.path.read_text().splitlines())

@@ -1,0 +1,51 @@
+"""The same run gives the same bytes: in any process, from any cache, after any other run, in any thread."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn import models
+from fsm_dyn.simulation.compiled import cache_directory
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).parent / "bytes_of_runs.py"
+ONLINE = {"piano_action_simple", "latch_door", "escapement_anchor", "box_on_table"}  # modes that runs reach first
+SHARES = 2  # of the models, one process of the test run each
+
+
+def digests(cache, seed, runs, after):
+    """What the script prints in a process of its own."""
+    plan = json.dumps({"runs": runs, "after": after})
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), plan],
+        env={**os.environ, "FSM_DYN_CACHE": str(cache), "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def cold_cache(tmp_path):
+    """A cache without any model or kernel; the stepper is the same for all models, and takes long to build."""
+    fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 1e-6)  # so that it is there
+    fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 1e-6, strategy="mixed")
+    (tmp_path / "stepper").symlink_to(cache_directory(), target_is_directory=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_same_run_same_bytes(cold_cache, share):
+    names = models.names()[share::SHARES]
+    runs = [(name, strategy) for name in names for strategy in (("graph", "mixed") if name in ONLINE else ("graph",))]
+    first = digests(cold_cache, 1, runs, "nothing")
+    again = digests(cold_cache, 2, runs[::-1], "others")
+    differing = {run: (first[run], again[run]) for run in first if first[run] != again[run]}
+    assert not differing
+    assert all(len(found) == 1 for found in first.values())

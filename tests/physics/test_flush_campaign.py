@@ -1,0 +1,111 @@
+"""Random runs of bricks among flush tiles, judged by the laws and by plain geometry.
+
+Bricks slide, fall and spin on rows of tiles, into walls of tiles, into an L and a U, over corners that lie on an edge;
+towers are knocked.  Their starts lie on seams and edges more often than not.  No two convex outlines overlap, by their
+separating axes; no transition gains energy; every run ends as asked.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.physics.campaign import Checked, Start
+from tests.physics.flush import Body, Tiles, brick, losses, overlap, placed, polygon, rectangle, scene
+
+DEEPEST = 2.1e-9  # m: twice the tolerance of a gap
+RUNS = 4
+LAW = {"friction": "mu", "restitution": "e", "parameters": {"mu": 0.3, "e": 0.0}}
+A, B = 0.25, 0.1
+
+
+def box(x0, y0, x1, y1):
+    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+
+
+ROW = {f"tile{i + 1}": box(x0, -1, x1, 0) for i, (x0, x1) in enumerate([(-1, -0.25), (-0.25, 0), (0, 0.25), (0.25, 1)])}
+WALL = {
+    "tile1": box(-1, -1, -0.25, 0),
+    "tile2": box(-0.25, -1, 0, 0),
+    **{f"wall{i}": box(0, y0, 0.5, y1) for i, (y0, y1) in enumerate([(-0.5, 0.05), (0.05, 0.1), (0.1, 1)])},
+}
+# the shapes of a table, and the convex parts that they cover
+TABLES = {
+    "row": (ROW, ROW),
+    "wall": (WALL, WALL),
+    "l": ({"l": [(-1, -1), (0.5, -1), (0.5, 1), (0, 1), (0, 0), (-1, 0)]},
+          {"low": box(-1, -1, 0.5, 0), "high": box(0, -1, 0.5, 1)}),
+    "u": ({"u": [(-0.6, -1), (0.5, -1), (0.5, 0.5), (0, 0.5), (0, 0), (-0.5, 0), (-0.5, 0.5), (-0.6, 0.5)]},
+          {"low": box(-0.6, -1, 0.5, 0), "right": box(0, -1, 0.5, 0.5), "left": box(-0.6, -1, -0.5, 0.5)}),
+    "corners on an edge": ({"l": [(-1, -1), (1, -1), (1, 0), (0.25, 0), (0, 0), (-0.25, 0), (-1, 0)]},
+                           {"low": box(-1, -1, 1, 0)}),
+}  # fmt: skip
+
+
+def judge(checked, start, bodies, pairs):
+    """Hold one run to the laws; ``bodies`` are the outlines of those that move, ``pairs`` what may not overlap."""
+    run = checked.run(start)
+    assert not run.outcome.failed, (run.outcome, start)
+    assert losses(run).min(initial=0.0) >= -1e-12, start
+    assert not [*checked.forces(run), *checked.energy(run)], start
+    times = np.unique([*np.linspace(0.0, run.t[-1], 1000), *run.t])
+    q = run.sample(times).q
+    there = [placed(outline, q[:, 3 * i : 3 * i + 3]) for i, outline in enumerate(bodies)]
+    for one, other in pairs:
+        second = there[other] if isinstance(other, int) else np.array([other], float)
+        assert overlap(there[one], second).max() <= DEEPEST, start
+    return run
+
+
+def thrown(seed, walled):
+    """A start of one brick: it slides, is dropped flat or upright, or spins."""
+    random = np.random.default_rng([seed, 21])
+    x = float(random.choice([-0.3, -A / 2, -0.25, random.uniform(-0.4, -0.13)]))
+    initial = {"x_s": x, "y_s": B / 2}
+    kind = seed % 4
+    if kind < 2:
+        initial["x_s_dot"] = float(random.choice([2.0, -1.0, 0.3, random.normal()]))
+    if kind == 1:
+        initial |= {"y_s": B / 2 + float(random.choice([0.1, 0.05])), "y_s_dot": float(random.choice([0, -1]))}
+    if kind == 2:
+        initial |= {
+            "y_s": 0.35,
+            "x_s": -B / 2 if walled else -A / 2,
+            "q_s": float(random.choice([np.pi / 2, -np.pi / 2])),
+        }
+    if kind == 3:
+        initial |= {"y_s": 0.35, "x_s": -0.3, "q_s": random.uniform(-3, 3), "q_s_dot": random.normal(0, 4)}
+    parameters = {"mu": float(random.choice([0.0, 0.1, 0.3, 1.0])), "e": float(random.choice([0.0, 0.5, 1.0]))}
+    return Start("thrown", seed, 0.6, initial, parameters)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_brick_among_flush_tiles(name):
+    shapes, parts = TABLES[name]
+    model = scene({"s": brick(A, B)}, {key: polygon(corners) for key, corners in shapes.items()}, **LAW)
+    checked = Checked(model)
+    met = 0
+    for seed in range(RUNS):
+        run = judge(
+            checked, thrown(seed, name in ("l", "u", "wall")), [rectangle(A, B)], [(0, part) for part in parts.values()]
+        )
+        met += len(run.transitions) > 0
+    assert met >= RUNS / 2
+
+
+@pytest.mark.parametrize("cuts", [(-0.1, 0.1), (-1.0, 0.0, 1.0)])
+def test_a_tower_that_is_knocked(cuts):
+    a, count = 0.2, 3
+    names = [f"b{i}" for i in range(count)]
+    tiles = Tiles([(x0, x1, 0.0) for x0, x1 in itertools.pairwise(cuts)]).shapes
+    bodies = {name: Body(rectangle(a, B), (0, (i + 0.5) * B, 0)) for i, name in enumerate(names)}
+    pairs = [(names[0], tile) for tile in tiles] + list(zip(names[1:], names, strict=False))
+    checked = Checked(scene(bodies, tiles, pairs=pairs, **LAW))
+    apart = [(0, box(x0, -1, x1, 0)) for x0, x1 in itertools.pairwise(cuts)] + [(1, 0), (2, 1)]
+    for seed in range(2):
+        random = np.random.default_rng([seed, 22])
+        initial = {f"x_{random.choice(names)}_dot": float(random.choice([0.5, 1.0, -2.0, random.normal()]))}
+        if seed % 2:
+            initial[f"q_{random.choice(names)}_dot"] = float(random.normal(0, 2))
+        parameters = {"mu": float(random.choice([0.1, 0.3, 0.8])), "e": float(random.choice([0.0, 0.5]))}
+        judge(checked, Start("tower", seed, 0.3, initial, parameters), [rectangle(a, B)] * count, apart)
