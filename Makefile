@@ -76,11 +76,11 @@ bench-against: $(VENV)/.installed-bench  ## compare step, transition and start w
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/against/compare.py $(REV) --rounds $(ROUNDS) --models $(MODELS)
 
 campaign: $(VENV)/.installed-test  ## try to make runs fail, for hours; goes on where it was left; SECONDS, CASES, ONLY
-	PYTHONPATH=. $(BIN)/python -m tests.campaign.run --only "$(ONLY)" $(if $(CASES),--cases $(CASES)) \
+	PYTHONPATH=. $(BIN)/python -m tests.campaigns.run --only "$(ONLY)" $(if $(CASES),--cases $(CASES)) \
 	  $(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS))
 
 reliability: $(VENV)/.installed-test  ## write what the campaigns found to docs/reliability.md
-	PYTHONPATH=. $(BIN)/python -m tests.campaign.report
+	PYTHONPATH=. $(BIN)/python -m tests.campaigns.report
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it without the checkout
 	bash .ci/try_wheel

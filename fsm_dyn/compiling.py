@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.collecting import uncollected
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 from fsm_dyn.spec.variants import split_name
 
@@ -83,10 +83,10 @@ def compile(
     key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
-        with uncollected():
+        with uncollected(), placed(mechanism):
             automaton = _derive(mechanism)
         if cache:
-            objects.store(key, json.dumps(storage.to_data(automaton)).encode())
+            objects.store(key, storage.to_bytes(automaton))
     return graph_of(automaton, parameters)
 
 
@@ -141,9 +141,10 @@ def initial_start(
 
 def start_from(automaton: Automaton, begin: InitialValues) -> Start:
     """Return the start that values make: assembled, or settled first."""
-    if begin.settles:
-        return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
-    return start(automaton, begin.values, begin.mode, 0.0, begin.context)
+    with placed(automaton.mechanism):
+        if begin.settles:
+            return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
+        return start(automaton, begin.values, begin.mode, 0.0, begin.context)
 
 
 @dataclass(frozen=True)
@@ -199,8 +200,8 @@ def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | N
     if payload is None:
         return None
     try:
-        return storage.from_data(json.loads(payload), mechanism)
-    except (InputError, ValueError):
+        return storage.from_bytes(payload, mechanism)
+    except InputError:
         return None
 
 
@@ -209,6 +210,7 @@ def _derive(mechanism: Mechanism) -> Automaton:
     from fsm_dyn.modes.gather import gather
     from fsm_dyn.symbolic import derive
 
+    _check_count(mechanism)
     terms = derive(mechanism)
     shared = gather(terms)
     automaton = Automaton(
@@ -233,3 +235,17 @@ def _derive(mechanism: Mechanism) -> Automaton:
             )
         automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
     return automaton
+
+
+def _check_count(mechanism: Mechanism) -> None:
+    """Refuse coordinates in such number that some have no inertia in any mode: a body has six directions of motion."""
+    n, most = len(mechanism.coordinates), 6 * len(mechanism.bodies)
+    held = len(mechanism.constraints) + 3 * len(mechanism.contacts)
+    if n > most + held:
+        raise ModelError(
+            f"the bodies cannot move in so many ways: nothing has inertia along {n - most - held} coordinates",
+            list(mechanism.coordinates.values())[-1].where,
+            found=f"{n} coordinates",
+            allowed=f"6 for each of {len(mechanism.bodies)} bodies, and 1 for each row of {held}",
+            remedy="leave out coordinates, or give what they move mass",
+        )

@@ -8,8 +8,11 @@ into exit code 1.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
+
+LONGEST_WORD = 200  # characters of what was given that a message repeats in one piece
 
 
 class Location(NamedTuple):
@@ -42,7 +45,8 @@ class InputError(FsmDynError):
     where : Location
         The place in the file it came from.
     found, allowed, remedy : str
-        The value met, what may stand there, and what to do; each may be empty.
+        The value met, what may stand there, and what to do; each may be empty.  Words of them are cut at
+        ``LONGEST_WORD`` characters, as those of ``message`` are.
     """
 
     def __init__(
@@ -54,11 +58,8 @@ class InputError(FsmDynError):
         allowed: str = "",
         remedy: str = "",
     ) -> None:
-        self.message = message
+        self.message, self.found, self.allowed, self.remedy = map(_shortened, (message, found, allowed, remedy))
         self.where = where
-        self.found = found
-        self.allowed = allowed
-        self.remedy = remedy
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -67,6 +68,11 @@ class InputError(FsmDynError):
             if text:
                 lines.append(f"  {label}: {text}")
         return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    """Return a text whose words are cut where they are beyond all measure."""
+    return re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][: LONGEST_WORD - 3]}...", text)
 
 
 class ModelError(InputError):

@@ -21,6 +21,7 @@ from fsm_dyn.modes.system import FOLLOWS, ContactInfo, RowInfo, System, WhenInfo
 from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.values import evaluate, named_values
 
 SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
@@ -157,7 +158,8 @@ class Automaton:
     def derive(self, states: Sequence[int], t: float, x: Array, c: Array) -> Mode:
         """Derive the mode with these contact states in a chart that is good at and around a state."""
         name = self.name_of(states)
-        programs = derive_mode(self.system, tuple(states), self.leaving(name), self.samples(states, t, x, c))
+        with placed(self.mechanism):
+            programs = derive_mode(self.system, tuple(states), self.leaving(name), self.samples(states, t, x, c))
         return Mode(name.name, name.pattern, programs)
 
     def samples(

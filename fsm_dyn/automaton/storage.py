@@ -5,75 +5,95 @@ Never pickle, never machine code: a file from a stranger is checked like a model
 
 from __future__ import annotations
 
-import dataclasses
-import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
+
+import msgspec
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, Location
+from fsm_dyn.modes.following import followers
 from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
 from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program
+from fsm_dyn.programs.stored import StoredProgram
+from fsm_dyn.schemata import decode, encode, read_file
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.layout import layout_of
 
-FORMAT = "fsm_dyn automaton 2"
+FORMAT: Final = "fsm_dyn automaton 2"
 LARGEST_FILE = 64 * 2**20
-_FLAGS = ("gated", "sticks_always", "poisson", "limited", "two_sided", "in_space", "lossy")
+_REMEDY = "compile the model again"
+
+Numbers = tuple[int, ...]
+
+
+class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    pattern: str
+    states: Numbers
+    chart: tuple[tuple[int, int], ...]
+    independent: Numbers
+    redundant: Numbers
+    indeterminate: Numbers
+    guards: tuple[Guard, ...]
+    rhs: StoredProgram
+    full: StoredProgram
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: Literal["fsm_dyn automaton 2"]
+    digest: str
+    text: str
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    whens: tuple[WhenInfo, ...]
+    quaternions: Numbers
+    n_kinematic: int
+    terms: StoredProgram
+    report: StoredProgram
+    geometry: StoredProgram
+    names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    resets: tuple[StoredProgram | None, ...]
+    modes: tuple[_StoredMode, ...]
+    pruned: dict[str, str]
+    complete: bool
+    pattern: TreePattern | None
 
 
 def to_data(automaton: Automaton) -> dict[str, Any]:
-    """Return the automaton as plain data for JSON."""
-    return {
+    """Return the automaton as data for :func:`fsm_dyn.schemata.encode`."""
+    data = {name: getattr(automaton, name) for name in _Stored.__struct_fields__ if hasattr(automaton, name)}
+    programs = {name: data[name].to_data() for name in ("terms", "report", "geometry")}
+    return data | programs | {
         "format": FORMAT,
         "digest": automaton.mechanism.digest,
         "text": automaton.mechanism.text,
-        "rows": [[row.name, row.role, row.contact, row.positional] for row in automaton.rows],
-        "contacts": [
-            [c.name, c.kind, c.normal_row, c.tangent_row, list(c.states), list(c.ends), c.outline, *_flags(c)]
-            for c in automaton.contacts
-        ],
-        "whens": [[w.name, w.index, w.crossing, w.has_guard] for w in automaton.whens],
-        "quaternions": list(automaton.quaternions),
-        "n_kinematic": automaton.n_kinematic,
-        "terms": automaton.terms.to_data(),
-        "report": automaton.report.to_data(),
-        "geometry": automaton.geometry.to_data(),
-        "names": [list(automaton.load_names), list(automaton.point_names), list(automaton.frame_names)],
+        "names": (automaton.load_names, automaton.point_names, automaton.frame_names),
         "resets": [None if program is None else program.to_data() for program in automaton.resets],
         "modes": [_mode_to_data(mode) for mode in automaton.modes],
-        "pruned": dict(automaton.pruned),
-        "complete": automaton.complete,
-        "pattern": None if automaton.pattern is None else dataclasses.asdict(automaton.pattern),
-    }
-
-
-def _flags(contact: ContactInfo) -> list[bool]:
-    return [getattr(contact, name) for name in _FLAGS]
+    }  # fmt: skip
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
     programs = mode.programs
-    return {
-        "name": mode.name,
-        "pattern": mode.pattern,
-        "states": list(programs.states),
-        "chart": [list(pair) for pair in programs.chart],
-        "independent": list(programs.independent),
-        "redundant": list(programs.redundant),
-        "indeterminate": list(programs.indeterminate),
-        "guards": [[int(g.event), g.subject, g.direction, g.text] for g in programs.guards],
-        "rhs": programs.rhs.to_data(),
-        "full": programs.full.to_data(),
-    }
+    data = {name: getattr(programs, name) for name in _StoredMode.__struct_fields__ if hasattr(programs, name)}
+    named = {"name": mode.name, "pattern": mode.pattern}
+    return data | named | {"rhs": programs.rhs.to_data(), "full": programs.full.to_data()}
+
+
+def to_bytes(automaton: Automaton) -> bytes:
+    """Return the automaton as the content of a file."""
+    return encode(to_data(automaton))
 
 
 def save(automaton: Automaton, path: str | Path) -> None:
     """Write the automaton to a file."""
-    Path(path).write_text(json.dumps(to_data(automaton)), encoding="utf-8")
+    Path(path).write_bytes(to_bytes(automaton))
 
 
 def load(path: str | Path) -> Automaton:
@@ -84,137 +104,142 @@ def load(path: str | Path) -> Automaton:
     InputError
         The file is not an automaton of this version, or does not hold together.
     """
-    place = Path(path)
-    try:
-        if place.stat().st_size > LARGEST_FILE:
-            raise InputError(f"'{place}' is too large for an automaton", allowed=f"{LARGEST_FILE} bytes")
-        data = json.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read '{place}'", found=str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"'{place}' is not a saved automaton", found=str(error)[:200]) from error
-    return from_data(data)
+    return from_bytes(read_file(path, LARGEST_FILE, "an automaton"), where=Location(str(path)))
 
 
-def from_data(data: Any, mechanism: Mechanism | None = None) -> Automaton:
-    """Return the automaton from what :func:`to_data` gave; nothing in it is trusted.
+def from_bytes(
+    data: bytes | str, mechanism: Mechanism | None = None, where: Location | str = ""
+) -> Automaton:
+    """Return the automaton from what :func:`to_bytes` gave; nothing in it is trusted.
 
     Parameters
     ----------
     mechanism : Mechanism, optional
         The mechanism, if it was read already; else it is read from the text in the data.
+    where : Location or str
+        What to call the data in messages.
 
     Raises
     ------
     InputError
         The data do not hold together.
     """
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError("not a saved automaton", allowed=FORMAT, remedy="compile the model again")
-    try:
-        if mechanism is None:
-            mechanism = load_mechanism(f"<{FORMAT}>", text=data["text"])
-        rows = tuple(RowInfo(str(n), role, int(c), bool(p)) for n, role, c, p in data["rows"])
-        contacts = tuple(
-            ContactInfo(
-                str(n),
-                kind,
-                int(a),
-                int(b),
-                tuple(map(str, states)),
-                ends=_three(ends),
-                outline=int(outline),
-                **dict(zip(_FLAGS, map(bool, flags), strict=True)),
-            )
-            for n, kind, a, b, states, ends, outline, *flags in data["contacts"]
-        )
-        whens = tuple(WhenInfo(str(n), int(i), crossing, bool(g)) for n, i, crossing, g in data["whens"])
-        loads, points, frames = (tuple(map(str, names)) for names in data["names"])
-        automaton = Automaton(
-            mechanism, rows, contacts, whens, tuple(map(int, data["quaternions"])), int(data["n_kinematic"]),
-            Program.from_data(data["terms"]), Program.from_data(data["report"]), Program.from_data(data["geometry"]),
-            loads, points, frames,
-            tuple(None if item is None else Program.from_data(item) for item in data["resets"]),
-            tuple(_mode_from_data(item) for item in data["modes"]),
-            {str(k): str(v) for k, v in data["pruned"].items()},
-            bool(data["complete"]),
-            _pattern_from_data(data["pattern"]),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError("the saved automaton does not hold together", found=repr(error)[:200]) from error
-    check(automaton)
+    stored = decode(data, _Stored, "a saved automaton", where=where, remedy=_REMEDY)
+    if mechanism is None:
+        mechanism = load_mechanism(f"<{FORMAT}>", text=stored.text)
+    automaton = Automaton(
+        mechanism, stored.rows, stored.contacts, stored.whens, stored.quaternions, stored.n_kinematic,
+        *map(Program.from_stored, (stored.terms, stored.report, stored.geometry)), *stored.names,
+        tuple(None if item is None else Program.from_stored(item) for item in stored.resets),
+        tuple(map(_mode, stored.modes)), stored.pruned, stored.complete, stored.pattern,
+    )  # fmt: skip
+    for what in ("the digest of the model",) if stored.digest != mechanism.digest else _faults(automaton):
+        place = where if isinstance(where, Location) else Location(where)
+        raise InputError("the saved automaton does not hold together", place, found=what, remedy=_REMEDY)
     return automaton
 
 
-def _three(ends: Any) -> tuple[int, int, int]:
-    first, second, third = map(int, ends)
-    return first, second, third
-
-
-def _pattern_from_data(item: Any) -> TreePattern | None:
-    if item is None:
-        return None
-
-    def lists(key: str) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(map(int, entry)) for entry in item[key])
-
-    pairs = tuple((int(i), int(j)) for i, j in item["quadratic"])
-    return TreePattern(int(item["n"]), lists("definitions"), pairs, tuple(map(int, item["forces"])), lists("rows"))
-
-
-def _mode_from_data(item: Any) -> Mode:
-    guards = tuple(Guard(Event(e), int(s), float(d), str(text)) for e, s, d, text in item["guards"])
+def _mode(stored: _StoredMode) -> Mode:
     programs = ModePrograms(
-        tuple(map(int, item["states"])), tuple((int(r), int(c)) for r, c in item["chart"]),
-        tuple(map(int, item["independent"])), tuple(map(int, item["redundant"])), guards,
-        Program.from_data(item["rhs"]), Program.from_data(item["full"]), tuple(map(int, item["indeterminate"])),
+        stored.states, stored.chart, stored.independent, stored.redundant, stored.guards,
+        Program.from_stored(stored.rhs), Program.from_stored(stored.full), stored.indeterminate,
     )  # fmt: skip
-    return Mode(str(item["name"]), str(item["pattern"]), programs)
+    return Mode(stored.name, stored.pattern, programs)
 
 
-def check(automaton: Automaton) -> None:
-    """Check that all parts fit together: a kernel of the wrong size would write beyond its array.
+def _within(numbers: tuple[int, ...], low: int, end: int) -> bool:
+    return all(low <= number < end for number in numbers)
 
-    Raises
-    ------
-    InputError
-        Some size, index or layout does not fit.
-    """
-    layout = automaton.terms.layout
+
+def _faults(automaton: Automaton) -> Iterator[str]:
+    """Yield what does not fit together: a kernel of the wrong size would write beyond its array."""
+    mechanism, layout, pattern = automaton.mechanism, automaton.terms.layout, automaton.pattern
     n, n_rows, n_contacts = len(layout.u) + automaton.n_kinematic, len(automaton.rows), len(automaton.contacts)
     n_q, n_x = len(layout.q), layout.n_x
-    expected = {
+    if layout != layout_of(mechanism):
+        yield "the arguments are not those of the model"
+        return
+    if any(item.layout != layout for item in (automaton.report, automaton.geometry, *automaton.resets) if item):
+        yield "a program has other arguments"
+    terms = {
         "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
         "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
         "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
         "reach": (n_contacts,), "reach_rate": (n_contacts,), "margin_slope": (n_contacts,), "aspect": (n_contacts,),
         "firm": (n_contacts,),
-        "when": (len(automaton.mechanism.transitions),),
+        "when": (len(mechanism.transitions),),
     }  # fmt: skip
-    pattern = automaton.pattern
     if pattern is not None:
-        expected["tree"] = (pattern.size,)
-    good = pattern is None or (pattern.holds_together and pattern.n == n and len(pattern.rows) == n_rows)
-    good &= 0 <= automaton.n_kinematic <= n_rows and dict(automaton.terms.outputs) == expected
-    good &= tuple(automaton.terms.outputs) == tuple(expected)
-    good &= all(0 <= first <= n_q - 4 for first in automaton.quaternions)
-    good &= all(-1 <= r < n_rows for c in automaton.contacts for r in (c.normal_row, c.tangent_row, *c.tangent_rows))
-    good &= all(-1 <= c.outline < n_contacts for c in automaton.contacts)
-    good &= tuple(layout.contacts) == tuple(c.name for c in automaton.contacts)
-    good &= len(automaton.resets) == len(automaton.mechanism.transitions) == len(automaton.whens)
+        terms["tree"] = (pattern.size,)
+        if not (pattern.holds_together and pattern.n == n and len(pattern.rows) == n_rows):
+            yield "the pattern of the tree"
+    report = {
+        "kinetic_energy": (), "potential_energy": (), "load_powers": (len(automaton.load_names),),
+        "outputs": (len(mechanism.outputs),), "restoring": (n_contacts,), "stored": (n_contacts,),
+    }  # fmt: skip
+    points, frames, curves = len(automaton.point_names), len(automaton.frame_names), len(followers(layout))
+    geometry = {
+        "points": (points, 3), "frames": (frames, 3, 3), "measure": (curves,), "slope": (curves,), "bend": (curves,)
+    }  # fmt: skip
+    for name, wanted in (("terms", terms), ("report", report), ("geometry", geometry)):
+        if list(getattr(automaton, name).outputs.items()) != list(wanted.items()):
+            yield f"the outputs of {name}"
+    if not {*mechanism.points} <= {*automaton.point_names} or not {*mechanism.frames} <= {*automaton.frame_names}:
+        yield "the names of points or frames"
+    if not _within(automaton.quaternions, 0, n_q - 3):
+        yield "the places of Euler parameters"
+    if [row.role for row in automaton.rows].count("kinematic") != automaton.n_kinematic:
+        yield "the number of kinematic rows"
+    if not _within(tuple(row.contact for row in automaton.rows), -1, n_contacts):
+        yield "the contacts of rows"
+    for k, (name, contact) in enumerate(zip(mechanism.contacts, automaton.contacts, strict=False)):
+        if not _contact_fits(mechanism, automaton, k, contact, name):
+            yield f"the contact '{name}'"
+    if n_contacts != len(mechanism.contacts):
+        yield "the number of contacts"
+    if not len(automaton.resets) == len(mechanism.transitions) == len(automaton.whens):
+        yield "the number of transitions"
+    if [when.index for when in automaton.whens] != list(range(len(automaton.whens))):
+        yield "the numbers of transitions"
     for reset in automaton.resets:
-        good &= reset is None or (reset.layout == layout and reset.size == n_x + len(layout.memory))
+        if reset is not None and reset.outputs != {"after": (n_x + len(layout.memory),)}:
+            yield "the outputs of a reset"
+    seen: set[tuple[int, ...]] = set()
     for mode in automaton.modes:
-        good &= mode.programs.rhs.layout == layout and mode.programs.full.layout == layout
-        count = len(mode.guards)
-        good &= mode.programs.rhs.outputs == {"x_dot": (n_x,)}
-        sizes = {"x_dot": (n_x,), "u": (len(layout.u),), "pivot": (1,), "guards": (count,), "slopes": (count,),
-                 "multipliers": (n_rows,)}  # fmt: skip
-        good &= tuple(mode.programs.full.outputs.items()) == tuple(sizes.items())
-        good &= len(mode.states) == n_contacts
-        good &= all(code in c.codes for code, c in zip(mode.states, automaton.contacts, strict=False))
-        for guard in mode.guards:
-            limit = len(automaton.resets) if guard.event is Event.TRANSITION else n_contacts
-            good &= 0 <= guard.subject < limit
+        if mode.states in seen or not _mode_fits(automaton, mode, n_rows, n):
+            yield f"the mode '{mode.name[:80]}'"
+        seen.add(mode.states)
+
+
+def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: ContactInfo, name: str) -> bool:
+    """Whether a contact is that of the model, and its rows, corners and outline exist."""
+    spec, rows = mechanism.contacts[name], automaton.rows
+    known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.law == "poisson")
+    good = contact.name == name and (contact.normal_row >= 0) == (contact.kind != "dry_friction")
+    good &= known == (contact.kind, contact.states, contact.sticks_always, contact.two_sided, contact.poisson)
+    good &= (contact.tangent_row >= 0) == spec.has_friction
+    good &= not contact.in_space or spec.across is not None or spec.features is not None
+    own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
+    good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)
+    good &= _within(contact.ends, -1, 3 * len(automaton.contacts))
+    return good and -1 <= contact.outline < len(automaton.contacts)
+
+
+def _mode_fits(automaton: Automaton, mode: Mode, n_rows: int, n: int) -> bool:
+    """Whether states, chart, guards and programs of a mode are those of its automaton."""
+    programs, layout, contacts = mode.programs, automaton.terms.layout, automaton.contacts
+    count, n_x = len(mode.guards), layout.n_x
+    full = {"x_dot": (n_x,), "u": (len(layout.u),), "pivot": (1,), "guards": (count,), "slopes": (count,),
+            "multipliers": (n_rows,)}  # fmt: skip
+    good = programs.rhs.layout == layout == programs.full.layout and programs.rhs.outputs == {"x_dot": (n_x,)}
+    good &= list(programs.full.outputs.items()) == list(full.items()) and len(mode.states) == len(contacts)
+    good &= all(code in c.codes for code, c in zip(mode.states, contacts, strict=False))
+    good &= all(0 <= row < n_rows and 0 <= column < n for row, column in programs.chart)
+    good &= _within(programs.independent, 0, n) and _within((*programs.redundant, *programs.indeterminate), 0, n_rows)
+    for guard in mode.guards:
+        limit = len(automaton.resets) if guard.event is Event.TRANSITION else len(contacts)
+        good &= 0 <= guard.subject < limit and guard.direction in (-1.0, 0.0, 1.0)
     if not good:
-        raise InputError("the saved automaton does not hold together", remedy="compile the model again")
+        return False
+    name = automaton.name_of(mode.states)
+    return (mode.name, mode.pattern) == (name.name, name.pattern)

@@ -27,6 +27,7 @@ from fsm_dyn.expressions.units import (
 from fsm_dyn.expressions.words import WORD_OPERATORS
 
 MAX_UNIT_POWER = 12.0
+MAX_NUMBER = 1e100  # products of two masses or lengths still are numbers
 
 _Measure = tuple[float, Dimension]
 
@@ -190,6 +191,6 @@ def _text(tokens: list[Token], at: int) -> str:
 
 
 def _finite(value: float, text: str, where: Location) -> float:
-    if not math.isfinite(value):
-        raise ExpressionError("number too large", where, found=text, allowed="finite numbers")
+    if not abs(value) <= MAX_NUMBER:
+        raise ExpressionError("number too large", where, found=text, allowed=f"up to {MAX_NUMBER:g} in SI units")
     return value

@@ -120,7 +120,7 @@ class Recorded:
 
 def recorded_graph(recorded: Recorded) -> ModeGraph:
     """Return the graph that a recording carries."""
-    return graph_of(storage.from_data(json.loads(recorded.graph)), recorded.settings["parameters"])
+    return graph_of(storage.from_bytes(recorded.graph), recorded.settings["parameters"])
 
 
 def read_recording(path: str | Path) -> Recorded:

@@ -23,9 +23,9 @@ The friction force opposes the slip it gives way to: where λ_t has reached +μ_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 
 from fsm_dyn.modes.embedding import Embedded
@@ -56,8 +56,7 @@ VERBS = {
 }
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One guard of a mode: its event, whose it is (contact or written transition), and the slip direction begun."""
 
     event: Event

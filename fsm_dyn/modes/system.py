@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +23,7 @@ Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangen
 FOLLOWS = 1e-9  # m/s: from this slip speed on the direction of friction in space follows the slip
 
 
-@dataclass(frozen=True)
-class RowInfo:
+class RowInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One constraint row ``A u + b``: its owner (a constraint's or contact's name), role and contact index."""
 
     name: str
@@ -32,8 +32,7 @@ class RowInfo:
     positional: bool = False  # has a residual on the level of coordinates
 
 
-@dataclass(frozen=True)
-class ContactInfo:
+class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
 
     name: str
@@ -41,6 +40,11 @@ class ContactInfo:
     normal_row: int
     tangent_row: int
     states: tuple[str, ...]
+    # a corner on a face that ends: numbers of the corner, and of the corner in which the face ends where a slip along
+    # +t leads into the face, and where it leads out of it; -1 for other contacts
+    ends: tuple[int, int, int] = (-1, -1, -1)
+    # of the contacts of one corner with all faces of one convex polygon the first; -1 for other contacts
+    outline: int = -1
     gated: bool = False
     sticks_always: bool = False
     poisson: bool = False
@@ -48,11 +52,6 @@ class ContactInfo:
     two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
-    # a corner on a face that ends: numbers of the corner, and of the corner in which the face ends where a slip along
-    # +t leads into the face, and where it leads out of it; -1 for other contacts
-    ends: tuple[int, int, int] = (-1, -1, -1)
-    # of the contacts of one corner with all faces of one convex polygon the first; -1 for other contacts
-    outline: int = -1
 
     @property
     def tangent_rows(self) -> tuple[int, ...]:
@@ -84,8 +83,7 @@ def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
     return "_".join(parts[0] if len(set(parts)) == 1 else "face" for parts in zip(*words, strict=False))
 
 
-@dataclass(frozen=True)
-class WhenInfo:
+class WhenInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A written transition's guard: ``falling`` or not, and its text."""
 
     name: str

@@ -152,17 +152,3 @@ class Layout:
     def to_data(self) -> dict[str, list[str]]:
         """Return plain lists by field name."""
         return {field.name: list(getattr(self, field.name)) for field in fields(self)}
-
-    @classmethod
-    def from_data(cls, data: object) -> Layout:
-        """Return the layout from what :meth:`to_data` gave; the data are not trusted.
-
-        Raises
-        ------
-        InputError
-            The data are not a layout.
-        """
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, dict) or set(data) != names or not all(isinstance(v, list) for v in data.values()):
-            raise InputError("a layout is a mapping of lists of names", allowed=", ".join(sorted(names)))
-        return cls(**{key: tuple(value) for key, value in data.items()})

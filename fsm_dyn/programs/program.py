@@ -18,19 +18,11 @@ from fsm_dyn.programs.graph import Graph, Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.linearisation import linearise
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.stored import FORMAT, read_program
+from fsm_dyn.programs.stored import FORMAT, Instruction, Output, StoredProgram
 from fsm_dyn.programs.sweeps import rebuild
+from fsm_dyn.schemata import convert
 
 Array: TypeAlias = npt.NDArray[np.float64]
-Instruction: TypeAlias = tuple[str, tuple[int, ...]]
-
-
-class Output(NamedTuple):
-    """A named result: where its entries (row-major) stand among the values of the program."""
-
-    name: str
-    shape: tuple[int, ...]
-    indices: tuple[int, ...]
 
 
 class Counts(NamedTuple):
@@ -231,8 +223,12 @@ class Program:
             The data are not a program: an unknown operation, an operand that is not computed yet, a constant
             that is not finite, a size beyond bounds, a key too many.
         """
-        layout, constants, instructions, outputs = read_program(data)
-        return cls(layout, constants, instructions, tuple(Output(*output) for output in outputs))
+        return cls.from_stored(convert(data, StoredProgram, "a stored program"))
+
+    @classmethod
+    def from_stored(cls, stored: StoredProgram) -> Program:
+        """Return the program from its stored form; raise InputError where that does not hold together."""
+        return cls(*stored.checked())
 
     @cached_property
     def digest(self) -> str:

@@ -1,116 +1,96 @@
-"""Reading stored programs, which may come from a stranger: nothing is believed, everything is bounded."""
+"""The stored form of a program, which may come from a stranger: nothing is believed, everything is bounded."""
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, NoReturn
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 MOST_VALUES = 2_000_000
 MOST_ARGUMENTS = 100_000
 MOST_OUTPUTS = 1_000_000
 MOST_AXES = 8
 
-StoredProgram = tuple[
-    Layout,
-    tuple[float, ...],
-    tuple[tuple[str, tuple[int, ...]], ...],
-    list[tuple[str, tuple[int, ...], tuple[int, ...]]],
-]
+Instruction: TypeAlias = tuple[str, tuple[int, ...]]
+_Number = Annotated[int, Meta(ge=0)]
+_Names = Annotated[tuple[str, ...], Meta(max_length=MOST_ARGUMENTS)]
+_LENGTHS = {name: operation.arity + 1 for name, operation in OPERATIONS.items()}
 
 
-def read_program(data: object) -> StoredProgram:
-    """Check the stored form of a program and return its parts.
+class Output(NamedTuple):
+    """A named result: where its entries (row-major) stand among the values of the program."""
 
-    Raises
-    ------
-    InputError
-        Saying which part is wrong, with what was found.
-    """
-    keys = {"format", "layout", "constants", "instructions", "outputs"}
-    if not isinstance(data, dict) or set(data) != keys:
-        _refuse("a program is a mapping", sorted(map(str, data)) if isinstance(data, dict) else data, sorted(keys))
-    if type(data["format"]) is not int or data["format"] != FORMAT:
-        _refuse("format of another version", data["format"], FORMAT)
-    layout = _layout(data["layout"])
-    constants = _constants(data["constants"])
-    first = len(layout.arguments) + len(constants)
-    instructions = _instructions(data["instructions"], first)
-    outputs = _outputs(data["outputs"], first + len(instructions))
-    return layout, constants, instructions, outputs
+    name: Annotated[str, Meta(max_length=200)]
+    shape: Annotated[tuple[Annotated[int, Meta(ge=0, le=MOST_OUTPUTS)], ...], Meta(max_length=MOST_AXES)]
+    indices: Annotated[tuple[_Number, ...], Meta(max_length=MOST_OUTPUTS)]
 
 
-def _refuse(what: str, found: object, allowed: object = "") -> NoReturn:
-    raise InputError(f"stored program: {what}", found=repr(found)[:200], allowed=str(allowed))
+class _StoredLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The names of a layout."""
+
+    q: _Names
+    u: _Names
+    p: _Names
+    w: _Names
+    contacts: _Names
+    memory: _Names
 
 
-def _list(data: object, what: str, longest: int) -> list[Any]:
-    if not isinstance(data, list):
-        _refuse(f"{what} must be a list", data)
-    if len(data) > longest:
-        _refuse(f"too many {what}", len(data), f"at most {longest}")
-    return data
+@functools.lru_cache(maxsize=4)  # all programs of an automaton have one
+def _layout(stored: _StoredLayout) -> Layout:
+    return Layout(**msgspec.structs.asdict(stored))
 
 
-def _layout(data: object) -> Layout:
-    if isinstance(data, dict):
-        for value in data.values():
-            _list(value, "names", MOST_ARGUMENTS)
-    return Layout.from_data(data)
+class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A program as it is stored; an instruction is a list of an operation and the numbers of its operands."""
+
+    format: Literal[1]
+    layout: _StoredLayout
+    constants: Annotated[tuple[float, ...], Meta(max_length=MOST_VALUES)]
+    instructions: Annotated[
+        tuple[Annotated[tuple[str | _Number, ...], Meta(min_length=1)], ...], Meta(max_length=MOST_VALUES)
+    ]
+    outputs: Annotated[tuple[Output, ...], Meta(max_length=MOST_OUTPUTS)]
+
+    def checked(self) -> tuple[Layout, tuple[float, ...], tuple[Instruction, ...], tuple[Output, ...]]:
+        """Return layout, constants, instructions and results, of which every operand is computed before it is read.
+
+        Raises
+        ------
+        InputError
+            They do not hold together.
+        """
+        layout = _layout(self.layout)
+        if not all(map(math.isfinite, self.constants)):
+            raise _refusal("a constant is not finite", "")
+        known = len(layout.arguments) + len(self.constants)
+        instructions = []
+        for row in self.instructions:
+            op, operands = row[0], row[1:]
+            if _LENGTHS.get(op) != len(row):  # type: ignore[arg-type]
+                raise _refusal("unknown operation, or not with so many operands", row, nearest(str(op)[:40], OPERATIONS))
+            for operand in operands:
+                if type(operand) is not int or operand >= known:
+                    raise _refusal(f"an operand is to be the number of a value computed before, below {known}", row)
+            instructions.append((op, operands))
+            known += 1
+        total = 0
+        for output in self.outputs:
+            total += len(output.indices)
+            if math.prod(output.shape) != len(output.indices) or max(output.indices, default=0) >= known:
+                raise _refusal("an output does not fit its shape, or holds what is not computed", output.name)
+        if len({output.name for output in self.outputs}) < len(self.outputs) or total > MOST_OUTPUTS:
+            raise _refusal("outputs of one name, or too many", total)
+        return layout, self.constants, tuple(instructions), self.outputs  # type: ignore[return-value]
 
 
-def _constants(data: object) -> tuple[float, ...]:
-    constants = _list(data, "constants", MOST_VALUES)
-    for value in constants:
-        # whole numbers too: other writers of JSON may drop the point of 2.0
-        if not (type(value) is int and abs(value) <= 2**53) and not (type(value) is float and math.isfinite(value)):
-            _refuse("a constant must be a finite number", value)
-    return tuple(float(value) for value in constants)
-
-
-def _instructions(data: object, first: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    instructions = []
-    for known, row in enumerate(_list(data, "instructions", MOST_VALUES), start=first):
-        if not isinstance(row, list) or not row or not isinstance(row[0], str):
-            _refuse("an instruction is a list of an operation and operands", row)
-        op, *operands = row
-        operation = OPERATIONS.get(op)
-        if operation is None:
-            remedy = nearest(op[:40], OPERATIONS)
-            raise InputError("stored program: unknown operation", found=repr(op)[:200], remedy=remedy)
-        if len(operands) != operation.arity:
-            _refuse(f"'{op}' takes {operation.arity} operands", operands)
-        instructions.append((op, _indices(operands, known)))
-    return tuple(instructions)
-
-
-def _outputs(data: object, known: int) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
-    outputs, names, total = [], set(), 0
-    for row in _list(data, "outputs", MOST_OUTPUTS):
-        if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str) or len(row[0]) > 200:
-            _refuse("an output is a list of name, shape and indices", row)
-        name = row[0]
-        if name in names:
-            _refuse("two outputs of one name", name)
-        names.add(name)
-        shape = tuple(_list(row[1], "axes", MOST_AXES))
-        if any(type(length) is not int or not 0 <= length <= MOST_OUTPUTS for length in shape):
-            _refuse(f"shape of the output '{name}'", row[1])
-        indices = _indices(_list(row[2], "indices", MOST_OUTPUTS), known)
-        total += len(indices)
-        if math.prod(shape) != len(indices) or total > MOST_OUTPUTS:
-            _refuse(f"shape of the output '{name}' does not fit its indices", (shape, len(indices)))
-        outputs.append((name, shape, indices))
-    return outputs
-
-
-def _indices(values: list[Any], known: int) -> tuple[int, ...]:
-    """Check that every value is the number of something computed before, of which there are `known`."""
-    for value in values:
-        if type(value) is not int or not 0 <= value < known:
-            _refuse("an operand must be the number of a value computed before", value, f"0 to {known - 1}")
-    return tuple(values)
+def _refusal(what: str, found: object, remedy: str = "") -> InputError:
+    return InputError(f"stored program: {what}", found=repr(found)[:200], remedy=remedy)

@@ -99,12 +99,13 @@ def compose(text: str, file: str) -> Tree:
         raise ModelError(
             f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem, line, where.column)
         ) from None
-    except (yaml.YAMLError, UnicodeError) as error:
-        character = getattr(error, "character", None)
+    except (yaml.YAMLError, UnicodeError):
+        found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+        before = text[: found.start() if found else 0]
         raise ModelError(
             "not valid YAML: a character that may not stand in a text file",
-            Location(file),
-            found=repr(character) if character is not None else "",
+            Location(file, before.count("\n") + 1, len(before) - before.rfind("\n")),
+            found=repr(found[0]) if found else "",
         ) from None
 
 

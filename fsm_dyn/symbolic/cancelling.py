@@ -8,6 +8,7 @@ from fractions import Fraction
 from fsm_dyn.symbolic.reduction import Polynomial
 
 COARSEST = 10**6  # largest denominator of a coefficient that is taken as an exact fraction
+LARGEST = 10**15  # and largest numerator: divisors are found by calculating with whole numbers of all their digits
 
 
 def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tuple[list[Polynomial], Polynomial]:
@@ -19,7 +20,8 @@ def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tupl
     from sympy.polys.rings import ring
 
     everything = [*numerators, denominator]
-    if any(Fraction(c).denominator > COARSEST for polynomial in everything for c in polynomial.values()):
+    fractions = [Fraction(c) for polynomial in everything for c in polynomial.values()]
+    if any(c.denominator > COARSEST or abs(c.numerator) > LARGEST for c in fractions):
         return list(numerators), denominator
     lowest = _lowest_exponents(everything)
     atoms = sorted(lowest)

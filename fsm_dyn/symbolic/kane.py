@@ -89,11 +89,12 @@ class Kane:
     # -- translation: three ways ---------------------------------------------------------------------------
 
     def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
-        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in the ways that can be afforded."""
+        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in the ways that can be afforded: one at least."""
         parts = [len(self.motion.velocity(body.center)) for body in heavy]
-        if sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS:
+        few = sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS
+        if few:
             yield self._sum(self._in_parts(body, gravity) for body in reversed(heavy))
-        if max(parts, default=0) > 1:
+        if not few or max(parts, default=0) > 1:
             yield self._sum(self._in_frame(body, gravity) for body in reversed(heavy))
         links = Links(self.system.points, self.motion, self.accelerations, heavy)
         if links.is_worthwhile:

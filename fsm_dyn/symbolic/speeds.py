@@ -15,11 +15,12 @@ import numpy as np
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, substitute, support, tangent
+from fsm_dyn.spec.layout import speed_definitions
 from fsm_dyn.symbolic.complaints import complain_count, complain_singular
 from fsm_dyn.symbolic.inversion import Block, blocks_of, invert
 from fsm_dyn.symbolic.motion import Rates
 from fsm_dyn.symbolic.sampling import sample
-from fsm_dyn.symbolic.system import TIME, System, require_independent, speed_definitions
+from fsm_dyn.symbolic.system import TIME, System, require_independent
 
 ROUNDING = 1e-6  # of the solution times the matrix
 

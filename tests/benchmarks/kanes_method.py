@@ -14,7 +14,7 @@ from sympy.physics import mechanics as me
 
 from fsm_dyn.expressions import fold, parse
 from fsm_dyn.spec.values import flat_parameters
-from fsm_dyn.symbolic.system import speed_definitions
+from fsm_dyn.spec.layout import speed_definitions
 
 TIME = me.dynamicsymbols._t
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow}

@@ -258,7 +258,7 @@ class TestRefused:
         assert parse("(" * 60 + "a" + ")" * 60) == Name("a")
         assert free_names(parse("+".join("a" * 200))) == {"a"}
 
-    @pytest.mark.parametrize("text", ["a**65", "a**-65", "a**(8*9)", "a**1e300", "9**9**9", "a**(1/0)", "2**(0/0)"])
+    @pytest.mark.parametrize("text", ["a**65", "a**-65", "a**(8*9)", "a**1e99", "9**9**9", "a**(1/0)", "2**(0/0)"])
     def test_constant_exponents_are_bounded(self, text: str) -> None:
         assert "exponent too large" in message(text)
 

@@ -143,6 +143,8 @@ class QuantityAlgebra:
             return Quantity("scalar", self._power(left, right), left.zero, value)
         if op == "/" and right.kind == "vector":
             raise ExpressionError("division by a vector", remedy="divide by norm(v)")
+        if op == "/" and right.zero:
+            raise ExpressionError("division by zero")
         if left.kind == right.kind == "vector":
             raise ExpressionError("a vector times a vector", remedy="write dot(v, w) or cross(v, w)")
         combine = multiply if op == "*" else divide

@@ -1,7 +1,7 @@
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.programs import Layout
+from fsm_dyn.programs import Layout, Program
 
 
 def test_positions(layout):
@@ -48,13 +48,14 @@ def test_names_that_are_allowed(name):
 
 
 def test_round_trip(layout):
-    assert Layout.from_data(layout.to_data()) == layout
-    assert hash(Layout.from_data(layout.to_data())) == hash(layout)
+    again = Program.from_data(Program.from_nodes(layout, {}).to_data()).layout
+    assert again == layout
+    assert hash(again) == hash(layout)
 
 
 @pytest.mark.parametrize(
     "data", [None, [], {"q": []}, {"q": 1, "u": [], "p": [], "w": [], "contacts": [], "memory": []}]
 )
-def test_bad_data(data):
+def test_bad_data(layout, data):
     with pytest.raises(InputError, match="layout"):
-        Layout.from_data(data)
+        Program.from_data(Program.from_nodes(layout, {}).to_data() | {"layout": data})

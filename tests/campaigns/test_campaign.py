@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from tests.campaign import flush, laws, ledger, ramps, report
-from tests.campaign.kinds import CAMPAIGNS, Kind
-from tests.campaign.ledger import Ledger, key
-from tests.campaign.run import outcome, pending, run
+from tests.campaigns import flush, laws, ledger, ramps, report
+from tests.campaigns.kinds import CAMPAIGNS, Kind
+from tests.campaigns.ledger import Ledger, key
+from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60

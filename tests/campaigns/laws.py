@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tests.campaign import flush
+from tests.campaigns import flush
 from tests.physics.campaign import ADAPTIVE, GAP, Checked, Start, impacts
 from tests.physics.starts import STARTS, either, friction, restitution
 from tests.physics.test_campaign import start

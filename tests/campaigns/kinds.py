@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.campaign import agreement, laws, ramps
+from tests.campaigns import agreement, laws, ramps
 
 
 class Kind(NamedTuple):

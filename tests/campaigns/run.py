@@ -1,4 +1,4 @@
-"""Runs campaigns: ``python -m tests.campaign.run [--only WORDS] [--seconds S] [--cases N] [--jobs N] [--ledger FILE]``.
+"""Runs campaigns: ``python -m tests.campaigns.run [--only WORDS] [--seconds S] [--cases N] [--jobs N] [--ledger FILE]``.
 
 Cases that the ledger has are not run again.  Campaigns take turns, so that a run that is cut short has some of each.
 A case that takes too long, raises, or takes its process with it is a result like any other, and a bad one.  Run by
@@ -15,8 +15,8 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from tests.campaign.kinds import CAMPAIGNS
-from tests.campaign.ledger import ROOT, Ledger, key
+from tests.campaigns.kinds import CAMPAIGNS
+from tests.campaigns.ledger import ROOT, Ledger, key
 
 LEDGER = ROOT / "out" / "campaign.jsonl"
 LONGEST_CASE = 900  # s; large models are derived in it

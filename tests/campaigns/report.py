@@ -1,14 +1,14 @@
-"""Writes what the ledger holds as a page: ``python -m tests.campaign.report [--ledger FILE] [--out FILE]``."""
+"""Writes what the ledger holds as a page: ``python -m tests.campaigns.report [--ledger FILE] [--out FILE]``."""
 
 import argparse
 import re
 from collections import Counter
 from pathlib import Path
 
-from tests.campaign import agreement
-from tests.campaign.kinds import CAMPAIGNS
-from tests.campaign.ledger import ROOT, Ledger, version
-from tests.campaign.run import LEDGER
+from tests.campaigns import agreement
+from tests.campaigns.kinds import CAMPAIGNS
+from tests.campaigns.ledger import ROOT, Ledger, version
+from tests.campaigns.run import LEDGER
 
 PAGE = ROOT / "docs" / "reliability.md"
 MOST_REASONS = 5
