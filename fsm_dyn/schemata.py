@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 
-from fsm_dyn.errors import InputError, Location
+from fsm_dyn.errors import NOWHERE, InputError, Location
 
 T = TypeVar("T")
 
@@ -54,14 +54,19 @@ def read_file(path: str | os.PathLike[str], largest: int, what: str) -> bytes:
         data = file.read(largest + 1)
         size = max(len(data), os.fstat(file.fileno()).st_size)
     if size > largest:
-        raise InputError(
-            f"the file is too large for {what}",
-            Location(os.fspath(path)),
-            found=f"{size:,} bytes",
-            allowed=f"{largest:,} bytes",
-            remedy="is this the right file?",
-        )
+        raise too_large(what, Location(os.fspath(path)), size, largest)
     return data
+
+
+def too_large(what: str, where: Location, size: int, largest: int) -> InputError:
+    """Return the error for a file of more bytes than ``what`` may have."""
+    return InputError(
+        f"the file is too large for {what}",
+        where,
+        found=f"{size:,} bytes",
+        allowed=f"{largest:,} bytes",
+        remedy="is this the right file?",
+    )
 
 
 @functools.lru_cache(maxsize=16)
@@ -69,7 +74,7 @@ def _decoder(kind: Any) -> Any:
     return msgspec.json.Decoder(kind)
 
 
-def decode(data: bytes | str, kind: type[T], what: str, *, where: Location | str = "", remedy: str = "") -> T:
+def decode(data: bytes | str, kind: type[T], what: str, *, where: Location = NOWHERE, remedy: str = "") -> T:
     """Return JSON as a value of a type.
 
     Raises
@@ -78,7 +83,7 @@ def decode(data: bytes | str, kind: type[T], what: str, *, where: Location | str
         It is no JSON, or does not fit the type; the message says at which place.
     """
     with _refused(what, where, remedy):
-        value: T = _decoder(kind).decode(data)
+        value: T = _decoder(cast("Hashable", kind)).decode(data)
     return value
 
 
@@ -90,19 +95,22 @@ def convert(data: object, kind: type[T], what: str) -> T:
     InputError
         It does not fit the type; the message says at which place.
     """
-    with _refused(what, "", ""):
+    with _refused(what, NOWHERE, ""):
         return msgspec.convert(data, kind)
 
 
 @contextmanager
-def _refused(what: str, where: Location | str, remedy: str) -> Iterator[None]:
-    place = where if isinstance(where, Location) else Location(where)
+def _refused(what: str, where: Location, remedy: str) -> Iterator[None]:
     try:
         yield
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"this is not {what}", place, found=str(error)[:200], remedy=remedy) from None
+        raise InputError(f"this is not {what}", where, found=str(error)[:200], remedy=remedy) from None
 
 
-def encode(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """Return a value of such a type, or plain data, as JSON."""
-    return msgspec.json.encode(value, order=order)
+def encode(value: object) -> bytes:
+    """Return a value of such a type, or plain data and arrays, as JSON; what is not finite becomes null."""
+    return msgspec.json.encode(value, enc_hook=_listed)
+
+
+def _listed(array: Any) -> Any:
+    return array.tolist()

@@ -14,6 +14,7 @@ PACKAGE = Path(fsm_dyn.__file__).parent
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
     ["errors"],
+    ["schemata"],
     ["programs", "models", "pictures"],
     ["expressions"],
     ["spec"],

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.errors import InputError, Location
+from fsm_dyn.errors import NOWHERE, InputError, Location
 from fsm_dyn.modes.following import followers
 from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.programs import ModePrograms
@@ -20,7 +20,7 @@ from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
 from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program
 from fsm_dyn.programs.stored import StoredProgram
-from fsm_dyn.schemata import decode, encode, read_file
+from fsm_dyn.schemata import convert, decode, encode, read_file
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.layout import layout_of
@@ -66,17 +66,19 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def to_data(automaton: Automaton) -> dict[str, Any]:
-    """Return the automaton as data for :func:`fsm_dyn.schemata.encode`."""
+    """Return the automaton as plain data for JSON."""
     data = {name: getattr(automaton, name) for name in _Stored.__struct_fields__ if hasattr(automaton, name)}
     programs = {name: data[name].to_data() for name in ("terms", "report", "geometry")}
-    return data | programs | {
+    data |= programs | {
         "format": FORMAT,
         "digest": automaton.mechanism.digest,
         "text": automaton.mechanism.text,
         "names": (automaton.load_names, automaton.point_names, automaton.frame_names),
         "resets": [None if program is None else program.to_data() for program in automaton.resets],
         "modes": [_mode_to_data(mode) for mode in automaton.modes],
-    }  # fmt: skip
+    }
+    plain: dict[str, Any] = msgspec.to_builtins(data)
+    return plain
 
 
 def _mode_to_data(mode: Mode) -> dict[str, Any]:
@@ -107,16 +109,14 @@ def load(path: str | Path) -> Automaton:
     return from_bytes(read_file(path, LARGEST_FILE, "an automaton"), where=Location(str(path)))
 
 
-def from_bytes(
-    data: bytes | str, mechanism: Mechanism | None = None, where: Location | str = ""
-) -> Automaton:
+def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:
     """Return the automaton from what :func:`to_bytes` gave; nothing in it is trusted.
 
     Parameters
     ----------
     mechanism : Mechanism, optional
         The mechanism, if it was read already; else it is read from the text in the data.
-    where : Location or str
+    where : Location
         What to call the data in messages.
 
     Raises
@@ -124,18 +124,27 @@ def from_bytes(
     InputError
         The data do not hold together.
     """
-    stored = decode(data, _Stored, "a saved automaton", where=where, remedy=_REMEDY)
+    return _automaton(decode(data, _Stored, "a saved automaton", where=where, remedy=_REMEDY), mechanism, where)
+
+
+def from_data(data: object, mechanism: Mechanism | None = None) -> Automaton:
+    """Return the automaton from what :func:`to_data` gave; see :func:`from_bytes`."""
+    return _automaton(convert(data, _Stored, "a saved automaton"), mechanism, NOWHERE)
+
+
+def _automaton(stored: _Stored, mechanism: Mechanism | None, where: Location) -> Automaton:
     if mechanism is None:
         mechanism = load_mechanism(f"<{FORMAT}>", text=stored.text)
+    terms, report, geometry = map(Program.from_stored, (stored.terms, stored.report, stored.geometry))
+    loads, points, frames = stored.names
     automaton = Automaton(
-        mechanism, stored.rows, stored.contacts, stored.whens, stored.quaternions, stored.n_kinematic,
-        *map(Program.from_stored, (stored.terms, stored.report, stored.geometry)), *stored.names,
+        mechanism, stored.rows, stored.contacts, stored.whens, stored.quaternions, stored.n_kinematic, terms, report,
+        geometry, loads, points, frames,
         tuple(None if item is None else Program.from_stored(item) for item in stored.resets),
         tuple(map(_mode, stored.modes)), stored.pruned, stored.complete, stored.pattern,
     )  # fmt: skip
     for what in ("the digest of the model",) if stored.digest != mechanism.digest else _faults(automaton):
-        place = where if isinstance(where, Location) else Location(where)
-        raise InputError("the saved automaton does not hold together", place, found=what, remedy=_REMEDY)
+        raise InputError("the saved automaton does not hold together", where, found=what, remedy=_REMEDY)
     return automaton
 
 

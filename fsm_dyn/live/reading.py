@@ -15,20 +15,85 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import graph_of
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.rows import Columns
+from fsm_dyn.errors import InputError, Location
+from fsm_dyn.live.holding import held_ports
+from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.modes.guards import Event
+from fsm_dyn.schemata import convert, decode, opened
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.candidates import CHOSEN, candidates_fit
+from fsm_dyn.simulation.contact_law import LOG_WIDTH
+from fsm_dyn.simulation.resolution import LOG_LENGTH
 
 _MAGIC: Final = b"\x89MCAP0\r\n"
 _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 0x04, 0x05, 0x06, 0x09, 0x0C, 0x0F
 _MESSAGE_HEAD: Final = 22  # bytes: channel, sequence, two times
+_WHAT: Final = "a recording of a live run"
+
+_MEASURED: Final = (st.RECORD_ENERGY_BEFORE, st.RECORD_ENERGY_AFTER, st.RECORD_BETA)
+
+_Axes = Annotated[int, Meta(ge=0, le=100)]
+
+
+class _Settings(msgspec.Struct):
+    """What a recording has to say of its run; there may be more."""
+
+    axes: _Axes
+    period: Annotated[float, Meta(ge=1e-5, le=0.1)]
+    substeps: Annotated[int, Meta(ge=1, le=1000)]
+    method: str
+    mapping: DeviceMap
+    limits: Limits
+    schedule: bool
+    turns: tuple[_Axes, ...]
+    parameters: dict[str, float | str | tuple[float | str, ...]]
+    modes: tuple[str, ...]
+    record: Annotated[int, Meta(ge=1, le=10**6)]
+    initial: dict[str, float | str | bool] | None = None
+    passivity: Literal["off", "observe", "control"] = "off"
+    device_damping: float | None = None
+    device_delay: float = 0.0
+
+
+class _Command(msgspec.Struct):
+    do: str
+
+
+class _Set(msgspec.Struct):
+    values: dict[str, float]
+
+
+class _Scrub(msgspec.Struct):
+    t: float
+
+
+class _Speed(msgspec.Struct):
+    value: float
+
+
+class _Done(msgspec.Struct):
+    tick: int
+    command: _Command
+
+
+class _Supplied(msgspec.Struct):
+    states: list[tuple[int, ...]]
+
+
+_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {"done": _Done, "supplied": _Supplied}
+_COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scrub, "speed": _Speed}
 
 
 class Rows:
@@ -119,8 +184,63 @@ class Recorded:
 
 
 def recorded_graph(recorded: Recorded) -> ModeGraph:
-    """Return the graph that a recording carries."""
-    return graph_of(storage.from_bytes(recorded.graph), recorded.settings["parameters"])
+    """Return the graph that a recording carries.
+
+    Raises
+    ------
+    InputError
+        There is none, or the rows do not fit it.
+    """
+    graph = graph_of(storage.from_bytes(recorded.graph), recorded.settings["parameters"])
+    for what in _faults(recorded, graph):
+        raise InputError("the recording does not fit its model", found=what)
+    return graph
+
+
+def _faults(recorded: Recorded, graph: ModeGraph) -> Iterator[str]:
+    """Yield what does not fit together."""
+    automaton, columns = graph.automaton, recorded.columns
+    layout, contacts = automaton.terms.layout, automaton.contacts
+    discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
+    if (columns.inputs, columns.state, columns.discrete) != (layout.w, layout.x, discrete):
+        yield "the names of columns"
+    if columns.ports != tuple(axis.name for port in held_ports(automaton.mechanism) for axis in port.axes):
+        yield "the ports"
+    if not {*columns.smooth} <= {*layout.w}:
+        yield "the inputs that run as cubics"
+    for event in recorded.events:
+        for states in event["states"] if event.get("event") == "supplied" else ():
+            known = len(states) == len(contacts)
+            if not known or any(code not in c.codes for code, c in zip(states, contacts, strict=True)):
+                yield f"contact states {states}"
+    known_columns = recorded.table.columns([FIXED.index(name) for name in ("tick", "t", "mode", "advanced")])
+    if not np.isfinite(known_columns).all() or (np.abs(known_columns) > 1e15).any():
+        yield "ticks, times or modes of rows"
+    if not _transitions_fit(recorded.records, graph.automaton):
+        yield "transitions"
+
+
+def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool:
+    """Whether the records of transitions name guards, contacts and candidates that there are."""
+    guards, n_contacts = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH, len(automaton.contacts)
+    width = guards + len(automaton.rows) + 2 * len(automaton.terms.layout.u)
+    if records.shape[1] != 1 + width + LOG_LENGTH:
+        return False
+    numbers = np.delete(records[:, : 1 + st.RECORD_GUARDS], np.array(_MEASURED) + 1, axis=1)
+    if not (np.abs(numbers) < 1e15).all():  # so where one is no number
+        return False
+    records = records[:, 1:]
+    fired = records[:, st.RECORD_GUARDS : guards].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
+    there = np.arange(st.MAX_FIRED) < records[:, st.RECORD_FIRED, None]
+    event, subject = fired[:, :, 0][there], fired[:, :, 1][there]
+    end = np.where(event == Event.TRANSITION, len(automaton.resets), n_contacts)
+    good = np.isin(event, [*Event]).all() and ((subject >= 0) & (subject < end)).all()
+    good &= (records[:, st.RECORD_WRITTEN] < len(automaton.resets)).all()
+    good &= (records[:, st.RECORD_FIRED] <= st.MAX_FIRED).all()
+    log = records[:, width:].reshape(len(records), LOG_LENGTH // LOG_WIDTH, LOG_WIDTH)
+    log = log[np.arange(log.shape[1]) < records[:, st.RECORD_CANDIDATES, None]]
+    good &= np.isin(records[:, st.RECORD_CHOSEN_BY].astype(np.int64), [*CHOSEN]).all()
+    return bool(good) and candidates_fit(log, n_contacts)
 
 
 def read_recording(path: str | Path) -> Recorded:
@@ -131,21 +251,20 @@ def read_recording(path: str | Path) -> Recorded:
     InputError
         The file is no recording of a live run.
     """
+    where = Location(str(path))
+    with opened(path) as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise InputError("the file is no MCAP file", where, allowed=_WHAT)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        with Path(path).open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if data[: len(_MAGIC)] != _MAGIC:
-            raise InputError(f"'{path}' is no MCAP file", found=repr(data[:8]))
         return _read(str(path), data)
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
-        raise InputError(f"cannot read '{path}'", found=str(error)) from error
-    except (KeyError, TypeError, struct.error) as error:
-        raise InputError(f"the recording '{path}' does not hold together", found=repr(error)[:200]) from error
+    except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
+        raise InputError("the recording does not hold together", where, found=repr(error)[:200]) from error
 
 
 def _read(path: str, data: mmap.mmap) -> Recorded:
     settings: dict[str, Any] = {}
-    described: dict[str, Any] = {}
+    columns: Columns | None = None
     graph, complete = "", False
     names: dict[int, str] = {}
     parts: dict[str, list[tuple[int, int]]] = {"rows": [], "transitions": [], "events": []}
@@ -167,20 +286,32 @@ def _read(path: str, data: mmap.mmap) -> Recorded:
         elif kind == _METADATA:
             found = parsed(mcap.Metadata.read, at, length)
             if found.name == "live":
-                settings, described = (json.loads(found.metadata[key]) for key in ("settings", "columns"))
+                settings = json.loads(found.metadata.get("settings", "null"))
+                convert(settings, _Settings, _WHAT)
+                columns = decode(found.metadata.get("columns", "null"), Columns, _WHAT)
         elif kind == _CHUNK:
             raise InputError(f"'{path}' is not a recording of a live run", found="chunks")
         complete |= kind == _DATA_END
-    if not settings or not graph:
-        raise InputError(f"'{path}' is not a recording of a live run")
-    columns = Columns(
-        tuple(described["inputs"]), tuple(described["state"]), int(described["device"]), tuple(described["ports"]),
-        tuple(described.get("discrete", ())), tuple(described.get("smooth", ())),
-    )  # fmt: skip
+    if columns is None or not graph:
+        raise InputError(f"'{path}' is not {_WHAT}")
+    if columns.device != settings["axes"]:
+        raise InputError("the recording does not hold together", Location(path), found="the number of axes")
     table = Rows(data, parts["rows"], columns.width)
     records = Rows(data, parts["transitions"], settings["record"]).whole()
-    events = [json.loads(data[at : at + length]) for at, length in parts["events"]]
+    events = [_event(data[at : at + length]) for at, length in parts["events"]]
     return Recorded(settings, graph, columns, table, records, events, complete)
+
+
+def _event(text: bytes) -> dict[str, Any]:
+    """Return an event as it was told; those that say how to read the rows are checked."""
+    event = decode(text, dict[str, Any], "an event of a live run")
+    kind = _EVENTS.get(str(event.get("event")))
+    if kind is not None:
+        convert(event, kind, "an event of a live run")
+        command = event.get("command", {})
+        if (asked := _COMMANDS.get(str(command.get("do")))) is not None:
+            convert(command, asked, "a command of a live run")
+    return event
 
 
 def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:

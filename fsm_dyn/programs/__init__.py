@@ -32,8 +32,9 @@ from fsm_dyn.programs.functions import (
 from fsm_dyn.programs.graph import Graph, Node, Scalar
 from fsm_dyn.programs.kernels import SELDOM_RUN, Kernel, Kernels, compile_programs
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Counts, Output, Program
+from fsm_dyn.programs.program import Counts, Program
 from fsm_dyn.programs.quadratic import Quadratic, leaves_first, recover
+from fsm_dyn.programs.stored import Output
 from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute, support
 from fsm_dyn.programs.tangents import gradient, tangent
 

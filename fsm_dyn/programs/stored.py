@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -72,11 +72,13 @@ class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not all(map(math.isfinite, self.constants)):
             raise _refusal("a constant is not finite", "")
         known = len(layout.arguments) + len(self.constants)
-        instructions = []
+        instructions: list[Any] = []
         for row in self.instructions:
             op, operands = row[0], row[1:]
             if _LENGTHS.get(op) != len(row):  # type: ignore[arg-type]
-                raise _refusal("unknown operation, or not with so many operands", row, nearest(str(op)[:40], OPERATIONS))
+                raise _refusal(
+                    "unknown operation, or not with so many operands", row, nearest(str(op)[:40], OPERATIONS)
+                )
             for operand in operands:
                 if type(operand) is not int or operand >= known:
                     raise _refusal(f"an operand is to be the number of a value computed before, below {known}", row)
@@ -89,7 +91,7 @@ class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise _refusal("an output does not fit its shape, or holds what is not computed", output.name)
         if len({output.name for output in self.outputs}) < len(self.outputs) or total > MOST_OUTPUTS:
             raise _refusal("outputs of one name, or too many", total)
-        return layout, self.constants, tuple(instructions), self.outputs  # type: ignore[return-value]
+        return layout, self.constants, tuple(instructions), self.outputs
 
 
 def _refusal(what: str, found: object, remedy: str = "") -> InputError:

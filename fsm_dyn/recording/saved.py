@@ -6,24 +6,74 @@ Between the rows inputs are cubics through their recorded values and rates, exac
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final, Literal
 
+import msgspec
 import numpy as np
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, Location
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
 from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.dense import locate
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.schemata import decode, encode, opened, read_file
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
-FORMAT = "fsm_dyn run 1"
+FORMAT: Final = "fsm_dyn run 1"
 LARGEST_FILE = 2**30
-_ARRAYS = ("t", "x", "x_dot", "x_mid", "mode", "held")
+_REMEDY = "write one with `fsm-dyn run --out`"
+
+Number = float | None  # null is not a number
+Table = list[list[Number]]
+
+
+class _StoredTransition(msgspec.Struct):
+    time: float
+    source: str
+    target: str
+    cause: str
+    impulse: dict[str, list[Number]]
+    energy_before: Number
+    energy_after: Number
+    u_before: list[Number]
+    u_after: list[Number]
+    candidates: int
+    guard: Number
+    slope: Number
+    why: tuple[str, ...]
+    fired: tuple[tuple[str, Number, Number], ...]
+    source_label: str = ""
+    target_label: str = ""
+
+    def transition(self) -> Transition:
+        """Return it with arrays and numbers."""
+        own = msgspec.structs.asdict(self)
+        own |= {name: _number(own[name]) for name in ("energy_before", "energy_after", "guard", "slope")}
+        own |= {name: _array(own[name]) for name in ("u_before", "u_after")}
+        own["impulse"] = {name: _array(values) for name, values in self.impulse.items()}
+        own["fired"] = tuple((text, _number(value), _number(slope)) for text, value, slope in self.fired)
+        return Transition(**own)
+
+
+class _StoredRun(msgspec.Struct):
+    format: Literal["fsm_dyn run 1"]
+    text: str
+    outcome: int
+    parameters: list[float]
+    n_inputs: int
+    modes: tuple[tuple[int, ...], ...]
+    transitions: list[_StoredTransition]
+    t: list[float]
+    x: Table
+    x_dot: Table
+    x_mid: Table
+    mode: list[int]
+    held: Table
+    tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +84,7 @@ class SavedRun:
     parameters: FloatArray
     modes: tuple[tuple[int, ...], ...]
     record: Record
+    n_inputs: int
 
     def check(self, model: RunModel) -> None:
         """Check that the rows fit the model.
@@ -46,9 +97,14 @@ class SavedRun:
         layout, record = model.layout, self.record
         n, n_held = len(record.t), layout.n_c - len(layout.p)
         good = self.parameters.shape == (len(layout.p),) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
+        good &= self.n_inputs == len(layout.w)
         good &= record.x.shape == record.x_dot.shape == record.x_mid.shape == (n, layout.n_x)
         good &= record.held.shape == (n, n_held) and record.mode.shape == (n,)
         good &= bool(((record.mode >= 0) & (record.mode < len(self.modes))).all())
+        owners, modes = {*layout.contacts, *(row.owner for row in model.rows)}, {*model.modes}
+        for item in record.transitions:
+            good &= item.u_before.shape == item.u_after.shape == (len(layout.u),)
+            good &= {*item.impulse} <= owners and {item.source, item.target} <= modes
         if not good:
             raise InputError("the saved run does not fit its model", remedy="run the model again")
 
@@ -63,21 +119,21 @@ def write_run(model: RunModel, record: Record, path: Path) -> Path:
     """
     if not model.text:
         raise InputError("this run has no model text to be saved with")
+    arrays = {name: getattr(record, name) for name in ("t", "x", "x_dot", "mode", "held")}
     data = {
         "format": FORMAT,
         "text": model.text,
         "outcome": record.outcome.code,
-        "tried": list(record.tried),
-        "parameters": _listed(model.parameters),
+        "tried": record.tried,
+        "parameters": model.parameters,
         "n_inputs": len(model.layout.w),
-        "modes": [list(chart.states) for chart in model.charts],
-        "transitions": [_transition_to_data(item) for item in record.transitions],
-        "change_points": [asdict(item) for item in record.change_points],
+        "modes": [chart.states for chart in model.charts],
+        "transitions": record.transitions,
+        "change_points": record.change_points,
+        # the middle of a step that does not exist was never filled
+        "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
     }
-    data |= {name: _listed(getattr(record, name)) for name in _ARRAYS}
-    # the middle of a step that does not exist was never filled
-    data["x_mid"] = _listed(np.where(record.starts[:, None], record.x, record.x_mid))
-    path.write_text(json.dumps(data, allow_nan=False), encoding="utf-8")
+    path.write_bytes(encode(data | arrays))
     return path
 
 
@@ -89,41 +145,31 @@ def read_run(path: str) -> SavedRun:
     InputError
         The file is not a saved run of this version, or does not hold together.
     """
-    place = Path(path)
+    where = Location(path)
+    data = decode(read_file(path, LARGEST_FILE, "a run"), _StoredRun, "a saved run", where=where, remedy=_REMEDY)
+    outcome = OUTCOMES.get(data.outcome)
     try:
-        if place.stat().st_size > LARGEST_FILE:
-            raise InputError(f"'{place}' is too large for a run", allowed=f"{LARGEST_FILE} bytes")
-        data = json.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read '{place}'", found=str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"'{place}' is not a saved run", found=str(error)[:200]) from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"'{place}' is not a saved run", allowed=FORMAT, remedy="write one with `fsm-dyn run --out`")
-    try:
-        numbers = {name: np.array(data[name], dtype=np.float64) for name in _ARRAYS if name != "mode"}
-        transitions = tuple(_transition_from_data(item) for item in data["transitions"])
-        inputs = _between_rows(numbers["t"], numbers["held"], int(data["n_inputs"]))
-        mode = np.array(data["mode"], dtype=np.int64)
-        outcome = OUTCOMES[int(data["outcome"])]
-        tried = tuple(str(words) for words in data.get("tried", ()))
-        passed = tuple(ChangePoint(**{**item, "rows": tuple(item["rows"])}) for item in data.get("change_points", ()))
-        record = Record(
-            **numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=tried,
-            change_points=passed,
-        )  # fmt: skip
-        modes = tuple(tuple(int(code) for code in states) for states in data["modes"])
-        return SavedRun(str(data["text"]), np.array(data["parameters"], dtype=np.float64), modes, record)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"the saved run '{place}' does not hold together", found=repr(error)[:200]) from error
+        numbers = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
+        mode = np.array(data.mode, dtype=np.int64)
+    except (ValueError, OverflowError):  # rows of different lengths
+        outcome = None
+    if outcome is None or data.n_inputs < 0:
+        raise InputError("the saved run does not hold together", where, remedy=_REMEDY)
+    transitions = tuple(item.transition() for item in data.transitions)
+    inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
+    record = Record(
+        **numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
+        change_points=data.change_points,
+    )  # fmt: skip
+    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs)
 
 
 def is_run(path: str) -> bool:
     """Tell whether a file begins as a saved run does; False where it cannot be read."""
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            return FORMAT in file.read(4 * len(FORMAT))
-    except (OSError, ValueError):
+        with opened(path) as file:
+            return FORMAT.encode() in file.read(4 * len(FORMAT))
+    except InputError:
         return False
 
 
@@ -146,43 +192,9 @@ def _between_rows(t: FloatArray, held: FloatArray, n_w: int) -> InputFunction:
     return inputs
 
 
-def _transition_to_data(item: Transition) -> dict[str, Any]:
-    data = {field.name: getattr(item, field.name) for field in fields(item)}
-    data["impulse"] = {name: _listed(values) for name, values in item.impulse.items()}
-    data |= {name: _listed(getattr(item, name)) for name in ("u_before", "u_after")}
-    data |= {name: _listed(np.array(getattr(item, name))) for name in ("guard", "slope")}
-    data["fired"] = [[text, *_listed(np.array(numbers))] for text, *numbers in item.fired]
-    return data
+def _number(value: Number) -> float:
+    return float("nan") if value is None else value
 
 
-def _transition_from_data(item: Any) -> Transition:
-    def number(value: Any) -> float:
-        return float("nan") if value is None else float(value)
-
-    return Transition(
-        time=float(item["time"]),
-        source=str(item["source"]),
-        target=str(item["target"]),
-        cause=str(item["cause"]),
-        impulse={str(k): np.array(v, dtype=np.float64) for k, v in item["impulse"].items()},
-        energy_before=float(item["energy_before"]),
-        energy_after=float(item["energy_after"]),
-        u_before=np.array(item["u_before"], dtype=np.float64),
-        u_after=np.array(item["u_after"], dtype=np.float64),
-        candidates=int(item["candidates"]),
-        guard=number(item["guard"]),
-        slope=number(item["slope"]),
-        why=tuple(str(line) for line in item["why"]),
-        fired=tuple((str(text), number(value), number(slope)) for text, value, slope in item["fired"]),
-        source_label=str(item.get("source_label", "")),
-        target_label=str(item.get("target_label", "")),
-    )
-
-
-def _listed(array: np.ndarray[Any, Any]) -> Any:
-    """Return an array as nested lists; what is not finite becomes null."""
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        exact = array.astype(object)
-        exact[~np.isfinite(array)] = None
-        return exact.tolist()
-    return array.tolist()
+def _array(values: list[float] | list[Number] | Table) -> FloatArray:
+    return np.array(values, dtype=np.float64)  # what is None is not a number

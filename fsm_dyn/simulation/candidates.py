@@ -79,3 +79,17 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
         choices = tuple((contact, int(digit)) for contact, digit in zip(contacts, digits, strict=False))
         found.append(Candidate(choices, float(row[2]), int(row[3]) // 1000, int(row[3]) % 1000))
     return tuple(found)
+
+
+def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
+    """Tell whether a log, shape (n, LOG_WIDTH), that may come from a stranger names what there is."""
+    numbers = log[:, [0, 1, 3]]
+    if not ((numbers >= 0.0) & (numbers < 1e15)).all():
+        return False
+    members, codes, broken = numbers.astype(np.int64).T
+    good = bool((members >> min(n_contacts, 62) == 0).all() and (broken % 1000 < max(n_contacts, 1)).all())
+    good &= bool((np.isin(broken // 1000, [*_BROKEN]) | (log[:, 2] <= LAWS_KEPT)).all())
+    while good and codes.any():
+        good = bool((codes % 10 < len(_CHOICES)).all())
+        codes = codes // 10
+    return good

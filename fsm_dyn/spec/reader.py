@@ -7,14 +7,14 @@ no duplicate keys.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fsm_dyn.errors import InputError, Location, ModelError
+from fsm_dyn import schemata
+from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec.scalars import resolve
 from fsm_dyn.spec.tree import Items, Plain, Scalar, Section, Tree, Word, describe
 
@@ -35,19 +35,7 @@ def read_file(path: Path) -> str:
     InputError
         If it cannot be read, is larger than ``MAX_BYTES`` or is not UTF-8.
     """
-    where = Location(str(path))
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-            size = max(os.fstat(file.fileno()).st_size, len(data))
-    except FileNotFoundError:
-        raise InputError("no such file", where, remedy="check the path") from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "the file cannot be read", where, found=getattr(error, "strerror", None) or str(error)
-        ) from None
-    if len(data) > MAX_BYTES:
-        raise _too_large(size, where)
+    data = schemata.read_file(path, MAX_BYTES, "a model")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,16 +47,6 @@ def read_file(path: Path) -> str:
             found=f"byte 0x{data[error.start]:02x}",
             remedy="save it as UTF-8",
         ) from None
-
-
-def _too_large(size: int, where: Location) -> ModelError:
-    return ModelError(
-        "the file is too large for a model",
-        where,
-        found=f"{size:,} bytes",
-        allowed=f"{MAX_BYTES:,} bytes",
-        remedy="is this the right file?",
-    )
 
 
 def compose(text: str, file: str) -> Tree:
@@ -88,7 +66,7 @@ def compose(text: str, file: str) -> Tree:
         a value inside itself, too much of anything.
     """
     if len(text) > MAX_BYTES:
-        raise _too_large(len(text.encode("utf-8", "replace")), Location(file))
+        raise schemata.too_large("a model", Location(file), len(text.encode("utf-8", "replace")), MAX_BYTES)
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.compiling import graph_of, initial_start
+from fsm_dyn.errors import InputError
 from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, FIXED, Columns
 from fsm_dyn.recording.assembly import transition_of
@@ -112,7 +113,7 @@ def film_of_recording(recorded: Recorded, source: str = "") -> Film:
     found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
     known = names(records[:, 0])
     changes = np.array(
-        [[lookup[int(a)], lookup[int(b)]] for lookup, a, b in zip(known, found.source, found.target, strict=True)],
+        [_looked_up(lookup, np.array([a, b])) for lookup, a, b in zip(known, found.source, found.target, strict=True)],
         dtype=np.int64,
     ).reshape(-1, 2)
 
@@ -156,8 +157,15 @@ def _modes_of(
     which = np.searchsorted(begins, ticks, side="right") - 1
     for k, lookup in enumerate(lookups):
         own = which == k
-        mode[own] = np.array(lookup, dtype=np.int64)[charts[own].astype(np.int64)]
+        mode[own] = _looked_up(lookup, charts[own].astype(np.int64))
     return states, mode, known_at
+
+
+def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
+    """Return what the numbers of charts stand for; raises InputError where there is no such chart."""
+    if not ((numbers >= 0) & (numbers < len(lookup))).all():
+        raise InputError("the recording does not fit its model", found="a mode that was never met")
+    return np.array(lookup, dtype=np.int64)[numbers]
 
 
 def _parameters_of(graph: ModeGraph, recorded: Recorded) -> Callable[[float], Floats]:

@@ -13,8 +13,8 @@ from sympy.core.function import AppliedUndef
 from sympy.physics import mechanics as me
 
 from fsm_dyn.expressions import fold, parse
-from fsm_dyn.spec.values import flat_parameters
 from fsm_dyn.spec.layout import speed_definitions
+from fsm_dyn.spec.values import flat_parameters
 
 TIME = me.dynamicsymbols._t
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow}

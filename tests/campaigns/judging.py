@@ -43,7 +43,7 @@ def bounded(seconds=LONGEST):
 def echoed(message, text):
     """The longest stretch of a text that a message repeats, as far as it is beyond bounds."""
     for line in message.splitlines():
-        for at in range(0, len(line) - MOST_ECHOED):
+        for at in range(len(line) - MOST_ECHOED):
             if line[at : at + MOST_ECHOED + 1] in text:
                 return line[at : at + 60]
     return ""

@@ -1,4 +1,4 @@
-"""Runs campaigns: ``python -m tests.campaigns.run [--only WORDS] [--seconds S] [--cases N] [--jobs N] [--ledger FILE]``.
+"""Runs campaigns: ``python -m tests.campaigns.run [--only WORDS] [--seconds S] [--cases N] [--jobs N] [--ledger F]``.
 
 Cases that the ledger has are not run again.  Campaigns take turns, so that a run that is cut short has some of each.
 A case that takes too long, raises, or takes its process with it is a result like any other, and a bad one.  Run by

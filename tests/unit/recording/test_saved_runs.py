@@ -84,5 +84,5 @@ def test_what_is_no_run_is_refused(tmp_path):
         other.write_text(text)
         with pytest.raises(InputError, match="not a saved run"):
             fsm_dyn.open_run(other)
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="no such file"):
         fsm_dyn.open_run(tmp_path / "nothing.json")

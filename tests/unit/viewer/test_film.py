@@ -184,7 +184,7 @@ def test_what_is_no_run_is_told(tmp_path, content):
 
     asyncio.run(visit())
     assert heard[0]["kind"] == "error"
-    assert str(path) in heard[0]["message"]
+    assert str(path) in heard[0]["where"]
 
 
 def test_text_of_a_model_ends_no_script():
