@@ -22,7 +22,8 @@ def placed(mechanism: Mechanism) -> Iterator[None]:
     """
     where = mechanism.initial.where if mechanism.initial.where.file else mechanism.where
     try:
-        yield
+        with np.errstate(all="ignore"):  # what is no number is looked for in what comes out
+            yield
     except InputError as error:
         if not error.where.file:
             error.where = where

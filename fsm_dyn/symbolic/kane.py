@@ -89,7 +89,7 @@ class Kane:
     # -- translation: three ways ---------------------------------------------------------------------------
 
     def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
-        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in the ways that can be afforded; one always."""
+        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in ways that can be afforded; at least one."""
         parts = [len(self.motion.velocity(body.center)) for body in heavy]
         few = sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS
         if few:

@@ -86,9 +86,7 @@ def tampered_values(data, chance):
                 holder[key] = chance.choice(
                     (*NUMBERS, value + 1, value - 1, -value, value * 10, float(value), str(value))
                 )
-            case 4 if (isinstance(other, dict) and another in other) or (
-                isinstance(other, list) and another < len(other)
-            ):
+            case 4 if another in (other if isinstance(other, dict) else range(len(other))):
                 holder[key] = json.loads(json.dumps(other[another]))
             case 5 if isinstance(holder, list):
                 holder.insert(key, holder[key])
@@ -101,10 +99,10 @@ def tampered_values(data, chance):
     return data
 
 
-def _batch(kind, seed, trial):
+def _batch(kind, seed, trial, count):
     """A batch whose trials are ``trial(chance, number)``, returning the work and a label."""
     trials = []
-    for number in range(TRIALS):
+    for number in range(count):
         work, label = trial(random.Random(f"{kind} {seed} {number}"), number)
         trials.append((quietly(work), "", False, f"{number} {label}"))
     with mock.patch.object(ObjectCache, "store", return_value=False):  # nobody needs their code again
@@ -141,7 +139,7 @@ def automaton(name):
     return storage.to_bytes(graph.automaton)
 
 
-def automata(seed):
+def automata(seed, trials=TRIALS):
     """Opening them, and running some."""
 
     def trial(chance, number):
@@ -153,7 +151,7 @@ def automata(seed):
             content = json.dumps(tampered_values(json.loads(whole), chance)).encode()
         return (lambda: use_automaton(content, runs=number % RUN_EVERY == 0)), f"automaton {name}"
 
-    return _batch("automata", seed, trial)
+    return _batch("automata", seed, trial, trials)
 
 
 def use_automaton(content, runs):
@@ -175,7 +173,7 @@ def run(name):
         return trajectory.save(Path(folder) / "x.run.json").read_bytes()
 
 
-def runs(seed):
+def runs(seed, trials=TRIALS):
     """Reading them, with all that is asked of a run."""
 
     def trial(chance, number):
@@ -187,7 +185,7 @@ def runs(seed):
             content = json.dumps(tampered_values(json.loads(whole), chance)).encode()
         return (lambda: _written(content, ".run.json", use_run)), f"run {name}"
 
-    return _batch("runs", seed, trial)
+    return _batch("runs", seed, trial, trials)
 
 
 def use_run(path):
@@ -258,7 +256,7 @@ def recording(graph, head, rows, records):
     return file.getvalue()
 
 
-def recordings(seed):
+def recordings(seed, trials=TRIALS):
     """Reading them, seeing the film, and taking the inputs to run them again."""
 
     def trial(chance, number):
@@ -284,7 +282,7 @@ def recordings(seed):
             content = tampered_bytes(content, chance)
         return (lambda: _written(content, ".mcap", use_recording)), f"recording {name} {way}"
 
-    return _batch("recordings", seed, trial)
+    return _batch("recordings", seed, trial, trials)
 
 
 def _as_list(value):

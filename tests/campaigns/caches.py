@@ -29,7 +29,7 @@ def payload():
     return storage.to_bytes(fsm_dyn.compile("bouncing_ball").automaton)
 
 
-def kernels(seed):
+def kernels(seed, trials=KERNELS):
     """Files of machine code and automata: a key gives what was kept under it, or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         store = ObjectCache(Path(folder) / "kernels")
@@ -49,7 +49,7 @@ def kernels(seed):
 
             return work, "", False, f"{number}"
 
-        return batch(seed, map(trial, range(KERNELS)))
+        return batch(seed, map(trial, range(trials)))
 
 
 def half(x):
@@ -57,7 +57,7 @@ def half(x):
     return 0.5 * x
 
 
-def stepper(seed):
+def stepper(seed, trials=STEPPER):
     """Files of the stepper's compiled functions: a call gives the right number, whatever the files hold."""
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", {kernels_cache.ENVIRONMENT: folder}):
         first = entry(half)
@@ -82,4 +82,4 @@ def stepper(seed):
 
             return work, "", False, f"{number} {damaged.suffix}"
 
-        return batch(seed, map(trial, range(STEPPER)))
+        return batch(seed, map(trial, range(trials)))

@@ -159,9 +159,9 @@ def file(seed, number, small=False):
     return name, way.__name__, way(text, chance)
 
 
-def read(seed):
+def read(seed, trials=READ):
     """Reading them: a mechanism, or an error that names the line."""
-    return batch(seed, (_reading(seed, number) for number in range(READ)))
+    return batch(seed, (_reading(seed, number) for number in range(trials)))
 
 
 def _reading(seed, number):
@@ -175,10 +175,10 @@ def warm_up():
     compile_and_run("bouncing_ball.yaml", dict(bases())["bouncing_ball"])
 
 
-def compiled(seed):
+def compiled(seed, trials=COMPILED):
     """Compiling and starting those that can be read."""
     warm_up()
-    return batch(seed, (_compiling(seed, number) for number in range(COMPILED)))
+    return batch(seed, (_compiling(seed, number) for number in range(trials)))
 
 
 def _compiling(seed, number):

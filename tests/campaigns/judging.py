@@ -26,7 +26,7 @@ def _alarm(*_):
 
 
 @contextlib.contextmanager
-def bounded(seconds=LONGEST):
+def bounded(seconds):
     """Interrupt what takes too long, and refuse memory beyond all measure."""
     before = signal.signal(signal.SIGALRM, _alarm)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -61,7 +61,7 @@ def misdeed(work, text="", placed=False):
     """
     begin = time.perf_counter()
     try:
-        with bounded():
+        with bounded(LONGEST):
             work()
     except FsmDynError as error:
         answer = "refused" if isinstance(error, InputError) else "failed by name"

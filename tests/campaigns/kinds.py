@@ -2,19 +2,25 @@
 
 from typing import NamedTuple
 
-from tests.campaigns import agreement, laws, ramps
+from tests.campaigns import agreement, artefacts, caches, files, laws, messages, ramps
 
 
 class Kind(NamedTuple):
-    """One campaign: ``case(seed)`` returns a mapping with ``ok`` and ``reason``; ``cases`` make it complete."""
+    """One campaign: ``case(seed)`` returns a mapping with ``ok`` and ``reason``; ``cases`` make it complete.
+
+    A case may be a batch of ``batch`` trials; it then counts in ``tried`` and ``wrong`` what was tried and went wrong.
+    """
 
     case: object
     cases: int
     says: str
+    batch: int = 1
 
 
 RAMPS = "random input ramps: no unnamed and no false end"
 LAWS = "random starts: energy, gaps, pressure, friction"
+NAMED = "an error of the package with file and line within 20 s"
+ANSWER = "an error of the package within 20 s"
 FLUSH = "towers, tiles, dominoes: energy, overlap, pressure, friction"
 
 CAMPAIGNS = {
@@ -24,4 +30,12 @@ CAMPAIGNS = {
     "laws, models with contacts": Kind(laws.contact_models, 7000, LAWS),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "agreement of methods": Kind(agreement.methods_agreement, 500, "the same end by every method"),
+    "damaged files, read": Kind(files.read, 500, f"{NAMED}, or a model", files.READ),
+    "damaged files, compiled": Kind(files.compiled, 500, f"{NAMED}, or a run", files.COMPILED),
+    "tampered automata": Kind(artefacts.automata, 200, f"{ANSWER}, or a run", artefacts.TRIALS),
+    "tampered runs": Kind(artefacts.runs, 100, f"{ANSWER}, or a film", artefacts.TRIALS),
+    "tampered recordings": Kind(artefacts.recordings, 100, f"{ANSWER}, or a film", artefacts.TRIALS),
+    "tampered cache of kernels": Kind(caches.kernels, 20, "what was kept, or nothing", caches.KERNELS),
+    "tampered cache of the stepper": Kind(caches.stepper, 100, "the right number", caches.STEPPER),
+    "messages of no page": Kind(messages.messages, 20, f"{ANSWER}, or an answer", messages.TRIALS),
 }

@@ -14,7 +14,13 @@ import numba
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("fsm_dyn/**/*.py", "yaml_models/*.yaml", "tests/campaigns/*.py", "tests/physics/*.py")
+SOURCES = (
+    "fsm_dyn/**/*.py",
+    "yaml_models/*.yaml",
+    "tests/unit/spec/models/*.yaml",
+    "tests/campaigns/*.py",
+    "tests/physics/*.py",
+)
 DIGITS = 16
 
 

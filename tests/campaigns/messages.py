@@ -66,7 +66,7 @@ async def _carried_out(text):
         shown._charting = None
 
 
-def messages(seed):
+def messages(seed, trials=TRIALS):
     """Reading them, and carrying out those that can be read."""
     cinema()
 
@@ -74,4 +74,4 @@ def messages(seed):
         text = message(seed, number)
         return (lambda: asyncio.run(_carried_out(text))), text, False, f"{number}"
 
-    return batch(seed, map(trial, range(TRIALS)))
+    return batch(seed, map(trial, range(trials)))

@@ -37,17 +37,29 @@ def page(ledger):
     for name, kind in CAMPAIGNS.items():
         entries = ledger.of(name)
         bad = [entry for entry in entries if not entry["ok"]]
-        lines.append(f"| {name} | {kind.says} | {len(entries)} | {kind.cases} | {len(bad)} |\n")
+        tried, wrong = sum(entry.get("tried", 1) for entry in entries), sum(entry.get("wrong", 1) for entry in bad)
+        lines.append(f"| {name} | {kind.says} | {tried} | {kind.cases * kind.batch} | {wrong} |\n")
         if not entries:
             continue
         ends = Counter(kind_of(entry["reason"]) for entry in entries if entry["ok"])
         details.append(f"\n## {name[0].upper()}{name[1:]}\n\n")
+        if kind.batch > 1:
+            details += [_answers(entries), *_reasons(bad)]
+            continue
         events = sum(entry.get("transitions", 0) for entry in entries)
         listed = ", ".join(f"{end} {count}" for end, count in ends.most_common())
         details.append(f"{events} transitions. Good ends: {listed or 'none'}.\n")
         details += [f"\n{agreement.table(entries)}"] if "found" in entries[0] else _by_model(entries)
         details += _reasons(bad)
     return "".join(lines + details)
+
+
+def _answers(entries):
+    """How the trials of a campaign were answered."""
+    counts = Counter()
+    for entry in entries:
+        counts.update(entry.get("answers", {}))
+    return f"{', '.join(f'{answer} {count}' for answer, count in counts.most_common())}.\n"
 
 
 def _by_model(entries):

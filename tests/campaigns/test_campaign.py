@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from tests.campaigns import flush, laws, ledger, ramps, report
+from fsm_dyn.errors import InputError, Location
+from tests.campaigns import artefacts, caches, files, flush, judging, laws, ledger, messages, ramps, report
 from tests.campaigns.kinds import CAMPAIGNS, Kind
 from tests.campaigns.ledger import Ledger, key
 from tests.campaigns.run import outcome, pending, run
@@ -15,6 +16,10 @@ from tests.campaigns.run import outcome, pending, run
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
 FLUSH = {"tower_2": 12, "tiles_2": 12}
+BATCHES = {
+    files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
+    caches.kernels: 100, caches.stepper: 10, messages.messages: 100,
+}  # fmt: skip
 
 
 def fail_on(results):
@@ -35,6 +40,13 @@ def test_laws_of_models_with_contacts():
 @pytest.mark.parametrize("name", FLUSH)
 def test_laws_of_flush_geometry(name):
     fail_on([(seed, laws.flush_case(name, seed)) for seed in range(FLUSH[name])])
+
+
+@pytest.mark.parametrize("kind", BATCHES, ids=lambda kind: f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")
+def test_damage_is_answered_by_name(kind):
+    result = kind(0, BATCHES[kind])
+    assert result["ok"], result["reason"]
+    assert result["tried"] == BATCHES[kind] == sum(result["answers"].values())
 
 
 # -- cases ---------------------------------------------------------------------------------------------------
@@ -70,6 +82,41 @@ def test_flush_models_begin_without_overlap(name):
     names = [*model["coordinates"]]
     q = np.array([[model["initial"].get(coordinate, 0.0) for coordinate in names]])
     assert flush.deepest(model, q) <= 1e-15
+
+
+def test_trials_follow_from_their_seed():
+    assert files.file(1, 2) == files.file(1, 2) != files.file(1, 3)
+    assert messages.message(1, 2) == messages.message(1, 2) != messages.message(2, 2)
+    assert artefacts.live("latch")[0] == artefacts.live.__wrapped__("latch")[0]
+
+
+def refused(message="no", line=0, found=""):
+    raise InputError(message, Location("a.yaml", line), found=found)
+
+
+def crowded():
+    return bytearray(2 * judging.MOST_MEMORY)
+
+
+LONG = " ".join(["x + y"] * 100)
+
+
+@pytest.mark.parametrize(
+    ("work", "wrong"),
+    [
+        (lambda: None, ""),
+        (lambda: refused(line=3), ""),
+        (refused, "no line"),
+        (lambda: refused(line=1, found=LONG), "echoes"),
+        (lambda: raising(1), "raises ValueError"),
+        (crowded, "raises MemoryError"),
+        (lambda: endless(1), "hangs"),
+    ],
+)
+def test_judges_of_damage(monkeypatch, work, wrong):
+    monkeypatch.setattr(judging, "LONGEST", 1.0)
+    found, _ = judging.misdeed(work, LONG, placed=True)
+    assert found.startswith(wrong) if wrong else found == ""
 
 
 # -- harness -------------------------------------------------------------------------------------------------
