@@ -6,6 +6,7 @@ A case that takes too long, raises, or takes its process with it is a result lik
 """
 
 import argparse
+import faulthandler
 import itertools
 import multiprocessing
 import os
@@ -19,6 +20,7 @@ from tests.campaigns.kinds import CAMPAIGNS
 from tests.campaigns.ledger import ROOT, Ledger, key
 
 LEDGER = ROOT / "out" / "campaign.jsonl"
+PATIENCE = 60  # s
 LONGEST_CASE = 900  # s; large models are derived in it
 SPAWN = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of numba's and LLVM's threads
 
@@ -36,6 +38,7 @@ def outcome(campaign, seed, longest=LONGEST_CASE):
     begin = time.perf_counter()
     signal.signal(signal.SIGALRM, _alarm)
     signal.alarm(longest)
+    faulthandler.dump_traceback_later(longest + PATIENCE, exit=True)  # for what no signal reaches: a loop in C
     try:
         result = CAMPAIGNS[campaign].case(seed)
     except TooLong:
@@ -44,6 +47,7 @@ def outcome(campaign, seed, longest=LONGEST_CASE):
         result = {"ok": False, "reason": f"raises {type(error).__name__}: {str(error).splitlines()[0][:200]}"}
     finally:
         signal.alarm(0)
+        faulthandler.cancel_dump_traceback_later()
     return {**result, "seconds": round(time.perf_counter() - begin, 3)}
 
 
