@@ -257,12 +257,16 @@ def read_recording(path: str | Path) -> Recorded:
             raise InputError("the file is no MCAP file", where, allowed=_WHAT)
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        return _read(str(path), data)
+        return _read(data)
+    except InputError as error:
+        if not error.where.file:
+            error.where = where
+        raise
     except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
         raise InputError("the recording does not hold together", where, found=repr(error)[:200]) from error
 
 
-def _read(path: str, data: mmap.mmap) -> Recorded:
+def _read(data: mmap.mmap) -> Recorded:
     settings: dict[str, Any] = {}
     columns: Columns | None = None
     graph, complete = "", False
@@ -290,12 +294,12 @@ def _read(path: str, data: mmap.mmap) -> Recorded:
                 convert(settings, _Settings, _WHAT)
                 columns = decode(found.metadata.get("columns", "null"), Columns, _WHAT)
         elif kind == _CHUNK:
-            raise InputError(f"'{path}' is not a recording of a live run", found="chunks")
+            raise InputError(f"the file is not {_WHAT}", found="chunks")
         complete |= kind == _DATA_END
     if columns is None or not graph:
-        raise InputError(f"'{path}' is not {_WHAT}")
+        raise InputError(f"the file is not {_WHAT}")
     if columns.device != settings["axes"]:
-        raise InputError("the recording does not hold together", Location(path), found="the number of axes")
+        raise InputError("the recording does not hold together", found="the number of axes")
     table = Rows(data, parts["rows"], columns.width)
     records = Rows(data, parts["transitions"], settings["record"]).whole()
     events = [_event(data[at : at + length]) for at, length in parts["events"]]
