@@ -16,8 +16,8 @@ SKETCH = Path(fsm_dyn.devices.__file__).parent / "firmware" / "hapkit"
 CORE = Path("/usr/share/arduino/hardware/arduino/avr")
 UNUSED = {"CDC", "IPAddress", "PluggableUSB", "Tone", "USBCore"}
 FLAGS = [
-    "-mmcu=atmega328p", "-Os", "-flto", "-ffunction-sections", "-fdata-sections", "-DF_CPU=16000000UL", "-DARDUINO=10807",
-    "-DDECIMAL_DIG=9", f"-I{CORE}/cores/arduino", f"-I{CORE}/variants/standard", f"-I{SKETCH}",
+    "-mmcu=atmega328p", "-Os", "-flto", "-ffunction-sections", "-fdata-sections", "-DF_CPU=16000000UL",
+    "-DARDUINO=10807", "-DDECIMAL_DIG=9", f"-I{CORE}/cores/arduino", f"-I{CORE}/variants/standard", f"-I{SKETCH}",
 ]  # fmt: skip
 CPLUSPLUS = ["-std=gnu++11", "-fpermissive", "-fno-exceptions", "-fno-threadsafe-statics"]
 ZEROED = 0.01  # s, by when a host has said where zero is
@@ -72,7 +72,7 @@ def built_board(folder):
 
 @dataclass
 class Magnet:
-    """The sensor's reading begins at ``low``, rises over ``span`` counts, falls in ``slew`` s, and is off by ``noise``."""
+    """A reading that begins at ``low``, rises over ``span`` counts, falls in ``slew`` s, and is off by ``noise``."""
 
     low: float = 48.0
     span: float = 923.63

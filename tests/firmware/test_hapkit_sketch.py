@@ -1,4 +1,4 @@
-"""The sketch that ships, on a simulated board: its sensor through flips, its force on the pins, its clock, its watchdogs.
+"""The sketch that ships, on a simulated board: its sensor through flips, its force on the pins, its clock, its watchdog.
 
 simavr runs the machine code that a board would, cycle for cycle.  What is compared with is the magnet's own motion, the
 timer's registers and formulas written here; frames are those of the host's driver.
@@ -61,7 +61,6 @@ def held(found, noise, most):
         early = np.zeros_like(near) if k % 2 else np.searchsorted(at, begun) < 128
         for name, which in (("at flips", near & ~early), ("known", ~near & ~early), ("measuring", early)):
             worst[name] = max(worst[name], np.abs(error[which]).max(initial=0.0))
-    print({name: round(float(value), 2) for name, value in worst.items()})
     assert worst["known"] <= 1.5 + noise, "half a count is what positions are rounded by"
     assert worst["at flips"] <= 2.0 + 2.0 * noise, "a reading that is passed over is replaced by going on as before"
     assert worst["measuring"] <= 3.0 + 3.0 * noise
@@ -81,7 +80,7 @@ def test_a_thousand_flips_of_five_sensors(tools, tmp_path):
 
 
 def test_a_flip_as_slow_as_a_sample_loses_nothing(tools):
-    """Readings in the middle of it are passed over; one near its beginning or end is off by as much as may be a motion."""
+    """Readings in the middle of it are passed over; near its ends they are off by as much as may be a motion."""
     given = magnet(READINGS[0], slew=1e-3)
     seen = rig.run(*tools, 6.0, HELLO, given)
     error, begun = seen.errors()
@@ -115,7 +114,7 @@ def test_samples_do_not_drift(tools):
 
 
 def test_the_force_on_the_pins(tools):
-    """Duty goes with the root of the torque, at 62.5 kHz; the direction is the force's sign; the line never stalls it."""
+    """Duty goes with the root of the torque, at 62.5 kHz; the direction is the force's sign."""
     wanted = [0, 500_000, -500_000, 2_000_000, 5_000_000, -9_000_000, 0]
     said = HELLO + [
         (0.02 + 0.01 * k + 0.002 * j, hf.frame(hf.ForceBody(5 * k + j + 1, force)))
@@ -138,7 +137,7 @@ def test_the_force_on_the_pins(tools):
 
 
 def test_the_watchdog_lets_go(tools):
-    """20 ms after the last force, by the crystal; no force again before one of zero, whatever noise comes over the line."""
+    """20 ms after the last force, by the crystal; no force again before one of zero, whatever noise comes."""
     force = [(0.02 + 0.001 * k, hf.frame(hf.ForceBody(k + 1, 2_000_000))) for k in range(10)]
     again = [(0.1, hf.frame(hf.ForceBody(21, 2_000_000))), (0.11, hf.SAFE_FRAME)]
     again += [(0.115, hf.frame(hf.ForceBody(22, 1_000_000)))]
