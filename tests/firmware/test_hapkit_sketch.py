@@ -1,4 +1,4 @@
-"""the sketch, on a simulated board: its sensor through flips, its force on the pins, its clock, watchdog.
+"""The sketch on a simulated board: its sensor through flips, its force on the pins, its clock, watchdog.
 
 simavr runs the machine code that a board would, cycle for cycle.  What is compared with is the magnet's own motion, the
 timer's registers and formulas written here; frames are those of the host's driver.
