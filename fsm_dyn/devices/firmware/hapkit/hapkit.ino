@@ -4,8 +4,10 @@
 // the pins: the sensor, the motor, the clock, and the line.
 
 #include "hapkit_protocol.h"
+#include "hapkit_sensor.h"
 
 #if defined(__AVR__)
+#include <avr/eeprom.h>
 #include <avr/wdt.h>
 #endif
 
@@ -20,7 +22,8 @@
 #define WATCHDOG 20000UL      // us without a force, after which it lets go
 
 #define BAUD 1000000UL        // exact on a 16 MHz board; boards that are USB all the way do not mind
-#define SAMPLES 1000UL        // a second; 2000 where the processor is faster than an ATmega328
+#define PERIOD 1000UL         // us between samples; 500 where the processor is faster than an ATmega328
+#define SOON 60UL             // us before a sample during which nothing else is begun, so that it is on time
 #define SMOOTHING 200.0       // Hz, of the velocity
 
 #define SENSOR_PIN A2         // magnetoresistive sensor; comment out for an encoder
@@ -33,26 +36,71 @@
 
 #if defined(SENSOR_PIN)
 
-// The sensor's voltage begins anew twice in a turn of its magnet: a jump of more than half its span is that.
-#define SPAN 980  // counts between two beginnings
-static int32_t begun = 0;
-static int16_t raw_before = 0;
+static hapkit_sensor sensor;
+
+static int16_t reading_now()
+{
+  int16_t counts[4];
+  for (uint8_t i = 0; i < 4; i++)
+    counts[i] = analogRead(SENSOR_PIN);
+  return hapkit_middle(counts);
+}
+
+#if defined(__AVR__)
+
+// The span that was measured outlives the board's power: three bytes and their CRC, written a byte a turn, as a write takes
+// 3 ms during which nothing waits.
+#define STORED 5
+static uint8_t stored[STORED], storing = STORED;
+
+static int32_t stored_span()
+{
+  eeprom_read_block(stored, 0, STORED);
+  return hapkit_crc16(stored, 3) == hapkit_get16(stored + 3) ? (int32_t)(hapkit_get32(stored) & 0xFFFFFF) : 0;
+}
+
+static void keep_span()
+{
+  int32_t off = sensor.span - (int32_t)(hapkit_get32(stored) & 0xFFFFFF);
+  if (storing < STORED) {
+    if (eeprom_is_ready()) {
+      eeprom_update_byte((uint8_t *)(uintptr_t)storing, stored[storing]);
+      storing++;
+    }
+  } else if (sensor.measured >= HAPKIT_KEPT_OF && (off > 256 || off < -256)) {
+    uint8_t found[4];
+    hapkit_put32(found, (uint32_t)sensor.span);
+    memcpy(stored, found, 3);
+    hapkit_put16(stored + 3, hapkit_crc16(stored, 3));
+    storing = 0;
+  }
+}
+
+#else
+
+static int32_t stored_span() { return 0; }
+static void keep_span() {}
+
+#endif
 
 static void start_sensor()
 {
+  int16_t reading;
 #if defined(__AVR__)
   ADCSRA = (ADCSRA & ~0x07) | 0x04;  // a conversion takes 13 us instead of 104
 #endif
-  raw_before = analogRead(SENSOR_PIN);
+  analogRead(SENSOR_PIN);
+  do
+    reading = reading_now();
+  while (reading < 0);  // a flip lasts less than a sample
+  hapkit_sensor_begin(&sensor, reading, stored_span());
 }
 
-static int32_t counts_now()
+// The position in quarters of a count.
+static int32_t quarters_now()
 {
-  int16_t raw = analogRead(SENSOR_PIN);
-  if (raw - raw_before > SPAN / 2) begun -= SPAN;
-  if (raw_before - raw > SPAN / 2) begun += SPAN;
-  raw_before = raw;
-  return begun + raw;
+  keep_span();
+  return hapkit_sensor_take(&sensor, reading_now());
 }
 
 #else
@@ -71,13 +119,45 @@ static void start_sensor()
   attachInterrupt(digitalPinToInterrupt(ENCODER_A), on_edge, CHANGE);
 }
 
-static int32_t counts_now()
+static int32_t quarters_now()
 {
   noInterrupts();
   int32_t found = encoder;
   interrupts();
-  return found;
+  return HAPKIT_QUARTERS(found);
 }
+
+#endif
+
+// ---- clock -----------------------------------------------------------------------------------------------------------
+
+#if defined(__AVR_ATmega328P__)
+
+// The motor's pin hangs on timer 0, which the core takes its clock from: at 976 Hz its pulses beat with the loop and can be
+// heard. So that it can run at 62.5 kHz, time comes from timer 1, whose 16 bits last 32 ms: longer than a turn ever takes.
+static void start_clock()
+{
+  TIMSK0 &= ~_BV(TOIE0);                // the core's clock, 64 times too fast from now on, stands still
+  TCCR0B = (TCCR0B & ~0x07) | _BV(CS00);
+  TCCR1A = 0;
+  TCCR1B = _BV(CS11);                   // half a microsecond
+  TCNT1 = 0;
+}
+
+static uint32_t clock_now()
+{
+  static uint32_t reached = 0;
+  static uint16_t last = 0;
+  uint16_t passed = (uint16_t)(TCNT1 - last) & ~1;  // whole microseconds; the half that is left comes with the next
+  last += passed;
+  reached += passed / 2;
+  return reached;
+}
+
+#else
+
+static void start_clock() {}
+static uint32_t clock_now() { return micros(); }
 
 #endif
 
@@ -96,7 +176,7 @@ static void show(int32_t micronewtons)
 static hapkit_board board;
 static hapkit_reader reader;
 static uint8_t frame[HAPKIT_LONGEST + 6];
-static int32_t zero = 0, counted = 0, shown = 0;
+static int32_t zero = 0, before = 0, shown = 0;  // places in quarters of a count; force in uN
 static uint32_t sampled = 0;
 static float velocity = 0.0;  // um/s
 
@@ -104,6 +184,20 @@ static void send(size_t length)
 {
   if ((size_t)Serial.availableForWrite() >= length)  // a host that does not read must not hold up the loop
     Serial.write(frame, length);
+}
+
+static void sample()
+{
+  const float share = 6.2832e-6 * SMOOTHING * PERIOD, um = 1e6 * WAY_PER_COUNT / HAPKIT_QUARTERS(1);
+  int32_t place = quarters_now();
+  if (board.wants_zero) {
+    board.wants_zero = 0;
+    zero = place;
+  }
+  velocity += (share < 1.0 ? share : 1.0) * (1e6 / PERIOD * um * (place - before) - velocity);
+  before = place;
+  if (board.talks)
+    send(hapkit_sample(&board, frame, sampled, (place - zero + 2) >> 2, (int32_t)velocity, reader.dropped));
 }
 
 void setup()
@@ -118,7 +212,8 @@ void setup()
   board.watchdog = WATCHDOG;
   hapkit_begin(&board);
   Serial.begin(BAUD);
-  counted = counts_now();
+  before = quarters_now();
+  start_clock();
 #if defined(__AVR__)
   wdt_enable(WDTO_30MS);  // behind the watchdog: should this loop itself hang, the board begins anew, its pins low
 #endif
@@ -126,31 +221,23 @@ void setup()
 
 void loop()
 {
-  while (Serial.available() > 0) {
+  while (Serial.available() > 0 && clock_now() - sampled < PERIOD - SOON) {
     uint8_t kind = hapkit_read(&reader, (uint8_t)Serial.read());
-    if (kind != 0 && hapkit_obey(&board, kind, reader.piece + 1, micros()))
+    if (kind != 0 && hapkit_obey(&board, kind, reader.piece + 1, clock_now()))
       send(hapkit_identity(&board, frame));
   }
-  hapkit_watch(&board, micros());
+  hapkit_watch(&board, clock_now());
   if (board.force != shown) {
     shown = board.force;
     show(shown);
   }
-  uint32_t now = micros();
-  if (now - sampled >= 1000000UL / SAMPLES) {
-    float step = 1e-6 * (now - sampled);
-    sampled = now;
-    int32_t counts = counts_now();
-    if (board.wants_zero) {
-      board.wants_zero = 0;
-      zero = counts;
-    }
-    float rate = 1e6 * WAY_PER_COUNT * (counts - counted) / step;
-    counted = counts;
-    float share = 6.2832 * SMOOTHING * step;
-    velocity += (share < 1.0 ? share : 1.0) * (rate - velocity);
-    if (board.talks)
-      send(hapkit_sample(&board, frame, now, counts - zero, (int32_t)velocity, reader.dropped));
+  if (clock_now() - sampled >= PERIOD - SOON) {
+    while (clock_now() - sampled < PERIOD)
+      ;
+    sampled += PERIOD;  // not the time it is: samples do not drift
+    if (clock_now() - sampled >= PERIOD)
+      sampled = clock_now();  // one was missed
+    sample();
   }
 #if defined(__AVR__)
   wdt_reset();
