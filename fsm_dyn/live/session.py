@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -24,39 +23,28 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
-from fsm_dyn.live import compiled_pacing, guard, memory
+from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAILED, FAULTS, PHASES
-from fsm_dyn.live.device import Spec, driver_class
-from fsm_dyn.live.process import columns_of, new_stepper, wants_compiled
+from fsm_dyn.live.interrupts import held_back
+from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
-from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.settings import Settings as Settings
-from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
-from fsm_dyn.live.stepping import Stepper
-from fsm_dyn.live.ticks import load_compiled
+from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
-CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
+STARTING: Final = "starting the tick process and its guard, laying in modes for what nobody foresaw"
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
 
 
 class LiveSession:
     """A live run under way; make it with :meth:`start` and leave it with :meth:`close` or ``with``."""
 
-    def __init__(
-        self,
-        block: memory.Block,
-        columns: Columns,
-        stepper: Stepper,
-        process: subprocess.Popen[bytes],
-        log: IO[bytes],
-        folder: Path,
-    ) -> None:
-        self.columns = columns
+    def __init__(self, ready: Prepared, record: str | os.PathLike[str] | None = None) -> None:
+        stepper = ready.stepper
+        self.columns = columns_of(stepper)
         self.graph = stepper.graph
         self._stepper = stepper
-        self._block, self._process, self._log, self._folder = block, process, log, folder
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
@@ -64,6 +52,33 @@ class LiveSession:
         self.recorder: Recorder | None = None
         self.modes: tuple[str, ...] = stepper.machine.chart_names
         self.states: tuple[tuple[int, ...], ...] = tuple(chart.programs.states for chart in stepper.machine.charts)
+        with contextlib.ExitStack() as made:
+            with held_back():
+                self._begin(ready, record, made)
+            made.pop_all()
+
+    def _begin(self, ready: Prepared, record: str | os.PathLike[str] | None, made: contextlib.ExitStack) -> None:
+        """Make what the processes share, start them, record them; what is made is entered in ``made`` at once."""
+        self._log: IO[bytes] = made.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  (entered)
+        shape = memory.Shape(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
+        self._block = memory.Block.create(shape)
+        made.callback(self._block.close, remove=True)
+        transport = ready.driver.open_transport(ready.settings["options"])
+        try:
+            plain = {
+                **ready.settings, "memory": self._block.address, "transport": transport, "guarded": True,
+                "record": shape.record, "recorded": record is not None,
+            }  # fmt: skip
+            self._process = spawn(self.graph, plain, ready.spec, self._log)
+        finally:
+            if transport is not None:
+                os.close(transport)
+        made.pop_all()
+        made.callback(self.close)
+        weakref.finalize(self, _let_go, self._process)
+        if record is not None:
+            kept = {**plain, "modes": list(self.modes)}
+            self.recorder = Recorder(Path(record), self._block, self.columns, kept, saved(self.graph))
 
     @classmethod
     def start(
@@ -91,58 +106,16 @@ class LiveSession:
         record : path, optional
             A new file for the recording.
         progress : callable, optional
-            Called with a few words before everything that may take long.
+            Called with a few words before everything that may take long; what it raises breaks the start off.
 
         Raises
         ------
         InputError
             The model has no port, or something given cannot be.
         """
-        settings = settings or Settings()
-        settings.check()
-        parameters = merged(graph, parameters)
-        progress("deriving the model with its ports held")
-        graph = held(graph, parameters)
-        device = driver_class(driver)
-        options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
-        spec: Spec = device.describe(options)
-        limits = allowed(settings.limits, spec)
-        plain = {
-            **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
-            "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-            "device_delay": spec.handle.delay,
-        }  # fmt: skip
-        progress(CODE)
-        stepper = new_stepper(plain, graph)
-        load_compiled(stepper.tick_data, stepper.address)
-        if wants_compiled(plain, driver_class(driver)):
-            compiled_pacing.load()
-        columns = columns_of(stepper)
-        record_width = 1 + stepper.loop.buffers.transitions.shape[1]
-        block = memory.Block.create(memory.Shape(columns.width, record_width))
-        transport = device.open_transport(options)
-        plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
-        plain["recorded"] = record is not None
-        progress("starting the tick process and its guard, laying in modes for what nobody foresaw")
-        log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
-        session = None
-        try:
-            process, folder = spawn(graph, plain, spec, log)
-            session = cls(block, columns, stepper, process, log, folder)
-            if record is not None:
-                kept = {**plain, "modes": list(session.modes)}
-                session.recorder = Recorder(Path(record), block, columns, kept, saved(graph))
-        except BaseException:
-            if session is not None:
-                session.close()
-            else:
-                block.close(remove=True)
-                log.close()
-            raise
-        finally:
-            if transport is not None:
-                os.close(transport)
-        return session
+        ready = prepare(graph, driver, options, settings=settings, parameters=parameters, progress=progress)
+        progress(STARTING)
+        return cls(ready, record)
 
     # -- looking -------------------------------------------------------------------------------------------
 
@@ -340,22 +313,27 @@ class LiveSession:
             memory.put_row(self._block.pointer, self._block.header, memory.POINTER, row)
 
     def close(self) -> dict[str, Any]:
-        """End the run, wait for its processes, close the recording; return the report.  May be called again."""
-        if not self._log.closed:
-            self._block.header[memory.STOPPING] = 1
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            if not self.wait(_PATIENCE):
-                self._kill()
-            if self.recorder is not None:
-                self.recorder.close()
-            self._report = self.report()
-            if self._block.header[memory.TICK_STATE] != memory.ENDED:
-                self._report["log"] = self.log()
-            self._log.close()
-            self._block.close(remove=True)
-            shutil.rmtree(self._folder, ignore_errors=True)  # a process that ended early has left it
+        """End the run, wait for its processes, close the recording; return the report.  May be called again.
+
+        Ctrl-C meanwhile is passed on when that is done.
+        """
+        with held_back():
+            if not self._log.closed:
+                self._end()
         return self._report
+
+    def _end(self) -> None:
+        self._block.header[memory.STOPPING] = 1
+        _let_go(self._process)
+        if not self.wait(_PATIENCE):
+            self._kill()
+        if self.recorder is not None:
+            self.recorder.close()
+        self._report = self.report()
+        if self._block.header[memory.TICK_STATE] != memory.ENDED:
+            self._report["log"] = self.log()
+        self._log.close()
+        self._block.close(remove=True)
 
     def _kill(self) -> None:
         """End processes that did not end when asked, the one that moves the device first."""
@@ -373,3 +351,10 @@ class LiveSession:
     def __exit__(self, *failure: object) -> None:
         """End the run."""
         self.close()
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """End the run of a session that nobody holds any more: its guard sees that its standard input closes."""
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()

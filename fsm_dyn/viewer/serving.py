@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import uvicorn
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.live.interrupts import asked_to_end
 from fsm_dyn.viewer.ahead import compile_ahead
 from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import LONGEST
@@ -98,7 +96,12 @@ def _serve_until_asked(
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
     server = Server(configured(show, token, number))
-    with _ending(server), contextlib.suppress(KeyboardInterrupt):
+
+    def end(before: int) -> None:
+        """End the server in order; asked again, without waiting for its pages.  The run is ended in order anyhow."""
+        server.should_exit, server.force_exit = True, before > 0
+
+    with asked_to_end(end):
         asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
 
 
@@ -109,26 +112,6 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Capture none."""
         yield
-
-
-@contextlib.contextmanager
-def _ending(server: uvicorn.Server) -> Iterator[None]:
-    """End the server in order on the first Ctrl-C, at once on the next; also where a shell had it ignored."""
-
-    def asked(_signal: int, _frame: FrameType | None) -> None:
-        if server.should_exit:
-            raise KeyboardInterrupt
-        server.should_exit = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def configured(show: Show | Cinema, token: str, port: int) -> uvicorn.Config:
