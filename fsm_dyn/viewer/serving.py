@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
@@ -25,6 +26,7 @@ from fsm_dyn.viewer.take import Wishes
 
 LOOPBACK: Final = "127.0.0.1"
 LOOK: Final = 0.15  # s between looks at a watched file
+HEADERS: Final = 10.0  # s that a connection may take for the headers of a request
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,29 @@ def _serve_until_asked(
         asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
 
 
+class Connection(H11Protocol):
+    """A connection that has to ask for something within some seconds, at first and after every answer."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and count the time."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, and count the time."""
+        super().on_response_complete()
+        self._await_request()
+
+    def _await_request(self) -> None:
+        cycle = self.cycle
+        self.loop.call_later(HEADERS, lambda: self._close_unless(cycle))
+
+    def _close_unless(self, before: object) -> None:
+        """Close where no request has come after the one before; another protocol may have taken over."""
+        if self.cycle is before and self.transport.get_protocol() is self:
+            self.transport.close()
+
+
 class Server(uvicorn.Server):
     """A server that leaves signals alone: what runs has to end in order after it."""
 
@@ -118,7 +143,7 @@ def configured(show: Show | Cinema, token: str, port: int) -> uvicorn.Config:
     """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
     return uvicorn.Config(
         make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
-        timeout_graceful_shutdown=1, server_header=False,
+        timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 
 
