@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli.compiling import Model, ready_graph
-from fsm_dyn.cli.console import print_json, reporting, table, working
+from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
 from fsm_dyn.errors import RunError
@@ -112,12 +112,12 @@ def hold_and_report(
         )  # fmt: skip
     session = LiveSession(ready, record)
     transitions: list[dict[str, Any]] = []
+    details: list[str] = []
     try:
         while not asked and not session.wait(0.05):
-            _take(session, transitions)  # before the ring comes round
+            _take(session, transitions, details)  # before the ring comes round
     finally:
-        _take(session, transitions)
-        details = [event["detail"] for event in session.events() if event.get("event") == "fault" and event["detail"]]
+        _take(session, transitions, details)
         report = session.close()
     if as_json:
         print_json({"model": graph.name, **report, "changes": transitions, "recording": record and str(record)})
@@ -126,6 +126,8 @@ def hold_and_report(
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
         fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
         raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], settings))
+    if report["recording_failed"]:
+        raise RunError(f"{report['recording_failed']}\n{report['rows_lost']} rows of the run are not recorded")
 
 
 def _failure(why: str, settings: Any) -> str:
@@ -149,9 +151,15 @@ def _value(text: Any) -> Any:
         return text
 
 
-def _take(session: Any, transitions: list[dict[str, Any]]) -> None:
+def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -> None:
+    """Collect transitions and details of faults; say at once that a recording has ended."""
     found, _ = session.transitions(len(transitions))
     transitions += found
+    for event in session.events():
+        if event.get("event") == "fault" and event["detail"]:
+            details.append(event["detail"])
+        elif event.get("event") == "recording":
+            say(f"the recording has ended: {event['why']}")
 
 
 def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:

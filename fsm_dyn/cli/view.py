@@ -130,6 +130,8 @@ def tell_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> No
     else:
         for report in reports:
             say(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+            if report["recording_failed"]:
+                say(f"{report['recording_failed']}; {report['rows_lost']} rows are not recorded")
 
 
 def is_over(model: str) -> bool:

@@ -7,6 +7,7 @@ which starts the tick process.  It never steps physics and never talks to the de
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import subprocess
 import tempfile
@@ -34,7 +35,10 @@ from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
 STARTING: Final = "starting the tick process and its guard, laying in modes for what nobody foresaw"
+_RESETS: Final = 64  # beyond which nobody asks for the rows before
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
+
+States = tuple[tuple[int, ...], ...]
 
 
 class LiveSession:
@@ -48,10 +52,11 @@ class LiveSession:
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
+        self._recording_ended = False
         self._given = 0
         self.recorder: Recorder | None = None
-        self.modes: tuple[str, ...] = stepper.machine.chart_names
-        self.states: tuple[tuple[int, ...], ...] = tuple(chart.programs.states for chart in stepper.machine.charts)
+        states = tuple(chart.programs.states for chart in stepper.machine.charts)
+        self._known: list[tuple[float, tuple[str, ...], States]] = [(-math.inf, stepper.machine.chart_names, states)]
         with contextlib.ExitStack() as made:
             with held_back():
                 self._begin(ready, record, made)
@@ -133,20 +138,43 @@ class LiveSession:
         return found
 
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
-        """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next."""
+        """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.
+
+        The modes in them are known when this returns, see :meth:`modes_at`.
+        """
         rows, following, _ = memory.take_rows(self._block.rows, self._block.header, memory.ROWS, since)
+        self._listen()  # a mode is told before the row in which it is met
         return rows, following
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Names of the modes in the latest row, by their numbers."""
+        return self._known[-1][1]
+
+    @property
+    def states(self) -> States:
+        """Contact states of the modes in the latest row, by their numbers."""
+        return self._known[-1][2]
+
+    def modes_at(self, tick: float) -> tuple[tuple[str, ...], States]:
+        """Return names and contact states of the modes that the numbers in a tick's row and records stand for.
+
+        A run that meets a mode adds it; a reset forgets what it had added but for one number a mode.
+        """
+        for begins, names, states in reversed(self._known):
+            if begins <= tick:
+                return names, states
+        return self._known[0][1:]
 
     def transitions(self, since: int = 0) -> tuple[list[dict[str, Any]], int]:
         """Return transitions from number ``since`` on (tick, time, source, target), and the number to ask from next."""
-        self._listen()
-        records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
+        records, following = self.records(since)
         return [
             {
                 "tick": int(record[0]),
                 "time": float(record[1 + st.RECORD_TIME]),
-                "source": self._mode_name(record[1 + st.RECORD_SOURCE]),
-                "target": self._mode_name(record[1 + st.RECORD_TARGET]),
+                "source": self._mode_name(record[0], record[1 + st.RECORD_SOURCE]),
+                "target": self._mode_name(record[0], record[1 + st.RECORD_TARGET]),
             }
             for record in records
         ], following
@@ -160,8 +188,9 @@ class LiveSession:
         self._listen()
         return records, following
 
-    def _mode_name(self, number: float) -> str:
-        return self.modes[int(number)] if 0 <= number < len(self.modes) else f"mode {int(number)}"
+    def _mode_name(self, tick: float, number: float) -> str:
+        names, _ = self.modes_at(tick)
+        return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
 
     def events(self) -> list[dict[str, Any]]:
         """Return what the run has told since this was asked last: faults, phases, commands carried out or refused."""
@@ -171,18 +200,22 @@ class LiveSession:
 
     def _listen(self) -> None:
         """Take in what was told; a mode derived on the way has its name there."""
+        if self.recorder is not None and self.recorder.failure and not self._recording_ended:
+            self._recording_ended = True
+            self._told.append({"event": "recording", "why": self.recorder.failure, "wall": time.time()})
         if self._block.header[memory.EVENTS] == self._events_at:
             return
         found, self._events_at = memory.take_texts(
             self._block.events, self._block.header, memory.EVENTS, self._events_at
         )
         for event in found:
+            begins, names, states = self._known[-1]
             if event.get("event") == "supplied":
-                self.modes += tuple(event["modes"])
-                self.states += tuple(tuple(codes) for codes in event["states"])
-            elif event.get("event") == "done" and event["command"]["do"] == "reset":
-                self.modes = tuple(dict.fromkeys(self.modes))  # charts are forgotten
-                self.states = tuple(dict.fromkeys(self.states))
+                more = tuple(tuple(codes) for codes in event["states"])
+                self._known[-1] = begins, names + tuple(event["modes"]), states + more
+            elif event.get("event") == "done" and event["command"]["do"] == "reset":  # charts are forgotten
+                self._known.append((event["tick"], tuple(dict.fromkeys(names)), tuple(dict.fromkeys(states))))
+                del self._known[:-_RESETS]
         self._told += found
 
     @property
@@ -258,6 +291,7 @@ class LiveSession:
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
+            "recording_failed": self.recorder.failure if self.recorder is not None else "",
         }
 
     def _word_of_guard(self) -> str:

@@ -212,8 +212,8 @@ class Take:
         return found
 
     def _states(self, row: Floats) -> tuple[int, ...]:
-        number, states = int(row[MODE]), self.session.states
-        return states[number] if 0 <= number < len(states) else states[0]
+        """Return the contact states of a row's mode, which the session knows from when it gave the row."""
+        return self.session.modes_at(row[_TICK])[1][int(row[MODE])]
 
     def _mode(self, row: Floats) -> int:
         """Return the number of a row's mode among those told to the page."""
