@@ -62,7 +62,7 @@ class Recorder:
         except OSError as error:
             raise InputError(f"cannot record to '{path}'", found=str(error), remedy="name a new file") from error
         self._path, self._paced = path, bool(settings["paced"])
-        self._writer = mcap.Writer(self._file, use_chunking=False)
+        self._writer = mcap.Writer(self._file, use_chunking=False)  # type: ignore[arg-type]  # it writes and tells only
         self._writer.start("fsm_dyn", library="fsm_dyn live")
         described = {
             "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
