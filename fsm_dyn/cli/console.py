@@ -35,6 +35,11 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
         except RunError as error:
             say(f"failed: {error}")
             raise typer.Exit(FAILED) from None
+        except BrokenPipeError:  # whoever read the output has gone
+            raise
+        except OSError as error:  # a full disk, a folder that may not be written to
+            say(f"failed: {error}")
+            raise typer.Exit(FAILED) from None
 
     return wrapped
 

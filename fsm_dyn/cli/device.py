@@ -18,6 +18,7 @@ from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
 from fsm_dyn.cli.settings import Initial, Set, assignments
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
+from fsm_dyn.live.interrupts import asked_to_end
 
 USUAL_TIMEOUT = 0.1  # s that ticks may stand still before the guard acts
 EMULATED_TIMEOUT = 0.5  # s; nobody's hand is in it, and this computer may be busy
@@ -100,7 +101,11 @@ def device_command(
         known = {
             "mass": mass, "damping": damping, "friction": friction, "resolution": resolution, "delay": delay,
         }  # fmt: skip
-        with _emulated(driver or "", driver_options(option), emulate) as (options, _):
+        with (
+            asked_to_end() as asked,
+            _emulated(driver or "", driver_options(option), emulate) as (options, _),
+            asked.at_once(),
+        ):
             analyse(
                 model, driver=driver, options=options, known=known, modes=mode or (), port=port,
                 axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps,
@@ -116,8 +121,9 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     way = _Way(port, _numbers(axes), scale, force, slew, period, substeps, guard_timeout, record, passivity)
     parameters = assignments("--set", set_) or {}
-    with _emulated(driver, driver_options(option), emulate) as (options, emulation):
-        graph, held, changed, by = _held(model, driver, options, emulation, way, parameters, as_json)
+    with asked_to_end() as asked, _emulated(driver, driver_options(option), emulate) as (options, emulation):
+        with asked.at_once():
+            graph, held, changed, by = _held(model, driver, options, emulation, way, parameters, as_json)
         if seconds is None:
             _on_page(graph, model, by, way, parameters, serve_on, no_browser, as_json)
         else:
@@ -128,7 +134,7 @@ def device_command(
                 period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, guard_timeout=by.guard_timeout,
                 ticks=round(seconds / period), passivity=passivity,
             )  # fmt: skip
-            hold_and_report(held, driver, options, settings, changed, record, as_json)
+            hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
 
 
 @dataclass(frozen=True)

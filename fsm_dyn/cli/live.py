@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli.compiling import Model, ready_graph
-from fsm_dyn.cli.console import print_json, reporting, table, working
+from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
 from fsm_dyn.errors import RunError
+from fsm_dyn.live.interrupts import Asked, asked_to_end
 
 _SHOWN = 30
 
@@ -49,39 +50,42 @@ def live_command(
     as_json: Json = False,
 ) -> None:
     """Hold a model by a device and tell how well time was kept and when it changed its mode."""
-    # numba and the stepper come with these.
-    from fsm_dyn.devices.scripted import usual_motion
-    from fsm_dyn.live.holding import held_ports
-    from fsm_dyn.live.session import Settings
-    from fsm_dyn.live.starting import held
-    from fsm_dyn.live.stepping import DeviceMap, Limits
+    with asked_to_end() as asked:
+        with asked.at_once():
+            # numba and the stepper come with these.
+            from fsm_dyn.devices.scripted import usual_motion
+            from fsm_dyn.live.holding import held_ports
+            from fsm_dyn.live.session import Settings
+            from fsm_dyn.live.starting import held
+            from fsm_dyn.live.stepping import DeviceMap, Limits
 
-    parameters = assignments("--set", set_) or {}
-    with working("compiling the model with its ports", as_json):
-        graph = held(ready_graph(model, None, True), parameters)
-    options = driver_options(option)
-    if driver == "scripted":
-        ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
-        held_axes = ports.get(port, next(iter(ports.values()))).axes
-        axes = options.setdefault("axes", len(held_axes))
-        options.setdefault("turns", [i for i, axis in enumerate(held_axes[: int(axes)]) if axis.turns])
-        options.setdefault("motion", usual_motion(int(axes)))
-        options.setdefault("period", period)
-        options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
-    settings = Settings(
-        period=period,
-        substeps=substeps,
-        mapping=DeviceMap(port=port, scale=scale),
-        limits=Limits(force=force),
-        schedule=schedule,
-        paced=not unpaced,
-        ticks=-1 if seconds is None else round(seconds / period),
-        passivity=passivity,
-    )
-    hold_and_report(graph, driver, options, settings, parameters, record, as_json)
+            parameters = assignments("--set", set_) or {}
+            with working("compiling the model with its ports", as_json):
+                graph = held(ready_graph(model, None, True), parameters)
+            options = driver_options(option)
+            if driver == "scripted":
+                ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
+                held_axes = ports.get(port, next(iter(ports.values()))).axes
+                axes = options.setdefault("axes", len(held_axes))
+                options.setdefault("turns", [i for i, axis in enumerate(held_axes[: int(axes)]) if axis.turns])
+                options.setdefault("motion", usual_motion(int(axes)))
+                options.setdefault("period", period)
+                options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
+            settings = Settings(
+                period=period,
+                substeps=substeps,
+                mapping=DeviceMap(port=port, scale=scale),
+                limits=Limits(force=force),
+                schedule=schedule,
+                paced=not unpaced,
+                ticks=-1 if seconds is None else round(seconds / period),
+                passivity=passivity,
+            )
+        hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
 
 
 def hold_and_report(
+    asked: Asked,
     graph: Any,
     driver: str,
     options: dict[str, Any],
@@ -90,29 +94,30 @@ def hold_and_report(
     record: Path | None,
     as_json: bool,
 ) -> None:
-    """Hold a graph by a device until the run ends, and tell how it went.
+    """Hold a graph by a device until the run ends or is asked to, and tell how it went.
 
     Raises
     ------
     RunError
         It ended by a fault.
     """
-    # numba and the stepper come with it
+    # numba and the stepper come with these
     from fsm_dyn.live.session import LiveSession
+    from fsm_dyn.live.starting import prepare
 
-    with working("starting", as_json) as told:
-        session = LiveSession.start(
-            graph, driver, options, settings=settings, parameters=parameters, record=record,
+    with asked.at_once(), working("starting", as_json) as told:
+        ready = prepare(
+            graph, driver, options, settings=settings, parameters=parameters,
             progress=lambda stage: setattr(told, "text", stage),
         )  # fmt: skip
+    session = LiveSession(ready, record)
     transitions: list[dict[str, Any]] = []
+    details: list[str] = []
     try:
-        _follow(session, transitions)
-    except KeyboardInterrupt:
-        pass
+        while not asked and not session.wait(0.05):
+            _take(session, transitions, details)  # before the ring comes round
     finally:
-        _take(session, transitions)
-        details = [event["detail"] for event in session.events() if event.get("event") == "fault" and event["detail"]]
+        _take(session, transitions, details)
         report = session.close()
     if as_json:
         print_json({"model": graph.name, **report, "changes": transitions, "recording": record and str(record)})
@@ -121,6 +126,8 @@ def hold_and_report(
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
         fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
         raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], settings))
+    if report["recording_failed"]:
+        raise RunError(f"{report['recording_failed']}\n{report['rows_lost']} rows of the run are not recorded")
 
 
 def _failure(why: str, settings: Any) -> str:
@@ -144,15 +151,15 @@ def _value(text: Any) -> Any:
         return text
 
 
-def _follow(session: Any, transitions: list[dict[str, Any]]) -> None:
-    """Wait for the end of a run, collecting its transitions before the ring comes round."""
-    while not session.wait(0.05):
-        _take(session, transitions)
-
-
-def _take(session: Any, transitions: list[dict[str, Any]]) -> None:
+def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -> None:
+    """Collect transitions and details of faults; say at once that a recording has ended."""
     found, _ = session.transitions(len(transitions))
     transitions += found
+    for event in session.events():
+        if event.get("event") == "fault" and event["detail"]:
+            details.append(event["detail"])
+        elif event.get("event") == "recording":
+            say(f"the recording has ended: {event['why']}")
 
 
 def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from fsm_dyn.cli.console import print_json, reporting, say, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
 from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.live.interrupts import asked_to_end
 
 
 @reporting
@@ -81,17 +82,18 @@ def view_command(
         raise InputError("--html shows a run that is over", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
     watched = _watched(model, Watched) if watch else None
-    try:
-        graph: Any = ready_graph(model, None, as_json)
-    except FsmDynError as error:
-        if watched is None:
-            raise
-        graph = error  # it is shown on the page until the file is right
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     wishes = Wishes(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
-
-    tell_reports(model, serve(graph, wishes, port, watched, opened), as_json)
+    with asked_to_end() as asked:
+        with asked.at_once():
+            try:
+                graph: Any = ready_graph(model, None, as_json)
+            except FsmDynError as error:
+                if watched is None:
+                    raise
+                graph = error  # it is shown on the page until the file is right
+        tell_reports(model, serve(graph, wishes, port, watched, opened), as_json)
 
 
 @contextlib.contextmanager
@@ -128,6 +130,8 @@ def tell_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> No
     else:
         for report in reports:
             say(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+            if report["recording_failed"]:
+                say(f"{report['recording_failed']}; {report['rows_lost']} rows are not recorded")
 
 
 def is_over(model: str) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
+import contextlib
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from fsm_dyn.cli.console import say
 from fsm_dyn.errors import FsmDynError
+from fsm_dyn.live.interrupts import asked_to_end
 
 _PAUSE = 0.15  # s between looks at the file
 
@@ -26,20 +25,8 @@ def watch(path: Path, action: Callable[[], None]) -> None:
     """
     seen: Stamp | None = None
     last: Stamp | None = None
-    # The exception that Ctrl-C raises is lost where Python can't pass it on, as in a destructor; the flag isn't.
-    asked_to_stop = threading.Event()
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        asked_to_stop.set()
-        raise KeyboardInterrupt
-
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    if in_main_thread:
-        # also where a shell that started this in the background has it ignore Ctrl-C, which is the only way out
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        while not asked_to_stop.is_set():
+    with contextlib.suppress(KeyboardInterrupt), asked_to_end() as asked, asked.at_once():
+        while not asked:
             now = _stamp(path)
             # A change is taken up once the file has held still, for it may be written in more than one go.
             if now is not None and now != seen and (now == last or seen is None):
@@ -48,11 +35,6 @@ def watch(path: Path, action: Callable[[], None]) -> None:
                 _attempt(action)
             last = now
             time.sleep(_PAUSE)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        if in_main_thread and before is not None:
-            signal.signal(signal.SIGINT, before)
     say("stopped watching")
 
 

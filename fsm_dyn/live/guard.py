@@ -7,7 +7,8 @@ counter has moved.  If not for longer than allowed, or if the tick process ends 
 1. kills the tick process and waits until it is gone, so that nobody writes to the device any more,
 2. writes the device's safe frame to the transport.
 
-It ends with the tick process.  When its standard input closes, the session is gone: it asks the tick process to end.
+It ends with the tick process.  When its standard input closes, the session is gone: it asks the tick process to end,
+or ends it where it still loads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import json
 import mmap
 import os
 import selectors
-import shutil
 import signal
 import struct
 import subprocess
@@ -27,7 +27,7 @@ import time
 from typing import Any
 
 # positions in the header, as in memory.py
-BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION = 0, 1, 2, 3, 4
+BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION, TICK_PID = 0, 1, 2, 3, 4, 12
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
 SAFE_PATIENCE = 2.0  # s that a device may take nothing, before its own watchdog is what is left
@@ -68,6 +68,11 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
         elif not waiting.get_map():
             time.sleep(period)
         header[GUARD_BEATS] += 1
+        if header[STOPPING] and not header[TICK_PID]:  # it still loads, and will not touch the device any more
+            child.kill()
+            wait_for_end(child)
+            header[TICK_STATE] = ENDED
+            return 0
         if is_ending(child.pid):  # killed, or at its end: sooner known than by waiting for it
             break
         now = time.monotonic()
@@ -117,6 +122,19 @@ def is_ending(pid: int) -> bool | None:
     return bool(flags & 4)
 
 
+def hand_on(size: int, child: subprocess.Popen[bytes]) -> None:
+    """Read so many bytes from the owner and write them to the tick process, which need not take them at once."""
+    given = bytearray()
+    while len(given) < size and (more := os.read(sys.stdin.fileno(), size - len(given))):
+        given += more
+
+    def write() -> None:
+        with contextlib.suppress(OSError), child.stdin as pipe:  # type: ignore[union-attr]
+            pipe.write(given)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
 def make_safe(transport: int, frame: bytes) -> None:
     """Write the safe frame to the device, before anything that was sent and has not gone out."""
     with contextlib.suppress(ImportError, OSError, ValueError):
@@ -143,13 +161,13 @@ def main() -> None:
     header = Header(settings["memory"])
     descriptors = [int(text) for text in settings["descriptors"]]
     keyword: dict[str, Any] = {"pass_fds": descriptors} if os.name == "posix" else {"close_fds": False}
-    child = subprocess.Popen(settings["command"], stdin=subprocess.DEVNULL, **keyword)
+    child = subprocess.Popen(settings["command"], stdin=subprocess.PIPE, **keyword)
+    hand_on(settings["given"], child)
     action = watch(header, child, settings["timeout"], settings["period"])
     if action and settings["transport"] is not None:
         make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
     header[GUARD_ACTION] = action
     child.wait()
-    shutil.rmtree(settings["folder"], ignore_errors=True)  # a tick process that ended early has left it
     sys.exit(1 if action else 0)
 
 

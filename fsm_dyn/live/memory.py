@@ -33,7 +33,7 @@ MAIL: Final = 8  # commands sent
 MAIL_READ: Final = 9
 PHASE: Final = 10
 FAULT: Final = 11
-TICK_PID: Final = 12
+TICK_PID: Final = 12  # 0: the tick process still loads, and has not touched the device
 OVERRUNS: Final = 13
 LIMITED: Final = 14
 POINTER: Final = 15  # samples of the pointer sent
@@ -56,6 +56,16 @@ TEXT_BYTES: Final = 2048
 POINTER_SLOTS: Final = 8
 POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
 BINS: Final = 64 * 16
+
+
+def anonymous() -> int | None:
+    """Return a descriptor of memory, or of a file, without a name; None on Windows."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("fsm_dyn_live")
+    if os.name == "posix":
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
+    return None
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ class Shape:
 
 
 class Block:
-    """A block of shared memory: anonymous where the system has that (nothing is ever left behind), else a file.
+    """A block of shared memory: anonymous, so that nothing is ever left behind; on Windows a file.
 
     Parameters
     ----------
@@ -124,9 +134,8 @@ class Block:
     @classmethod
     def create(cls, shape: Shape) -> Block:
         """Make a block full of zeros."""
-        if hasattr(os, "memfd_create"):
-            descriptor, path = os.memfd_create("fsm_dyn_live"), ""
-        else:
+        descriptor, path = anonymous(), ""
+        if descriptor is None:
             descriptor, path = tempfile.mkstemp(prefix="fsm_dyn_live_")
         os.ftruncate(descriptor, shape.size)
         return cls(shape, descriptor, path)

@@ -12,12 +12,13 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.compiling import open_graph
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.compiling import graph_of
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_publishing as cp
@@ -74,18 +75,20 @@ class TickProcess:
     ----------
     settings : dict
         As the session wrote them.
-    folder : path
-        Where the saved automaton lies.
+    graph : ModeGraph
+        With the run's parameters.
     """
 
-    def __init__(self, settings: dict[str, Any], folder: Path) -> None:
+    def __init__(self, settings: dict[str, Any], graph: ModeGraph) -> None:
         self.settings = settings
-        graph = open_graph(folder / "graph.json", settings["parameters"])
         self.stepper = new_stepper(settings, graph)
         self.columns = columns_of(self.stepper)
         self.block = memory.Block.open(memory.Shape(self.columns.width, settings["record"]), settings["memory"])
         self.header = self.block.header
         self.header[memory.TICK_PID] = os.getpid()
+        if self.header[memory.STOPPING]:  # in this order: whoever asked before it was written ends this process
+            self.header[memory.TICK_STATE] = memory.ENDED
+            raise SystemExit
         self.controller = Controller(
             self.stepper, self.tell, settings["stall_ticks"], self._busy, paused=settings["paused"]
         )
@@ -384,13 +387,10 @@ def ring_of(block: memory.Block) -> Packed:
 
 
 def main() -> None:
-    """Run the tick process; the one argument is the folder with its settings, which it removes."""
-    folder = Path(sys.argv[1])
-    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    process = TickProcess(settings, folder)
-    for path in (folder / "graph.json", folder / "settings.json"):
-        path.unlink(missing_ok=True)
-    folder.rmdir()
+    """Run the tick process; settings and automaton come from its standard input."""
+    given = json.loads(sys.stdin.buffer.read())
+    settings = given["settings"]
+    process = TickProcess(settings, graph_of(storage.from_data(given["graph"]), settings["parameters"]))
     process.run()
     process.header[memory.TICK_STATE] = memory.ENDED
 

@@ -7,14 +7,14 @@ which starts the tick process.  It never steps physics and never talks to the de
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -24,46 +24,66 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
-from fsm_dyn.live import compiled_pacing, guard, memory
+from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAILED, FAULTS, PHASES
-from fsm_dyn.live.device import Spec, driver_class
-from fsm_dyn.live.process import columns_of, new_stepper, wants_compiled
+from fsm_dyn.live.interrupts import held_back
+from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
-from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.settings import Settings as Settings
-from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
-from fsm_dyn.live.stepping import Stepper
-from fsm_dyn.live.ticks import load_compiled
+from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
-CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
+STARTING: Final = "starting the tick process and its guard, laying in modes for what nobody foresaw"
+_RESETS: Final = 64  # beyond which nobody asks for the rows before
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
+
+States = tuple[tuple[int, ...], ...]
 
 
 class LiveSession:
     """A live run under way; make it with :meth:`start` and leave it with :meth:`close` or ``with``."""
 
-    def __init__(
-        self,
-        block: memory.Block,
-        columns: Columns,
-        stepper: Stepper,
-        process: subprocess.Popen[bytes],
-        log: IO[bytes],
-        folder: Path,
-    ) -> None:
-        self.columns = columns
+    def __init__(self, ready: Prepared, record: str | os.PathLike[str] | None = None) -> None:
+        stepper = ready.stepper
+        self.columns = columns_of(stepper)
         self.graph = stepper.graph
         self._stepper = stepper
-        self._block, self._process, self._log, self._folder = block, process, log, folder
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
+        self._recording_ended = False
         self._given = 0
         self.recorder: Recorder | None = None
-        self.modes: tuple[str, ...] = stepper.machine.chart_names
-        self.states: tuple[tuple[int, ...], ...] = tuple(chart.programs.states for chart in stepper.machine.charts)
+        states = tuple(chart.programs.states for chart in stepper.machine.charts)
+        self._known: list[tuple[float, tuple[str, ...], States]] = [(-math.inf, stepper.machine.chart_names, states)]
+        with contextlib.ExitStack() as made:
+            with held_back():
+                self._begin(ready, record, made)
+            made.pop_all()
+
+    def _begin(self, ready: Prepared, record: str | os.PathLike[str] | None, made: contextlib.ExitStack) -> None:
+        """Make what the processes share, start them, record them; what is made is entered in ``made`` at once."""
+        self._log: IO[bytes] = made.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  (entered)
+        shape = memory.Shape(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
+        self._block = memory.Block.create(shape)
+        made.callback(self._block.close, remove=True)
+        transport = ready.driver.open_transport(ready.settings["options"])
+        try:
+            plain = {
+                **ready.settings, "memory": self._block.address, "transport": transport, "guarded": True,
+                "record": shape.record, "recorded": record is not None,
+            }  # fmt: skip
+            self._process = spawn(self.graph, plain, ready.spec, self._log)
+        finally:
+            if transport is not None:
+                os.close(transport)
+        made.pop_all()
+        made.callback(self.close)
+        weakref.finalize(self, _let_go, self._process)
+        if record is not None:
+            kept = {**plain, "modes": list(self.modes)}
+            self.recorder = Recorder(Path(record), self._block, self.columns, kept, saved(self.graph))
 
     @classmethod
     def start(
@@ -91,58 +111,16 @@ class LiveSession:
         record : path, optional
             A new file for the recording.
         progress : callable, optional
-            Called with a few words before everything that may take long.
+            Called with a few words before everything that may take long; what it raises breaks the start off.
 
         Raises
         ------
         InputError
             The model has no port, or something given cannot be.
         """
-        settings = settings or Settings()
-        settings.check()
-        parameters = merged(graph, parameters)
-        progress("deriving the model with its ports held")
-        graph = held(graph, parameters)
-        device = driver_class(driver)
-        options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
-        spec: Spec = device.describe(options)
-        limits = allowed(settings.limits, spec)
-        plain = {
-            **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
-            "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-            "device_delay": spec.handle.delay,
-        }  # fmt: skip
-        progress(CODE)
-        stepper = new_stepper(plain, graph)
-        load_compiled(stepper.tick_data, stepper.address)
-        if wants_compiled(plain, driver_class(driver)):
-            compiled_pacing.load()
-        columns = columns_of(stepper)
-        record_width = 1 + stepper.loop.buffers.transitions.shape[1]
-        block = memory.Block.create(memory.Shape(columns.width, record_width))
-        transport = device.open_transport(options)
-        plain |= {"memory": block.address, "transport": transport, "guarded": True, "record": record_width}
-        plain["recorded"] = record is not None
-        progress("starting the tick process and its guard, laying in modes for what nobody foresaw")
-        log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the session)
-        session = None
-        try:
-            process, folder = spawn(graph, plain, spec, log)
-            session = cls(block, columns, stepper, process, log, folder)
-            if record is not None:
-                kept = {**plain, "modes": list(session.modes)}
-                session.recorder = Recorder(Path(record), block, columns, kept, saved(graph))
-        except BaseException:
-            if session is not None:
-                session.close()
-            else:
-                block.close(remove=True)
-                log.close()
-            raise
-        finally:
-            if transport is not None:
-                os.close(transport)
-        return session
+        ready = prepare(graph, driver, options, settings=settings, parameters=parameters, progress=progress)
+        progress(STARTING)
+        return cls(ready, record)
 
     # -- looking -------------------------------------------------------------------------------------------
 
@@ -160,20 +138,43 @@ class LiveSession:
         return found
 
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
-        """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next."""
+        """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.
+
+        The modes in them are known when this returns, see :meth:`modes_at`.
+        """
         rows, following, _ = memory.take_rows(self._block.rows, self._block.header, memory.ROWS, since)
+        self._listen()  # a mode is told before the row in which it is met
         return rows, following
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Names of the modes in the latest row, by their numbers."""
+        return self._known[-1][1]
+
+    @property
+    def states(self) -> States:
+        """Contact states of the modes in the latest row, by their numbers."""
+        return self._known[-1][2]
+
+    def modes_at(self, tick: float) -> tuple[tuple[str, ...], States]:
+        """Return names and contact states of the modes that the numbers in a tick's row and records stand for.
+
+        A run that meets a mode adds it; a reset forgets what it had added but for one number a mode.
+        """
+        for begins, names, states in reversed(self._known):
+            if begins <= tick:
+                return names, states
+        return self._known[0][1:]
 
     def transitions(self, since: int = 0) -> tuple[list[dict[str, Any]], int]:
         """Return transitions from number ``since`` on (tick, time, source, target), and the number to ask from next."""
-        self._listen()
-        records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
+        records, following = self.records(since)
         return [
             {
                 "tick": int(record[0]),
                 "time": float(record[1 + st.RECORD_TIME]),
-                "source": self._mode_name(record[1 + st.RECORD_SOURCE]),
-                "target": self._mode_name(record[1 + st.RECORD_TARGET]),
+                "source": self._mode_name(record[0], record[1 + st.RECORD_SOURCE]),
+                "target": self._mode_name(record[0], record[1 + st.RECORD_TARGET]),
             }
             for record in records
         ], following
@@ -187,8 +188,9 @@ class LiveSession:
         self._listen()
         return records, following
 
-    def _mode_name(self, number: float) -> str:
-        return self.modes[int(number)] if 0 <= number < len(self.modes) else f"mode {int(number)}"
+    def _mode_name(self, tick: float, number: float) -> str:
+        names, _ = self.modes_at(tick)
+        return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
 
     def events(self) -> list[dict[str, Any]]:
         """Return what the run has told since this was asked last: faults, phases, commands carried out or refused."""
@@ -198,18 +200,22 @@ class LiveSession:
 
     def _listen(self) -> None:
         """Take in what was told; a mode derived on the way has its name there."""
+        if self.recorder is not None and self.recorder.failure and not self._recording_ended:
+            self._recording_ended = True
+            self._told.append({"event": "recording", "why": self.recorder.failure, "wall": time.time()})
         if self._block.header[memory.EVENTS] == self._events_at:
             return
         found, self._events_at = memory.take_texts(
             self._block.events, self._block.header, memory.EVENTS, self._events_at
         )
         for event in found:
+            begins, names, states = self._known[-1]
             if event.get("event") == "supplied":
-                self.modes += tuple(event["modes"])
-                self.states += tuple(tuple(codes) for codes in event["states"])
-            elif event.get("event") == "done" and event["command"]["do"] == "reset":
-                self.modes = tuple(dict.fromkeys(self.modes))  # charts are forgotten
-                self.states = tuple(dict.fromkeys(self.states))
+                more = tuple(tuple(codes) for codes in event["states"])
+                self._known[-1] = begins, names + tuple(event["modes"]), states + more
+            elif event.get("event") == "done" and event["command"]["do"] == "reset":  # charts are forgotten
+                self._known.append((event["tick"], tuple(dict.fromkeys(names)), tuple(dict.fromkeys(states))))
+                del self._known[:-_RESETS]
         self._told += found
 
     @property
@@ -285,6 +291,7 @@ class LiveSession:
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
+            "recording_failed": self.recorder.failure if self.recorder is not None else "",
         }
 
     def _word_of_guard(self) -> str:
@@ -340,22 +347,27 @@ class LiveSession:
             memory.put_row(self._block.pointer, self._block.header, memory.POINTER, row)
 
     def close(self) -> dict[str, Any]:
-        """End the run, wait for its processes, close the recording; return the report.  May be called again."""
-        if not self._log.closed:
-            self._block.header[memory.STOPPING] = 1
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            if not self.wait(_PATIENCE):
-                self._kill()
-            if self.recorder is not None:
-                self.recorder.close()
-            self._report = self.report()
-            if self._block.header[memory.TICK_STATE] != memory.ENDED:
-                self._report["log"] = self.log()
-            self._log.close()
-            self._block.close(remove=True)
-            shutil.rmtree(self._folder, ignore_errors=True)  # a process that ended early has left it
+        """End the run, wait for its processes, close the recording; return the report.  May be called again.
+
+        Ctrl-C meanwhile is passed on when that is done.
+        """
+        with held_back():
+            if not self._log.closed:
+                self._end()
         return self._report
+
+    def _end(self) -> None:
+        self._block.header[memory.STOPPING] = 1
+        _let_go(self._process)
+        if not self.wait(_PATIENCE):
+            self._kill()
+        if self.recorder is not None:
+            self.recorder.close()
+        self._report = self.report()
+        if self._block.header[memory.TICK_STATE] != memory.ENDED:
+            self._report["log"] = self.log()
+        self._log.close()
+        self._block.close(remove=True)
 
     def _kill(self) -> None:
         """End processes that did not end when asked, the one that moves the device first."""
@@ -373,3 +385,10 @@ class LiveSession:
     def __exit__(self, *failure: object) -> None:
         """End the run."""
         self.close()
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """End the run of a session that nobody holds any more: its guard sees that its standard input closes."""
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()

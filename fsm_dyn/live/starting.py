@@ -1,24 +1,31 @@
-"""What a session needs to start: a held graph, what the device bears, the processes."""
+"""What a session needs to start: a held graph, a stepper, what the device bears, the processes."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 from fsm_dyn import compiling
+from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters, graph_of
-from fsm_dyn.live import guard
-from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec
+from fsm_dyn.live import compiled_pacing, guard
+from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
 from fsm_dyn.live.holding import held_ports, hold
-from fsm_dyn.live.stepping import Limits
+from fsm_dyn.live.process import new_stepper, wants_compiled
+from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.spec.values import parameter_values
+
+CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
 
 # the libraries behind NumPy start a thread per processor, of no use here
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -46,31 +53,90 @@ def allowed(limits: Limits, spec: Spec) -> Limits:
     return replace(limits, force=min(limits.force, spec.force) * part, torque=min(limits.torque, spec.torque) * part)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """All that a live run needs before anything is started or opened.
+
+    Attributes
+    ----------
+    stepper : Stepper
+        Of the held graph, with its machine code.
+    driver : type
+    spec : Spec
+        Of the device.
+    settings : dict
+        Plain, as the tick process is given them.
+    """
+
+    stepper: Stepper
+    driver: Any
+    spec: Spec
+    settings: dict[str, Any]
+
+
+def prepare(
+    graph: ModeGraph,
+    driver: str = "scripted",
+    options: Mapping[str, Any] | None = None,
+    *,
+    settings: Settings | None = None,
+    parameters: Parameters | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Prepared:
+    """Derive and compile what a live run needs; nothing is started, opened or left behind, whenever this is broken off.
+
+    See :meth:`fsm_dyn.live.session.LiveSession.start`.
+    """
+    settings = settings or Settings()
+    settings.check()
+    parameters = merged(graph, parameters)
+    progress("deriving the model with its ports held")
+    graph = held(graph, parameters)
+    device = driver_class(driver)
+    options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
+    spec: Spec = device.describe(options)
+    limits = allowed(settings.limits, spec)
+    plain = {
+        **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
+        "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
+        "device_delay": spec.handle.delay,
+    }  # fmt: skip
+    progress(CODE)
+    stepper = new_stepper(plain, graph)
+    load_compiled(stepper.tick_data, stepper.address)
+    if wants_compiled(plain, device):
+        compiled_pacing.load()
+    return Prepared(stepper, device, spec, plain)
+
+
 def saved(graph: ModeGraph) -> str:
     """Return a graph as the text of a saved automaton."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "graph.json"
-        graph.save(path)
-        return path.read_text(encoding="utf-8")
+    return json.dumps(storage.to_data(graph.automaton))
 
 
-def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Path]:
-    """Start the guard, which starts the tick process; return it and the folder that the latter removes."""
-    folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_live_"))
-    graph.save(folder / "graph.json")
-    (folder / "settings.json").write_text(json.dumps(plain), encoding="utf-8")
+def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the guard, which starts the tick process, and give it what the latter needs; return it.
+
+    Settings and automaton go through pipes, from here to the guard and from there to the tick process: there is no file
+    that somebody would have to remove.
+    """
     inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
     if plain["transport"] is not None:
         inherited.append(plain["transport"])
+    given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
     told = {
         "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
         "safe_frame": spec.safe_frame.hex() if spec.stop == SAFE_FRAME else "",
         "timeout": plain["guard_timeout"], "period": min(0.002, 0.2 * plain["guard_timeout"]),
-        "folder": str(folder), "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
+        "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.process"],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
     process = subprocess.Popen(
         [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
         stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
     )  # fmt: skip
-    return process, folder
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended: whoever looks finds that
+        process.stdin.write(given)
+        process.stdin.flush()
+    return process

@@ -6,6 +6,8 @@ import ctypes
 import hashlib
 import itertools
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple, overload
@@ -29,6 +31,9 @@ SELDOM_RUN = 0
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _library_numbers = itertools.count()
+KEPT_CODE = 32 * 2**20  # bytes of object code that stay loaded when nobody uses them
+_linked: OrderedDict[bytes, tuple[llvm.ResourceTracker, int]] = OrderedDict()  # the one used last comes last
+_linking = threading.Lock()
 
 
 class Kernel:
@@ -206,7 +211,24 @@ def object_code(text: str, optimisation: int = OPTIMISATION) -> bytes:
 
 
 def link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
-    """Load object code into this process; return what gives the addresses and keeps them valid, or None."""
+    """Load object code into this process; return what gives the addresses and keeps them valid, or None.
+
+    The same code is loaded once, as far as :data:`KEPT_CODE` goes: LLVM keeps some kilobytes of whatever it has loaded.
+    """
+    key = hashlib.sha256(code + "\n".join(names).encode()).digest()
+    with _linking:
+        if key in _linked:
+            _linked.move_to_end(key)
+            return _linked[key][0]
+        found = _link(code, names)
+        if found is not None:
+            _linked[key] = found, len(code)
+            while sum(size for _, size in _linked.values()) > KEPT_CODE:
+                _linked.popitem(last=False)
+        return found
+
+
+def _link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in names:
         builder.export_symbol(name)

@@ -16,9 +16,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-import os
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +28,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import AnnotateTypes, NopythonTypeInference
+
+from fsm_dyn.programs import cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,18 +49,10 @@ def sources_digest(file: str = __file__) -> str:
     return digest.hexdigest()[:32]
 
 
-def cache_directory() -> Path:
-    """Return the directory of compiled code: ``$FSM_DYN_CACHE`` or the platform's user cache directory."""
-    given = os.environ.get("FSM_DYN_CACHE")
-    if given:
-        return Path(given) / "stepper"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "fsm_dyn" / "stepper"
+def _directory() -> Path | None:
+    """Return the directory of compiled code, or None where none is known."""
+    root = cache.cache_directory()
+    return None if root is None else root / "stepper"
 
 
 class _Locator(caching._CacheLocator):
@@ -71,10 +63,10 @@ class _Locator(caching._CacheLocator):
         self._file = file
 
     def ensure_cache_path(self) -> None:
-        cache_directory().mkdir(parents=True, exist_ok=True)
+        """Do nothing: whoever keeps code looks whether he may, see :class:`_Cache`."""
 
     def get_cache_path(self) -> str:
-        return str(cache_directory())
+        return str(_directory() or "")
 
     def get_source_stamp(self) -> str:
         return sources_digest(self._file)
@@ -92,19 +84,40 @@ class _Implementation(caching.CompileResultCacheImpl):
 
 
 class _SealedFile(caching.IndexDataCacheFile):
-    """Files of compiled code under a seal: a digest of the stamp and the content."""
+    """Files of compiled code, read if they are this user's own; a seal, a digest of stamp and content, tells damage."""
 
     def _seal(self, data: bytes) -> bytes:
         return hashlib.sha256(str(self._source_stamp).encode() + data).digest()
 
-    def _save_data(self, name: str, data: Any) -> None:
+    def _write(self, path: str, data: Any) -> None:
         content = self._dump(data)
-        with self._open_for_write(self._data_path(name)) as file:
-            file.write(self._seal(content) + content)
+        cache.write(Path(path), self._seal(content) + content)
+
+    def _read(self, path: str) -> Any:
+        content = cache.content(Path(path)) or b""
+        if content[:32] != self._seal(content[32:]):
+            raise OSError("missing, truncated, foreign, or of other sources")
+        return pickle.loads(content[32:])  # noqa: S301  (nobody else can have written it)
+
+    def _load_index(self) -> Any:
+        try:
+            return self._read(self._index_path)
+        except OSError:
+            return {}
+
+    def _save_index(self, overloads: Any) -> None:
+        self._write(self._index_path, overloads)
+
+    def _load_data(self, name: str) -> Any:
+        return self._read(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
         self._clear_out()
 
     def _clear_out(self) -> None:
         """Remove all but the newest builds of the function from other sources."""
+        cache.remove_abandoned(Path(self._cache_path))
         function, _, rest = self._index_name.rpartition("-")
         kind = rest.partition(".")[2]  # version of Python
         others = [path for path in Path(self._cache_path).glob(f"{function}-*.{kind}") if path.name != self._index_name]
@@ -112,15 +125,12 @@ class _SealedFile(caching.IndexDataCacheFile):
             for path in index.parent.glob(f"{index.stem}.*"):
                 path.unlink(missing_ok=True)
 
-    def _load_data(self, name: str) -> Any:
-        content = Path(self._data_path(name)).read_bytes()
-        if content[:32] != self._seal(content[32:]):
-            raise OSError("truncated, foreign, or of other sources")
-        return pickle.loads(content[32:])  # noqa: S301  (sealed, and from the user's own directory, as numba does)
-
 
 class _Cache(caching.FunctionCache):
-    """A cache that never stands in the way: what cannot be read is compiled, what cannot be written is not kept."""
+    """A cache that never stands in the way: what cannot be read is compiled, what cannot be written is not kept.
+
+    Code is unpickled and run as it is found: only a directory that is this user's alone is used.
+    """
 
     _impl_class = _Implementation
 
@@ -133,6 +143,8 @@ class _Cache(caching.FunctionCache):
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not cache.usable(_directory()):
+            return None
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a bad index can fail in any way
@@ -141,8 +153,9 @@ class _Cache(caching.FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with contextlib.suppress(OSError):
-            super().save_overload(sig, data)
+        if cache.usable(_directory()):
+            with contextlib.suppress(OSError):
+                super().save_overload(sig, data)
 
 
 class _LateEnvironments:

@@ -22,6 +22,7 @@ MOST_STEPS: Final = 1000
 MOST_AXES: Final = 6
 FAR_HAND: Final = 1.0  # m or rad from the device's zero
 _NAME: Final = 200
+_WHOLE: Final = 2**53  # beyond it, whole numbers are not exact
 
 _FIELDS: Final = (
     "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words", "emulate",
@@ -42,8 +43,8 @@ def read_command(text: str) -> dict[str, Any]:
         raise InputError("a message is too long", allowed=f"{LONGEST} bytes")
     try:
         data = json.loads(text)
-    except ValueError as error:
-        raise InputError("a message is no JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError("a message is no JSON", found=str(error)[:40]) from error
     if not isinstance(data, dict):
         raise InputError("a message is no mapping")
     what = data.get("do")
@@ -86,32 +87,39 @@ def read_command(text: str) -> dict[str, Any]:
         }
     raise InputError(
         "no such command",
-        found=repr(what)[:40],
+        found=_shown(what),
         allowed=", ".join((*_PLAIN, *_FIELDS)),
     )
 
 
 def _number(data: dict[str, Any], key: str, low: float, high: float) -> float:
     value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"'{key}' is no number", found=repr(value)[:40])
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = float(value) if abs(value) < _WHOLE else math.inf
+    if not isinstance(value, float) or math.isnan(value):
+        raise InputError(f"'{key}' is no number", found=_shown(value))
     if not low <= value <= high:
         raise InputError(f"'{key}' is out of bounds", found=f"{value:g}", allowed=f"{low:g} to {high:g}")
-    return float(value)
+    return value
 
 
 def _flag(data: dict[str, Any], key: str) -> bool:
     value = data.get(key)
     if not isinstance(value, bool):
-        raise InputError(f"'{key}' is neither true nor false", found=repr(value)[:40])
+        raise InputError(f"'{key}' is neither true nor false", found=_shown(value))
     return value
 
 
 def _name(data: dict[str, Any], key: str) -> str:
     value = data.get(key)
-    if not isinstance(value, str) or len(value) > _NAME:
-        raise InputError(f"'{key}' is no name", found=repr(value)[:40])
+    if not isinstance(value, str) or len(value) > _NAME or not value.isprintable():
+        raise InputError(f"'{key}' is no name", found=_shown(value))
     return value
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, short; of what may be nested deeply, its kind."""
+    return type(value).__name__ if isinstance(value, dict | list) else repr(value)[:40]
 
 
 class Allowance:

@@ -61,6 +61,7 @@ def make_app(show: Show | Cinema, token: str, port: int) -> Callable[[Scope, Rec
         On which it is served.
     """
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+    files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
     pages: set[WebSocket] = set()
 
     def check(given: str) -> None:
@@ -69,9 +70,8 @@ def make_app(show: Show | Cinema, token: str, port: int) -> Callable[[Scope, Rec
 
     async def file(request: Request) -> Response:
         check(request.path_params["token"])
-        name = request.path_params.get("name") or "index.html"
-        path = (STATIC / name).resolve()
-        if STATIC not in path.parents or path.suffix not in _TYPES or not path.is_file():
+        path = files.get(request.path_params.get("name") or "index.html")
+        if path is None:
             raise HTTPException(404)
         return FileResponse(path, media_type=_TYPES[path.suffix])
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.live.interrupts import asked_to_end
 from fsm_dyn.viewer.ahead import compile_ahead
 from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import LONGEST
@@ -27,6 +26,7 @@ from fsm_dyn.viewer.take import Wishes
 
 LOOPBACK: Final = "127.0.0.1"
 LOOK: Final = 0.15  # s between looks at a watched file
+HEADERS: Final = 10.0  # s that a connection may take for the headers of a request
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,36 @@ def _serve_until_asked(
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
     server = Server(configured(show, token, number))
-    with _ending(server), contextlib.suppress(KeyboardInterrupt):
+
+    def end(before: int) -> None:
+        """End the server in order; asked again, without waiting for its pages.  The run is ended in order anyhow."""
+        server.should_exit, server.force_exit = True, before > 0
+
+    with asked_to_end(end):
         asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
+
+
+class Connection(H11Protocol):
+    """A connection that has to ask for something within some seconds, at first and after every answer."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and count the time."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, and count the time."""
+        super().on_response_complete()
+        self._await_request()
+
+    def _await_request(self) -> None:
+        cycle = self.cycle
+        self.loop.call_later(HEADERS, lambda: self._close_unless(cycle))
+
+    def _close_unless(self, before: object) -> None:
+        """Close where no request has come after the one before; another protocol may have taken over."""
+        if self.cycle is before and self.transport.get_protocol() is self:
+            self.transport.close()
 
 
 class Server(uvicorn.Server):
@@ -111,31 +139,11 @@ class Server(uvicorn.Server):
         yield
 
 
-@contextlib.contextmanager
-def _ending(server: uvicorn.Server) -> Iterator[None]:
-    """End the server in order on the first Ctrl-C, at once on the next; also where a shell had it ignored."""
-
-    def asked(_signal: int, _frame: FrameType | None) -> None:
-        if server.should_exit:
-            raise KeyboardInterrupt
-        server.should_exit = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def configured(show: Show | Cinema, token: str, port: int) -> uvicorn.Config:
     """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
     return uvicorn.Config(
         make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
-        timeout_graceful_shutdown=1, server_header=False,
+        timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 
 

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import math
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.errors import NOWHERE, FsmDynError, InputError
+from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, RunError
 from fsm_dyn.viewer.device import HeldBy, without_run
 from fsm_dyn.viewer.setup import check_mode
 from fsm_dyn.viewer.take import Take, Wishes
@@ -22,6 +23,10 @@ REPORTS: Final = 30  # frames between reports of the deadlines
 LOOKS: Final = 0.1  # s between looks at a device
 
 Listener = Callable[[bytes | Mapping[str, Any]], None]
+
+
+class _Closing(Exception):
+    """Breaks off a start that nobody wants any more."""
 
 
 class Show:
@@ -42,6 +47,8 @@ class Show:
         self._listeners: list[Listener] = []
         self._number = 0
         self._starting = asyncio.Lock()
+        self._starts: set[asyncio.Task[None]] = set()
+        self._closing = False
         self._stage: dict[str, Any] | None = None  # of a start under way
         self._graph: ModeGraph | None = None
         self._next = False
@@ -77,25 +84,45 @@ class Show:
     # -- runs ----------------------------------------------------------------------------------------------
 
     async def start(self, graph: ModeGraph) -> None:
-        """Run a model; the one before it is ended first."""
+        """Run a model; the one before it is ended first.
+
+        A start belongs to the show from its first instant, not to whoever waits for it here: a page that goes away
+        meanwhile leaves the run to the next one.
+        """
+        task = asyncio.create_task(self._start(graph))
+        self._starts.add(task)
+        task.add_done_callback(self._starts.discard)
+        await asyncio.shield(task)
+
+    async def _start(self, graph: ModeGraph) -> None:
         async with self._starting:
             self._graph = graph
             self._number += 1
-            before, self.take = self.take, None
             self._since = time.monotonic()
             self._at_stage(graph.name, "making ready")
-            if before is not None:
-                self.summary.append(await asyncio.to_thread(before.close))
             try:
+                await self._end_take()
                 tell = partial(self._in_thread, asyncio.get_running_loop(), graph.name)
                 self.take = await asyncio.to_thread(Take, graph, self._number, self.wishes, tell)
-            except FsmDynError as error:
-                self._stage = None
-                self.failed(error)
+                told = self.take.told()
+            except _Closing:
                 return
-            self._stage = None
+            except Exception as error:
+                await self._end_take()
+                self.failed(error if isinstance(error, FsmDynError) else RunError(f"the run did not start: {error!r}"))
+                if not isinstance(error, FsmDynError):
+                    traceback.print_exc()  # a fault of the program
+                return
+            finally:
+                self._stage = None
             self.error, self._ended, self._next, self._counts = None, False, False, {}
-            self._tell(self.take.told())
+            self._tell(told)
+
+    async def _end_take(self) -> None:
+        """End the run that is on, if there is one."""
+        take, self.take = self.take, None
+        if take is not None:
+            self.summary.append(await asyncio.to_thread(take.close))
 
     @contextlib.contextmanager
     def changing(self, name: str) -> Iterator[Callable[[str], None]]:
@@ -107,6 +134,9 @@ class Show:
             self._tell({"kind": "changing", "name": name, "stage": ""})
 
     def _in_thread(self, loop: asyncio.AbstractEventLoop, name: str, stage: str) -> None:
+        """Tell the stage of a start from its thread; break it off where nobody wants it any more."""
+        if self._closing:
+            raise _Closing
         loop.call_soon_threadsafe(self._at_stage, name, stage)
 
     def _at_stage(self, name: str, stage: str) -> None:
@@ -119,11 +149,10 @@ class Show:
         self._tell(self.error)
 
     async def close(self) -> None:
-        """End the run."""
+        """End the run, and what is being started."""
+        self._closing = True
         async with self._starting:
-            take, self.take = self.take, None
-            if take is not None:
-                self.summary.append(await asyncio.to_thread(take.close))
+            await self._end_take()
 
     async def play(self) -> None:
         """Tell the pages what happens, at display rate, until cancelled."""

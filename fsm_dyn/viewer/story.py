@@ -9,6 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.live.rows import FIXED
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.recording.assembly import transition_of
 from fsm_dyn.recording.transitions import Transition
@@ -16,6 +17,7 @@ from fsm_dyn.simulation.raw_run import read_transitions
 from fsm_dyn.viewer.instant import MODE, TIME, Floats
 
 KEPT: Final = 300  # entries that a page that comes later still sees
+_TICK: Final = FIXED.index("tick")
 TOLD_AT_ONCE: Final = 40  # words take time; what comes faster is only counted
 
 
@@ -42,16 +44,13 @@ class Story:
         if not len(records):
             return []
         found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
-        names, states = self._session.modes, self._session.states
-        labels = [self._labels.of(codes) for codes in states]
         news = []
-        for i in range(len(records)):
-            source, target = int(found.source[i]), int(found.target[i])
-            if not (0 <= source < len(names) and 0 <= target < len(names)):
-                continue
-            if source == target or labels[source] != labels[target]:  # else a handover
-                self.visits[labels[target]] += 1
-                self.crossings[labels[source], labels[target]] += 1
+        for i, record in enumerate(records):
+            names, states = self._session.modes_at(record[0])
+            source, target = (self._labels.of(states[int(end)]) for end in (found.source[i], found.target[i]))
+            if found.source[i] == found.target[i] or source != target:  # else a handover
+                self.visits[target] += 1
+                self.crossings[source, target] += 1
             if i < len(records) - TOLD_AT_ONCE:
                 continue
             news.append(entry(first + i, transition_of(automaton, names, found, states, i, self._labels)))
@@ -60,10 +59,8 @@ class Story:
 
     def spend(self, rows: Floats) -> None:
         """Count the time of new rows (one per tick) towards their modes; a reset takes nothing away."""
-        states = self._session.states
         for row in rows:
-            number = int(row[MODE])
-            name = self._labels.of(states[number]) if 0 <= number < len(states) else ""
+            name = self._labels.of(self._session.modes_at(row[_TICK])[1][int(row[MODE])])
             t = float(row[TIME])
             if self._last is not None and t > self._last[0]:
                 self.seconds[name] = self.seconds.get(name, 0.0) + t - self._last[0]
@@ -74,7 +71,7 @@ class Story:
         return {
             "visits": dict(self.visits),
             "crossings": [[a, b, count] for (a, b), count in self.crossings.items()],
-            "seconds": {name: seconds for name, seconds in self.seconds.items() if name},
+            "seconds": dict(self.seconds),
             "transitions": self._asked,
         }
 

@@ -115,18 +115,22 @@ class Take:
             progress=progress,
         )
         self.columns = self.session.columns
-        progress("reading off where contacts act, and warming up")
         try:
+            progress("reading off where contacts act, and warming up")
             self.sight = Sight(self.graph, self.columns, start.x, start.context)
+            self._read_off(parameters, by)
         except BaseException:
             self.session.close()
             raise
+
+    def _read_off(self, parameters: dict[str, Any], by: HeldBy) -> None:
+        """Make what reads the run's rows and commands it."""
         self.instants, self.hands = self.sight.instants, cast(Hands, self.sight.hands)
         self.setup = Setup(self.graph, self.session, parameters, self.schedule)
         self.story = Story(self.session, self.graph.automaton.labels)
         self.speed = 1.0
         self.port = by.mapping.port or self.hands.handles[0].port.name
-        self.device = wishes.device
+        self.device = self.wishes.device
         self.fault = ""  # the last one, in words
         self.twist = False
         self._asked = 0
@@ -208,8 +212,8 @@ class Take:
         return found
 
     def _states(self, row: Floats) -> tuple[int, ...]:
-        number, states = int(row[MODE]), self.session.states
-        return states[number] if 0 <= number < len(states) else states[0]
+        """Return the contact states of a row's mode, which the session knows from when it gave the row."""
+        return self.session.modes_at(row[_TICK])[1][int(row[MODE])]
 
     def _mode(self, row: Floats) -> int:
         """Return the number of a row's mode among those told to the page."""

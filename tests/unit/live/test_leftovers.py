@@ -1,16 +1,21 @@
 """Whatever ends a live run, and when: no process, no file and no memory is left behind."""
 
+import contextlib
+import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 
 import pytest
 
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.starting import prepare
 
 PATIENT = 90.0  # s
 HANDS = {
@@ -61,7 +66,7 @@ class Marked:
 
     def all_gone(self):
         until = time.monotonic() + PATIENT
-        while self.alive():
+        while set(self.alive()) - {os.getpid()}:
             assert time.monotonic() < until, f"processes {self.alive()} are left"
             time.sleep(0.02)
         return True
@@ -105,23 +110,89 @@ def test_several_live_runs_at_once_do_not_know_of_each_other(held):
     assert reports["virtual_wall"]["fault"] == reports["bouncing_ball"]["fault"] == ""
 
 
-def test_ctrl_c_at_any_time_leaves_nothing(marked):
-    """Also while the package is imported, processes start, or the run ends; a second time right after the first."""
-    delays = (0.2, 0.7, 1.2, 2.0, 3.5, 5.0)
-    command = ("-m", "fsm_dyn.cli", "live", "latch", "--unpaced")
-    begun = [(marked.start(*command), time.monotonic() + delay) for delay in delays]
-    for process, at in begun:
-        time.sleep(max(0.0, at - time.monotonic()))
+def children(pid):
+    found = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += file.read().split()
+    return found
+
+
+def interrupt(process, starts, waits):
+    """Send Ctrl-C after each of the waits, the first counted from the start of the program, or of its guard."""
+    while starts == "guard" and not children(process.pid) and process.poll() is None:
+        time.sleep(0.001)
+    for wait in waits:
+        time.sleep(wait)
         process.send_signal(signal.SIGINT)
-        if at == begun[-1][1]:
-            time.sleep(0.1)
-            process.send_signal(signal.SIGINT)
+
+
+# when: after the start of the program, or of its guard; the second and third times right after the one before
+INSTANTS = [
+    ("program", 0.2), ("program", 1.1, 0.02), ("program", 2.5, 0.1), ("program", 4.5),
+    ("guard", 0.0, 0.0), ("guard", 0.03, 0.2, 0.01), ("guard", 0.8, 0.05), ("guard", 2.5, 0.001, 0.3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cache", ["kept", "cold"])
+def test_ctrl_c_at_any_time_leaves_nothing(marked, cache):
+    """While the package is imported or machine code is made, processes start, run or end; also time and again.
+
+    All programs at once are more than the processors can do: instants are spread by that too.
+    """
+    instants = INSTANTS if cache == "kept" else INSTANTS[1:4]
+    if cache == "cold":
+        marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
+    command = ("-m", "fsm_dyn.cli", "live", "latch", "--unpaced")
+    runs = [(marked.start(*command), starts, waits) for starts, *waits in instants]
+    threads = [threading.Thread(target=interrupt, args=run) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process, starts, _ in runs:
+        told, complaints = process.communicate(timeout=PATIENT)
+        assert "Exception ignored" not in complaints
+        assert starts == "program" or "ticks, " in told, complaints  # it ended in order, however often it was asked
     assert marked.all_gone()
     assert os.listdir(marked.folder) == []
 
 
+def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, monkeypatch):
+    """Where Ctrl-C raises an exception, as in a script: nothing was started, or it has ended when that is caught."""
+    monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
+    monkeypatch.setenv(*marked.mark.split("="))
+    ready = prepare(held("latch"), "scripted", HANDS["latch"], settings=Settings(privileges=False, guard_timeout=20.0))
+    counted = 0
+    chosen = random.Random(1)
+    for part in [None, 0.02, 0.1, 0.3, 0.45, 0.7]:
+        at = set() if part is None else {int(part * counted), int(part * counted) + chosen.randrange(1, 300)}
+        count = itertools.count(1)
+
+        def called(frame, event, argument, at=at, count=count):
+            nonlocal number
+            number = next(count)
+            if number in at:
+                signal.raise_signal(signal.SIGINT)
+
+        number = 0
+        interrupted = False
+        sys.setprofile(called)
+        try:
+            LiveSession(ready).close()  # nobody else holds it
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.setprofile(None)
+        counted = counted or number
+        assert interrupted == (part is not None)
+        assert marked.all_gone()
+        assert os.listdir(marked.folder) == []
+
+
 def test_killed_outright_all_three_leave_nothing(marked):
-    """Memory is anonymous and the saved automaton was removed when it had been read."""
+    """Memory is anonymous, and the automaton went through a pipe."""
     owner = marked.start("-c", OWNER)
     line = owner.stdout.readline()
     assert line, owner.stderr.read()
@@ -153,7 +224,7 @@ class Driver:
 
 
 def test_a_tick_process_that_cannot_start_is_told(marked, held, monkeypatch, tmp_path):
-    """Its folder goes, and the owner learns why."""
+    """Nothing of it stays, and the owner learns why."""
     (tmp_path / "unwilling.py").write_text(UNWILLING)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))

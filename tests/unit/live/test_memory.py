@@ -26,7 +26,7 @@ def test_two_processes_see_the_same_memory(block):
 
 
 def test_the_guard_counts_the_header_as_the_others_do():
-    for name in ("BEATS", "GUARD_BEATS", "STOPPING", "TICK_STATE", "GUARD_ACTION"):
+    for name in ("BEATS", "GUARD_BEATS", "STOPPING", "TICK_STATE", "GUARD_ACTION", "TICK_PID"):
         assert getattr(guard, name) == getattr(memory, name)
     for name in ("STARTING", "RUNNING", "BUSY", "ENDED"):
         assert getattr(guard, name) == getattr(memory, name)

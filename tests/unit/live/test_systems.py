@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import types
 
@@ -43,19 +44,23 @@ def test_what_a_system_does_not_have_is_said(monkeypatch, system):
         assert asked == [0x80, 1]
 
 
-def test_a_run_without_anonymous_memory(held, monkeypatch, motions):
-    """Elsewhere than on Linux the processes share a file, which goes with the run."""
+@pytest.mark.parametrize("system", ["posix", "windows"])
+def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_path):
+    """Elsewhere than on Linux the processes share a file; it has no name, or goes with the run."""
     monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if system == "windows":
+        monkeypatch.setattr(memory, "anonymous", lambda: None)
     monkeypatch.delattr(os, "sched_setscheduler", raising=False)
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog"}
     settings = Settings(paced=False, privileges=False, guard_timeout=20.0, ticks=400)
     with LiveSession.start(held("latch"), "scripted", hand, settings=settings) as session:
         path = session._block.path
-        assert os.path.exists(path)
+        assert os.listdir(tmp_path) == ([os.path.basename(path)] if system == "windows" else [])
         assert session.wait(60.0), session.log()
     report = session.close()
     assert (report["ticks"], report["phase"], report["guard"]) == (400, "paused", "")
-    assert not os.path.exists(path)
+    assert os.listdir(tmp_path) == []
 
 
 class Unselectable:
@@ -78,9 +83,12 @@ def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatc
     monkeypatch.setattr(guard.selectors, "DefaultSelector", lambda: next(made, None) or real())
     monkeypatch.setattr(sys, "stdin", io.FileIO(reading, closefd=False))
     code = "import mmap, os, struct, sys, time\nm = mmap.mmap(int(sys.argv[1]), 512)\n"
+    code += "struct.pack_into('<q', m, 96, 1)\n"
     code += "while not struct.unpack_from('<q', m, 16)[0]: time.sleep(0.002)\nstruct.pack_into('<q', m, 24, 3)"
     child = subprocess.Popen([sys.executable, "-c", code, block.address], pass_fds=[int(block.address)])
     threading = guard.threading
+    while not header[guard.TICK_PID]:
+        time.sleep(0.01)
     threading.Timer(0.3, os.close, (writing,)).start()
     assert guard.watch(header, child, 20.0, 0.002) == 0
     assert header[guard.STOPPING] == 1

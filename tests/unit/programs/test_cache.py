@@ -3,6 +3,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +106,19 @@ def test_files_that_others_may_write_are_not_believed(objects, mode):
 def test_directories_that_others_may_write_are_not_used(objects, mode):
     objects.store(KEY, b"code")
     objects.directory.chmod(mode)
-    assert objects.load(KEY) is None
-    assert not objects.store(KEY, b"code")
+    with pytest.warns(UserWarning, match="may be written by others.*FSM_DYN_CACHE"):
+        assert objects.load(KEY) is None
+    assert not objects.store(KEY, b"code")  # told once
+
+
+@posix
+def test_a_link_in_the_place_of_a_directory_is_not_followed(objects, tmp_path):
+    """What it leads to may be this user's and hold what somebody else has put there."""
+    objects.store(KEY, b"code")
+    elsewhere = objects.directory.rename(tmp_path / "elsewhere")
+    objects.directory.symlink_to(elsewhere)
+    with pytest.warns(UserWarning, match="is no folder itself"):
+        assert objects.load(KEY) is None
 
 
 @root
@@ -114,13 +126,20 @@ def test_directories_that_others_may_write_are_not_used(objects, mode):
 def test_what_belongs_to_others_is_not_believed(objects, what):
     objects.store(KEY, b"code")
     os.chown(file_of(objects) if what == "file" else objects.directory, 12345, 12345)
-    assert objects.load(KEY) is None
+    told = pytest.warns(UserWarning, match="belongs to another user") if what == "directory" else nullcontext()
+    with told:
+        assert objects.load(KEY) is None
 
 
 def test_something_else_in_the_place_of_a_file(objects):
     objects.store(KEY, b"code")
     file_of(objects).unlink()
-    (objects.directory / (KEY + cache.SUFFIX)).mkdir()
+    place = objects.directory / (KEY + cache.SUFFIX)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(place)
+        assert objects.load(KEY) is None  # and does not wait for somebody to write
+        place.unlink()
+    place.mkdir()
     assert objects.load(KEY) is None
     assert not objects.store(KEY, b"code")
     assert not list(objects.directory.glob("*" + cache.TEMPORARY))
@@ -189,6 +208,8 @@ def test_the_place_of_the_cache(monkeypatch, tmp_path):
         raise RuntimeError
 
     monkeypatch.setattr(Path, "home", homeless)
+    assert p.cache_directory() == tmp_path / "fsm_dyn", "the platform's place is known without a home"
+    monkeypatch.setenv("LOCALAPPDATA", "relative")
     assert p.cache_directory() is None
     assert p.ObjectCache.default().directory is None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -178,6 +180,47 @@ def test_installations_of_the_same_sources_share_code_and_few_others_are_kept(
     again = _cached()
     assert again(1.5) == 3.0
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+class Planted:
+    """Unpickled, it ends the program."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, ("what was planted was run",)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")
+@pytest.mark.parametrize("what", ["folder", "index", "data"])
+def test_what_others_may_have_planted_is_never_unpickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """In a folder that others may write to, or whose files they may, under a seal that fits: its sources are public."""
+    monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
+    assert _cached()(1.5) == 3.0
+    folder = tmp_path / "stepper"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    planted = pickle.dumps(Planted())
+    seal = hashlib.sha256(compiled.sources_digest(__file__).encode() + planted).digest()
+    target = next(folder.glob("*.nbi" if what != "data" else "*.nbc"))
+    assert target.stat().st_mode & 0o777 == 0o600
+    target.write_bytes(seal + planted)
+    with pytest.raises(SystemExit):  # it would be run
+        _cached()(1.5)
+    if what == "folder":
+        folder.chmod(0o777)
+        with pytest.warns(UserWarning, match="may be written by others"):
+            assert _cached()(1.5) == 3.0
+    else:
+        target.chmod(0o666)
+        assert _cached()(1.5) == 3.0
+
+
+def test_without_a_place_for_caches_code_is_made_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled.cache, "cache_directory", lambda: None)
+    for _ in range(2):
+        made = _cached()
+        assert made(1.5) == 3.0
+        assert sum(made.stats.cache_hits.values()) == 0
 
 
 def test_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

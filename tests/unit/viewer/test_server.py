@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import socket
 import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from fsm_dyn.errors import Location, ModelError
-from fsm_dyn.viewer import server
+from fsm_dyn.viewer import server, serving
 from fsm_dyn.viewer.commands import BURST, LONGEST
 from tests.unit.viewer.conftest import TOKEN
 
@@ -23,10 +24,34 @@ def test_the_page_and_its_scripts_need_the_secret(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["../server.py", "..%2Fserver.py", "js/../../take.py", "%2e%2e/server.py", "/etc/passwd"]
+    "path",
+    [
+        "../server.py",
+        "..%2Fserver.py",
+        "js/../../take.py",
+        "%2e%2e/server.py",
+        "/etc/passwd",
+        "%00",
+        "js/%00.js",
+        "js",
+        "x" * 5000,
+        "%ff",
+    ],
 )
 def test_nothing_outside_its_folder_is_served(client, path):
     assert client.get(f"/{TOKEN}/{path}").status == 404
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /"])
+def test_a_connection_that_asks_for_nothing_is_closed(client, monkeypatch, begun):
+    """At first, with half a request, after an answer; a page's socket stays."""
+    monkeypatch.setattr(serving, "HEADERS", 0.2)
+    with client.socket() as page, socket.create_connection((serving.LOOPBACK, client.port), timeout=10) as line:
+        line.sendall(begun)
+        while line.recv(4096):
+            pass
+        page.send('{"do": "fly"}')
+        assert json.loads(page.recv(5))["kind"] == "refused"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1:80", "localhost"])

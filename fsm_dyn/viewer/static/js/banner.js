@@ -67,6 +67,7 @@ export class Banner {
     if (event.event === "failed") this.why = event.why;
     if (["fault", "failed"].includes(event.event)) this.phase(this.now);
     if (event.event === "refused") this.notice(`Refused: ${event.why}`);
+    if (event.event === "recording") this.notice(`The recording has ended: ${event.why}`);
     if (event.event === "phase") this.phase(event.phase);
   }
 

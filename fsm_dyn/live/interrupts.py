@@ -1,0 +1,96 @@
+"""Ctrl-C while processes run: noted by a flag, never raised where something would be left half made or half ended.
+
+The exception that Ctrl-C raises by default can come between any two instructions, and is lost where Python cannot pass
+it on, as in a destructor or a callback from compiled code; a flag is neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+
+class Asked:
+    """Whether the process was asked to end; true once it was.
+
+    Parameters
+    ----------
+    on_request : callable, optional
+        Called at every request with the number of those before it, in the signal handler: it only sets flags.
+    """
+
+    def __init__(self, on_request: Callable[[int], None] = lambda before: None) -> None:
+        self.times = 0
+        self._on_request = on_request
+        self._raises = False
+
+    def __bool__(self) -> bool:
+        """Tell whether there was a request."""
+        return self.times > 0
+
+    def request(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
+        """Take note of a request; the handler of the signals."""
+        before, self.times = self.times, self.times + 1
+        self._on_request(before)
+        if self._raises:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt at a request too, for work that takes long and leaves nothing behind.
+
+        For a request before, it is raised at the beginning; where it was lost on its way, at the end.
+        """
+        self._raises = True
+        if self:
+            raise KeyboardInterrupt
+        try:
+            yield
+        finally:
+            self._raises = False
+        if self:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Iterator[Asked]:
+    """Take Ctrl-C and requests to terminate as a flag, also where a shell had them ignored; in the main thread.
+
+    A request made to one around this one counts.
+    """
+    asked = Asked(on_request)
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {number: signal.signal(number, asked.request) for number in (signal.SIGINT, signal.SIGTERM)}
+    around = getattr(before[signal.SIGINT], "__self__", None)
+    if isinstance(around, Asked) and around:
+        asked.request()
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[Asked]:
+    """Hold Ctrl-C back while something is made, or ended, that must not be left half done; then pass it on.
+
+    Passed on to whoever handled it before, which by default raises KeyboardInterrupt.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    asked = Asked()
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield asked
+        return
+    signal.signal(signal.SIGINT, asked.request)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if asked:
+            signal.raise_signal(signal.SIGINT)
