@@ -32,7 +32,8 @@ from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.settings import Settings as Settings
-from fsm_dyn.live.starting import allowed, held, merged, saved, spawn
+from fsm_dyn.live.sign_of_life import SignOfLife
+from fsm_dyn.live.starting import allowed, held, merged, release_time, saved, spawn
 from fsm_dyn.live.stepping import Stepper
 from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.simulation import state as st
@@ -57,6 +58,7 @@ class LiveSession:
         self.graph = stepper.graph
         self._stepper = stepper
         self._block, self._process, self._log, self._folder = block, process, log, folder
+        self._life = SignOfLife(block.header)
         self._lock = threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
@@ -110,7 +112,7 @@ class LiveSession:
         plain = {
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
             "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-            "device_delay": spec.handle.delay,
+            "device_delay": spec.handle.delay, "release": release_time(settings, spec),
         }  # fmt: skip
         progress(CODE)
         stepper = new_stepper(plain, graph)
@@ -280,7 +282,10 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
+            "releases": int(header[memory.RELEASES]),
+            "rejected": int(header[memory.REJECTED]),
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
+            "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,
             "taken_back": float(header[memory.TAKEN_BACK]) * 1e-9 if header[memory.WATCHED] else None,
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
@@ -350,6 +355,7 @@ class LiveSession:
             if self.recorder is not None:
                 self.recorder.close()
             self._report = self.report()
+            self._life.stop()
             if self._block.header[memory.TICK_STATE] != memory.ENDED:
                 self._report["log"] = self.log()
             self._log.close()
