@@ -123,9 +123,7 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
-    way = _Way(
-        port, _numbers(axes), scale, limits, period, substeps, guard_timeout, waiting, record, passivity
-    )
+    way = _Way(port, _numbers(axes), scale, limits, period, substeps, guard_timeout, waiting, record, passivity)
     parameters = assignments("--set", set_) or {}
     with _emulated(driver, driver_options(option), emulate) as (options, emulation):
         graph, held, changed, by = _held(model, driver, options, emulation, way, parameters, as_json)
@@ -149,7 +147,7 @@ class _Way:
     port: str
     axes: tuple[int, ...]
     scale: float
-    limits: dict[str, float]
+    limits: dict[str, Any]
     period: float
     substeps: int
     guard_timeout: float | None

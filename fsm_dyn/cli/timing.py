@@ -22,9 +22,7 @@ StallTimeout = Annotated[
 ]
 GuardTimeout = Annotated[
     float,
-    typer.Option(
-        "--guard-timeout", help="How long ticks may stand still until the guard ends the run, s.", min=0.0
-    ),
+    typer.Option("--guard-timeout", help="How long ticks may stand still until the guard ends the run, s.", min=0.0),
 ]
 OwnerTimeout = Annotated[
     float,

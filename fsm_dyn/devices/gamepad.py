@@ -149,7 +149,7 @@ class Driver:
             name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items()
         ):
             raise given.refuse("ranges", "[least, greatest] for names of axes")
-        turns, low, high = given.turns(len(named)), (), ()
+        turns, low, high = given.turns(len(named)), tuple[float, ...](), tuple[float, ...]()
         if options.get("mode", MODES[0]) == "position":
             low, high = given.workspace([_BEYOND * float(options.get("reach", REACH))] * len(named))
         return Spec("gamepad", len(named), WATCHDOG, turns=turns, low=low, high=high, felt=False)

@@ -19,8 +19,8 @@ host, port
 format : str
     ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services (3.5).
 workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.5: farther than its arms
-    reach, whatever the coordinates).
+    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.5: farther than its
+    arms reach, whatever the coordinates).
 force : float
     The largest that the device can show, N.
 bandwidth : float
@@ -57,7 +57,9 @@ REACH: Final = 0.5  # m
 AXES: Final = ("x", "y", "z")
 FORMATS: Final = {"3.5": "vector", "3.1": "values"}
 _GRIPS: Final = "wireless_verse_grip"
-_KNOWN: Final = frozenset({"device_id", "host", "port", "format", "force", "bandwidth", "patience", "workspace", *HANDLE})
+_KNOWN: Final = frozenset(
+    {"device_id", "host", "port", "format", "force", "bandwidth", "patience", "workspace", *HANDLE}
+)
 
 
 def command(device: str, force: Sequence[float], key: str = "vector") -> str:

@@ -64,7 +64,20 @@ _MOST: Final = 64  # datagrams taken in a tick
 _WAITED: Final = 4096  # in the first one: those that came while the model was made ready
 _REACH: Final = (1.0, 100.0)  # m and rad to either side
 _KNOWN: Final = frozenset(
-    {"axes", "turns", "host", "port", "peer", "watchdog", "bandwidth", "patience", "force", "torque", "workspace", *HANDLE}
+    {
+        "axes",
+        "turns",
+        "host",
+        "port",
+        "peer",
+        "watchdog",
+        "bandwidth",
+        "patience",
+        "force",
+        "torque",
+        "workspace",
+        *HANDLE,
+    }
 )
 
 Address = tuple[str, int]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsm_dyn.live.compiled_tick import (
+    FADED,
     FAULT,
     FORCE_LIMIT,
     FORCE_SCALE,
@@ -98,6 +99,7 @@ def _fade(tick: Tick) -> None:
     if 6 * missing <= most:
         return
     part = max(0.0, 1.5 - 3.0 * missing / most) if most > 0 else 1.0
+    tick.counts[FADED] += most > 0
     for i in range(tick.wanted.shape[0]):
         tick.wanted[i] *= part
 

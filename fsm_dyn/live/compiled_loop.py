@@ -255,7 +255,7 @@ def _end(tick: Tick) -> int:
     """Take in what became of the tick, and let others know."""
     _conclude(tick)
     ring_at, counts = tick.places[ct.RING], tick.counts
-    # whoever is silent records nothing either: what he has not taken yet is not to be overwritten by rows of a model at rest
+    # an owner who is silent records nothing: rows of a model at rest are not to be written over those not taken yet
     if ring_at != 0 and (counts[ct.OWNER_SILENT] == 0 or counts[ct.ADVANCING] != 0):
         publish(_open_state(tick.places[ct.STATE]), tick, _open_ring(ring_at), _open_buffers(tick.places[ct.BUFFERS]))
     return int(tick.counts[ct.LOOK])

@@ -2,8 +2,8 @@
 
 A sample is rejected where a number in it is none, its position lies outside the workspace or its velocity beyond the
 limit, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
-between them, whatever velocity comes with it.  A rejected sample counts as none: the one taken last stands, and
-``STALL_TICKS`` go on.  More than ``OUTLIERS`` in succession are a fault, named by the last of them.
+between them, whatever velocity comes with it; a device that shows no force may jump.  A rejected sample counts as none:
+the one taken last stands, and ``STALL_TICKS`` go on.  More than ``OUTLIERS`` in succession are a fault, named by the last.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fsm_dyn.live.compiled_tick import (
     FAULTY,
     JUMPED,
     LOOK,
+    MAY_JUMP,
     NONE,
     NOT_A_NUMBER,
     OUT_OF_WORKSPACE,
@@ -94,7 +95,7 @@ def _examine(tick: Tick) -> int:
             return OUT_OF_WORKSPACE
     if _too_fast(tick, False, 1.0):
         return TOO_FAST
-    if tick.counts[TAKEN] != 0 and _too_fast(tick, True, _time_since(tick)):
+    if tick.counts[TAKEN] != 0 and tick.counts[MAY_JUMP] == 0 and _too_fast(tick, True, _time_since(tick)):
         return JUMPED
     return NONE
 
@@ -103,12 +104,12 @@ def _examine(tick: Tick) -> int:
 def _time_since(tick: Tick) -> float:
     """Return the time since a sample was taken last, by the clock or by the ticks where that is more, s."""
     by_clock = _NANOSECOND * (tick.counts[WALL] - tick.counts[TAKEN_WALL])
-    return max(by_clock, (tick.counts[TICKS] - tick.counts[TAKEN_TICK]) * tick.numbers[PERIOD])
+    return float(max(by_clock, (tick.counts[TICKS] - tick.counts[TAKEN_TICK]) * tick.numbers[PERIOD]))
 
 
 @lean
 def _too_fast(tick: Tick, jump: bool, time: float) -> bool:
-    """Whether a sample's velocity or, for a ``jump``, its way from the one before in a time (s) is beyond the limits."""
+    """Whether a sample's velocity or, for a ``jump``, its way in a time (s) is beyond the limits."""
     n_d = tick.force.shape[0]
     straight, turning = 0.0, 0.0
     for i in range(n_d):

@@ -79,14 +79,18 @@ TAKEN_TICK: Final = 42
 RELEASED: Final = 43  # 1: no force until the grip closes anew
 RELEASES: Final = 44  # how often the device was released
 RELEASE_REASON: Final = 45  # of the last one
-RELEASE_TIME: Final = 46  # ns without a tick, or a sign of life of the guard, after which the device is released; 0: never
+RELEASE_TIME: Final = (
+    46  # ns without a tick, or a sign of life of the guard, after which the device is released; 0: never
+)
 RELEASE_TICKS: Final = 47  # ticks without a new sample likewise
 OWNER_BEATS: Final = 48  # signs of life of the owner when last looked at
 OWNER_SEEN: Final = 49  # ns since the loop began, when they changed last
 OWNER_PATIENCE: Final = 50  # ns, 0: nobody has to give one
 OWNER_SILENT: Final = 51
 ZEROED: Final = 52  # how often the guard had shown a force of zero when last looked at
-COUNT_COUNT: Final = 53
+MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
+FADED: Final = 54  # ticks in which the force had faded because no sample came
+COUNT_COUNT: Final = 55
 
 # what a live tick returns
 NOTHING: Final = 0

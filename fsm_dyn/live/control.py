@@ -90,7 +90,8 @@ class Controller:
         self._device = plain(stepper.tick_data.device).cast("B")
         self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
         self._address = stepper.address
-        self._told_silent, self._told_of, self._next_word = 0, (0, 0), 0
+        self._told_silent, self._next_word = 0, 0
+        self._told_of: dict[str, int] = {}
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
         }  # fmt: skip
@@ -265,18 +266,22 @@ class Controller:
             self.ended(counts[ct.STATUS])
 
     def _tell_of_device(self) -> None:
-        """Tell of an owner who falls silent or is back, and, not too often, of releases and samples rejected."""
+        """Tell of an owner who falls silent or is back and, not too often, of releases and samples rejected."""
         counts = self._counts
         if counts[ct.OWNER_SILENT] != self._told_silent:
             self._told_silent = counts[ct.OWNER_SILENT]
             self._tell({"event": "owner", "tick": self.ticks, "t": self.stepper.t, "silent": bool(self._told_silent)})
-        found = counts[ct.RELEASES], counts[ct.REJECTED_EVER]
-        if found != self._told_of and self.ticks >= self._next_word:
-            self._next_word = self.ticks + _TELLING
-            why = RELEASES.get(counts[ct.RELEASE_REASON], "") if found[0] != self._told_of[0] else ""
-            self._told_of = found
-            self._tell({"event": "unsteady", "tick": self.ticks, "t": self.stepper.t, "why": why,
-                        "releases": found[0], "rejected": found[1]})  # fmt: skip
+        if self.ticks < self._next_word:
+            return
+        where = {"tick": self.ticks, "t": self.stepper.t}
+        for name, count, why in (
+            ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
+            ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
+        ):
+            if count != self._told_of.get(name, 0):
+                self._told_of[name] = count
+                self._next_word = self.ticks + _TELLING
+                self._tell({"event": name, **where, "count": count, "why": why})
 
     def ended(self, status: int) -> None:
         """The model cannot go on, or was to stop here."""

@@ -2,8 +2,8 @@
 
 Run as a file, with the standard library alone: nothing of what can go wrong in the tick process can go wrong here.
 The tick process is its child and inherits the device's transport from it.  Again and again it looks whether the tick
-counter has moved.  If not for a moment, it has the device show no force and goes on; the tick process finds that out and
-takes hold anew.  If not for longer than allowed, or if the tick process ends out of order, it
+counter has moved.  If not for a moment, it has the device show no force and goes on; the tick process finds that out
+and takes hold anew.  If not for longer than allowed, or if the tick process ends out of order, it
 
 1. kills the tick process and waits until it is gone, so that nobody writes to the device any more,
 2. writes the device's safe frame to the transport.
@@ -57,8 +57,8 @@ def watch(
     child: subprocess.Popen[bytes],
     timeout: float,
     period: float,
-    release: float,
-    show_zero: Callable[[], None],
+    release: float = 0.0,
+    show_zero: Callable[[], None] = lambda: None,
 ) -> int:
     """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_DEAD``.
 
@@ -157,8 +157,9 @@ def main() -> None:
     """Run the guard; the one argument is its configuration as JSON."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
-    with contextlib.suppress(OSError, AttributeError):  # where it may, it goes before the process it watches
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))
+    with contextlib.suppress(OSError, AttributeError):  # where it may and is to, it goes before the process it watches
+        if settings["privileges"]:
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))
     header = Header(settings["memory"])
     descriptors = [int(text) for text in settings["descriptors"]]
     keyword: dict[str, Any] = {"pass_fds": descriptors} if os.name == "posix" else {"close_fds": False}

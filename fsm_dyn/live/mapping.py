@@ -112,8 +112,8 @@ class Limits:
     slew, torque_slew : float
         Their rates of change, N/s and N m/s.
     velocity, turning : float
-        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity that it tells,
-        and of the mean one since the sample taken before.
+        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity that it
+        tells, and of the mean one since the sample taken before.
     velocities : tuple of float
         The same for each axis by itself, m/s or rad/s; empty: the norms alone.
     low, high : tuple of float

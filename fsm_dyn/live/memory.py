@@ -46,6 +46,7 @@ OWNER_BEATS: Final = 33  # signs of life of the owner
 ZEROED: Final = 34  # how often the guard has shown a force of zero because no tick came
 REJECTED: Final = 35  # samples
 RELEASES: Final = 36  # how often the device was released
+FADED: Final = 37  # ticks in which the force had faded
 HEADER: Final = 64
 
 # ``TICK_STATE``

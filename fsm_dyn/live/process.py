@@ -55,6 +55,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip
+    stepper.tick_data.counts[ct.MAY_JUMP] = not settings.get("felt", True)
     return stepper
 
 

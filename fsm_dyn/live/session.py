@@ -112,7 +112,7 @@ class LiveSession:
         plain = {
             **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
             "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-            "device_delay": spec.handle.delay, "release": release_time(settings, spec),
+            "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
         }  # fmt: skip
         progress(CODE)
         stepper = new_stepper(plain, graph)
@@ -283,6 +283,7 @@ class LiveSession:
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
             "releases": int(header[memory.RELEASES]),
+            "faded": int(header[memory.FADED]),
             "rejected": int(header[memory.REJECTED]),
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
             "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,

@@ -80,7 +80,7 @@ class Settings:
             ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
             ("stall_ticks", self.stall_ticks, self.stall_ticks >= 0),
-            ("release_after", self.release_after, 0.0 <= self.release_after),
+            ("release_after", self.release_after, self.release_after >= 0.0),
             ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
         ):
             if not good:

@@ -1,7 +1,7 @@
 """The owner's sign of life: a thread of his own that counts on in shared memory, until his process ends or is stopped.
 
-Where the system has a sleep that compiled code can call, the thread never takes the interpreter's lock: a derivation, or
-a cell of a notebook that keeps the interpreter busy, is no death.
+Where the system has a sleep that compiled code can call, the thread never takes the interpreter's lock: a derivation,
+or a cell of a notebook that keeps the interpreter busy, is no death.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
         "safe_frame": spec.safe_frame.hex() if spec.stop == SAFE_FRAME else "",
         "timeout": plain["guard_timeout"], "release": plain["release"],
         "period": min(0.002, 0.2 * plain["guard_timeout"], 0.2 * (plain["release"] or 1.0)),
-        "zero_frame": spec.zero_frame.hex(),
+        "zero_frame": spec.zero_frame.hex(), "privileges": plain["privileges"],
         "folder": str(folder), "command": [sys.executable, "-m", "fsm_dyn.live.process", str(folder)],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}

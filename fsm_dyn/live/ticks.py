@@ -33,7 +33,16 @@ def new_tick(
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
     lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
-    lengths += [*2 * [2 * n_device], n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *10 * [n_device], (ct.LATEST + 2) * n_device, n_device]
+    lengths += [
+        *2 * [2 * n_device],
+        n_a,
+        3 * n_a,
+        *3 * [n_a],
+        3 * n_a,
+        *10 * [n_device],
+        (ct.LATEST + 2) * n_device,
+        n_device,
+    ]
     lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]

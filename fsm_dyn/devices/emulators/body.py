@@ -197,7 +197,7 @@ class EmulatedBody:
 
 
 class Spoiling:
-    """What spoils samples on their way: ``garbage`` and ``half`` frames, positions that ``jump``, until switched off."""
+    """What spoils samples on their way: ``garbage``, ``half`` frames, positions that ``jump``; until switched off."""
 
     def __init__(self) -> None:
         self.how = ""

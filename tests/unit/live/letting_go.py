@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.control import Controller
+from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
@@ -73,7 +73,7 @@ class Pressed:
             self.meter.advance(self.handles, PERIOD)
 
     def let_go(self, way, gone):
-        """Let go in a way, or not at all, with the hand gone at that instant or not; return the meter until it is held."""
+        """Let go in a way, or not at all, the hand gone at that instant or not; return the meter until it is held."""
         counts, controller = self.stepper.tick_data.counts, self.controller
         self.meter = Meter()
         if gone:
@@ -107,5 +107,5 @@ class Pressed:
             opened = opened or counts[ct.HELD] == 0
             if opened and counts[ct.HELD] != 0:
                 break
-        assert opened == bool(way) or not controller.phase == 0, way
+        assert opened == bool(way) or controller.phase != RUNNING, way
         return self.meter
