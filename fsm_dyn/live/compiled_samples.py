@@ -3,7 +3,8 @@
 A sample is rejected where a number in it is none, its position lies outside the workspace or its velocity beyond the
 limit, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
 between them, whatever velocity comes with it; a device that shows no force may jump.  A rejected sample counts as none:
-the one taken last stands, and ``STALL_TICKS`` go on.  More than ``OUTLIERS`` in succession are a fault, named by the last.
+the one taken last stands, and ``STALL_TICKS`` go on.  More than ``OUTLIERS`` in succession are a fault, which the last
+of them names.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Hand:
             time.sleep(0.02)
 
     def measure(self, happen, gone, duration):
-        """Let something happen; return after what time the force is zero (s), who ended it, and the meter at the end."""
+        """Let something happen; return after what time the force is zero for good (s), by whom, and the meter."""
         self.device.do("measure")
         begin = time.monotonic()
         if gone:
@@ -127,10 +127,10 @@ class Hand:
         happen()
         time.sleep(duration)
         meter, log = self.device.state()["meter"], self.device.log()
-        zeros = [entry for entry in log if not any(entry["force"])]
-        if not zeros and any(self.device.state()["force"]):
+        if any(log[-1]["force"] if log else self.device.state()["force"]):
             return None, "nobody", meter
-        first = zeros[0] if zeros else {"time": begin, "why": "free"}
+        forces = [k for k, entry in enumerate(log) if any(entry["force"])]
+        first = log[forces[-1] + 1 if forces else 0] if log else {"time": begin, "why": "free"}
         why = "the guard" if (first["why"], first.get("sequence")) == ("host", 0) else first["why"]
         return max(0.0, first["time"] - begin), why, meter
 

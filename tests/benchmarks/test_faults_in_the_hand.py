@@ -1,7 +1,7 @@
 """Every way of letting go and every fault x every emulated device: time to zero, peak speed and energy afterwards.
 
-Tables in docs/how_to/device.md are written anew.  A hand that stays tells how long a force lasts and the work done on it;
-one that is gone at the same instant tells speed and kinetic energy of the device.
+Tables in docs/how_to/device.md are written anew.  A hand that stays tells how long a force lasts and the work done on
+it; one that is gone at the same instant tells speed and kinetic energy of the device.
 """
 
 import os

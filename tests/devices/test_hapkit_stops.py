@@ -140,7 +140,7 @@ def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(ri
     assert "the loop" in told
     report = it.close()
     assert (report["fault"], report["guard"]) == ("", "")
-    assert report["releases"] >= 3
+    assert report["releases"] >= 2, "of a device that stalls the force may have faded before"
 
 
 def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
