@@ -123,7 +123,7 @@ class Hand:
         self.device.do("measure")
         begin = time.monotonic()
         if gone:
-            self.device.do("hand", stiffness=0.0)
+            self.device.do("hand", stiffness=0.0, damping=0.0)
         happen()
         time.sleep(duration)
         meter, log = self.device.state()["meter"], self.device.log()
