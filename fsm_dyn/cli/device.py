@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fsm_dyn.cli import timing
 from fsm_dyn.cli.analysing import analyse
 from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
@@ -20,8 +21,7 @@ from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.interrupts import asked_to_end
 
-USUAL_TIMEOUT = 0.1  # s that ticks may stand still before the guard acts
-EMULATED_TIMEOUT = 0.5  # s; nobody's hand is in it, and this computer may be busy
+EMULATED_TIMEOUT = 0.5  # s until the guard ends a run; nobody's hand is in it, and this computer may be busy
 
 
 @reporting
@@ -53,13 +53,20 @@ def device_command(
     ] = None,
     scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
-    slew: Annotated[float, typer.Option("--slew", help="Largest change of the force, N/s.")] = 2000.0,
+    slew: timing.Slew = 2000.0,
+    ramp: timing.Ramp = timing.RAMP,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
     guard_timeout: Annotated[
         float | None,
-        typer.Option("--guard-timeout", help="How long ticks may stand still before the guard acts, s (0.1)."),
+        typer.Option(
+            "--guard-timeout",
+            help="How long ticks may stand still until the guard ends the run, s (0.1; 0.5 with --emulate).",
+        ),
     ] = None,
+    release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
+    stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
+    owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     seconds: Annotated[float | None, typer.Option("--for", help="How long, s; then without a page.", min=0.0)] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only tell the page's address.")] = False,
     serve_on: Annotated[
@@ -119,7 +126,9 @@ def device_command(
         )
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
-    way = _Way(port, _numbers(axes), scale, force, slew, period, substeps, guard_timeout, record, passivity)
+    limits = {"force": force, "slew": slew, "ramp": ramp}
+    waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
+    way = _Way(port, _numbers(axes), scale, limits, period, substeps, guard_timeout, waiting, record, passivity)
     parameters = assignments("--set", set_) or {}
     with asked_to_end() as asked, _emulated(driver, driver_options(option), emulate) as (options, emulation):
         with asked.at_once():
@@ -131,7 +140,7 @@ def device_command(
             from fsm_dyn.live.settings import Settings
 
             settings = Settings(
-                period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, guard_timeout=by.guard_timeout,
+                period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, **by.patience(period),
                 ticks=round(seconds / period), passivity=passivity,
             )  # fmt: skip
             hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
@@ -144,11 +153,11 @@ class _Way:
     port: str
     axes: tuple[int, ...]
     scale: float
-    force: float
-    slew: float
+    limits: dict[str, Any]
     period: float
     substeps: int
     guard_timeout: float | None
+    waiting: dict[str, float]
     record: Path | None
     passivity: str
 
@@ -178,9 +187,9 @@ def _held(
         held, changed = held_for_page(graph, parameters)
     zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
     mapping = mapping_for(held, way.port, spec.axes, way.axes, way.scale, zeroed=zeroed)
-    timeout = way.guard_timeout or (USUAL_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
-    limits = Limits(force=way.force, slew=way.slew)
-    return graph, held, changed, HeldBy(driver, options, mapping, limits, timeout, emulation)
+    timeout = way.guard_timeout or (timing.GUARD_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
+    by = HeldBy(driver, options, mapping, Limits(**way.limits), timeout, emulation, **way.waiting)
+    return graph, held, changed, by
 
 
 def _on_page(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fsm_dyn.cli import timing
 from fsm_dyn.cli.compiling import Model, ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
@@ -42,6 +43,12 @@ def live_command(
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    slew: timing.Slew = 2000.0,
+    ramp: timing.Ramp = timing.RAMP,
+    release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
+    stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
+    guard_timeout: timing.GuardTimeout = timing.GUARD_TIMEOUT,
+    owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     schedule: Annotated[bool, typer.Option("--schedule", help="Let the model's scheduled inputs run.")] = False,
     unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
@@ -75,11 +82,15 @@ def live_command(
                 period=period,
                 substeps=substeps,
                 mapping=DeviceMap(port=port, scale=scale),
-                limits=Limits(force=force),
+                limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not unpaced,
                 ticks=-1 if seconds is None else round(seconds / period),
                 passivity=passivity,
+                release_after=release_after,
+                stall_ticks=timing.stall_ticks(stall_timeout, period),
+                guard_timeout=guard_timeout,
+                owner_timeout=owner_timeout,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
 
@@ -175,7 +186,13 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
     lines += report["privileges"]
     if report["leak"] is not None:
         given, back = (f"{report[name]:.3g} J" for name in ("leak", "taken_back"))
-        lines.append(f"sampling, hold and limits gave the device up to {given}; taken back {back}")
+        opening = f"{report['leak_opening']:.3g} J"
+        lines.append(
+            f"sampling, hold and limits gave the device up to {given}, and {opening} while the grip opened; "
+            f"taken back {back}"
+        )
+    if report["releases"] or report["rejected"]:
+        lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

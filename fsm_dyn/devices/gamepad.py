@@ -60,6 +60,7 @@ REACH, SPEED, DEAD_ZONE, BANDWIDTH = 0.1, 0.2, 0.1, 12.0  # m, m/s, part of the 
 _MOST: Final = 64  # events taken in a tick
 _LONGEST: Final = 0.01  # s, the longest step of the filter
 _REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
+_BEYOND: Final = 1.1  # of the reach: where a stick in mode ``position`` cannot be
 _KNOWN: Final = frozenset({"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"})
 
 
@@ -148,7 +149,10 @@ class Driver:
             name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items()
         ):
             raise given.refuse("ranges", "[least, greatest] for names of axes")
-        return Spec("gamepad", len(named), WATCHDOG, turns=given.turns(len(named)))  # it has no force to let go of
+        turns, low, high = given.turns(len(named)), tuple[float, ...](), tuple[float, ...]()
+        if options.get("mode", MODES[0]) == "position":
+            low, high = given.workspace([_BEYOND * float(options.get("reach", REACH))] * len(named))
+        return Spec("gamepad", len(named), WATCHDOG, turns=turns, low=low, high=high, felt=False)
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.errors import InputError
@@ -71,6 +71,29 @@ class Given:
             raise self.refuse("turns", f"a list of numbers from 0 to {axes - 1}")
         return tuple(found)
 
+    def workspace(self, usual: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the least and the greatest position of each axis, by default ``usual`` to either side of zero.
+
+        The option ``workspace`` is a list with, for each axis, a number (to either side) or two (least and greatest).
+        """
+        found = self._options.get("workspace", list(usual))
+        pairs = [[-item, item] if isinstance(item, int | float) else item for item in _listed(found)]
+        good = len(pairs) == len(usual) and all(
+            isinstance(pair, list | tuple)
+            and len(pair) == 2
+            and all(isinstance(x, int | float) and math.isfinite(x) for x in pair)
+            and pair[0] < pair[1]
+            for pair in pairs
+        )
+        if not good:
+            raise self.refuse("workspace", f"for each of {len(usual)} axes a number above 0, or [least, greatest]")
+        return tuple(float(low) for low, _ in pairs), tuple(float(high) for _, high in pairs)
+
     def handle(self) -> Handle:
         """Return what is known of the device as a hand feels it."""
         return Handle(**{name: self.number(name, 0.0) for name in HANDLE if name in self._options})
+
+
+def _listed(found: Any) -> list[Any]:
+    """Return an option that may be one item, or a list of them, as a list."""
+    return list(found) if isinstance(found, list | tuple) else [found]

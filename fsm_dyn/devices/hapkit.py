@@ -10,6 +10,8 @@ force : float
     Never ask it for more, N; it says itself what it can show.
 mass, damping, friction : float
     Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md tells how to measure them).
+workspace : float
+    How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
 delay : float
     See :class:`~fsm_dyn.live.device.Handle`; 0 s.
 resolution : float
@@ -36,7 +38,8 @@ MOST: Final = 1 << 16  # bytes taken in at once
 BEGINNING: Final = 20  # ticks until what is lost on the line counts
 QUIET: Final = 5  # forces without a sample, after which it is the samples that are missing: the tick sees to that
 GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
-_NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution")
+REACH: Final = 0.15  # m
+_NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution", "workspace")
 _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
 _LAST: Final = (1 << 16) - 1  # sequence number; the safe frame's is 0
@@ -54,7 +57,7 @@ class Driver:
         self._identity: hf.IdentityBody | None = None
         self._latest = Sample(0.0, 0, (0.0,), (0.0,))
         self._told = hf.SampleBody(0, 0, 0, 0, 0, 0, hf.LET_GO, 0)
-        self._sequence = self._readings = 0
+        self._sequence = self._readings = self._echo = 0
         self._quiet = 0  # forces written since the last sample
         self._most = 0  # µN
         self._share = 0.0  # of the force asked for: less than 1 while it comes back
@@ -74,9 +77,12 @@ class Driver:
                 if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given < 1e6:
                     raise InputError(f"{name} of the hapkit", found=str(given), allowed="a number from 0, in SI units")
                 numbers[name] = float(given)
-        force = numbers.pop("force", float("inf"))
+        force, reach = numbers.pop("force", float("inf")), numbers.pop("workspace", REACH)
         handle = Handle(**numbers)
-        return Spec("hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True)
+        return Spec(
+            "hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True,
+            zero_frame=hf.SAFE_FRAME, low=(-reach,), high=(reach,),
+        )  # fmt: skip
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
@@ -169,6 +175,7 @@ class Driver:
         if body.state & hf.LET_GO and not self._told.state & hf.LET_GO:
             self._let_go += 1
         self._told = body
+        self._echo = body.echo or self._echo  # 0 is the guard's
         self._quiet = 0
         self._readings += 1
         self._latest = Sample(
@@ -196,7 +203,7 @@ class Driver:
             self._share = min(1.0, self._share + 1.0 / GENTLE)
         wanted = round(_MICRO * self._share * force[0])
         shown = max(-self._most, min(self._most, wanted))
-        unanswered = (self._sequence - self._told.echo) % _LAST
+        unanswered = (self._sequence - self._echo) % _LAST
         self._quiet += 1
         if UNANSWERED < unanswered < _LAST // 2 and self._quiet < QUIET:
             raise TimeoutError(f"the hapkit takes no forces: {unanswered} are unanswered")

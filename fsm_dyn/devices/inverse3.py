@@ -18,6 +18,9 @@ host, port
     Of the service (127.0.0.1, 10001).  It is asked for nothing secret and trusts everybody: leave it on this computer.
 format : str
     ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services (3.5).
+workspace : list
+    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.5: farther than its
+    arms reach, whatever the coordinates).
 force : float
     The largest that the device can show, N.
 bandwidth : float
@@ -50,10 +53,13 @@ from fsm_dyn.live.device import SAFE_FRAME, Sample, Spec
 PORT: Final = 10001
 BANDWIDTH: Final = 30.0  # Hz
 PATIENCE: Final = 5.0  # s
+REACH: Final = 0.5  # m
 AXES: Final = ("x", "y", "z")
 FORMATS: Final = {"3.5": "vector", "3.1": "values"}
 _GRIPS: Final = "wireless_verse_grip"
-_KNOWN: Final = frozenset({"device_id", "host", "port", "format", "force", "bandwidth", "patience", *HANDLE})
+_KNOWN: Final = frozenset(
+    {"device_id", "host", "port", "format", "force", "bandwidth", "patience", "workspace", *HANDLE}
+)
 
 
 def command(device: str, force: Sequence[float], key: str = "vector") -> str:
@@ -162,6 +168,7 @@ class Driver:
             )
         device = str(options.get("device_id", ""))
         zero = text_frame(command(device, (0.0,) * 3, FORMATS[form])) if device else b""
+        low, high = given.workspace((REACH,) * 3)
         return Spec(
             "inverse3",
             3,
@@ -169,6 +176,9 @@ class Driver:
             safe_frame=zero + close_frame(),
             force=given.number("force", math.inf, above=True),
             handle=given.handle(),
+            zero_frame=zero,
+            low=low,
+            high=high,
         )
 
     @classmethod

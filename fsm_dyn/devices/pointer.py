@@ -51,7 +51,7 @@ class Driver:
         axes = int(options.get("axes", 2))
         if not 1 <= axes <= 6:
             raise InputError("axes of the pointer", found=str(axes), allowed="1 to 6")
-        return Spec("pointer", axes, WATCHDOG)  # it has no force to let go of
+        return Spec("pointer", axes, WATCHDOG, felt=False)  # it has no force to let go of
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:

@@ -38,7 +38,7 @@ class Driver:
 
     @staticmethod
     def _spec(recorded: Recorded) -> Spec:
-        return Spec("replay", recorded.columns.device, WATCHDOG)  # nothing moves: there is nothing to stop
+        return Spec("replay", recorded.columns.device, WATCHDOG, felt=False)  # nothing moves: there is nothing to stop
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:

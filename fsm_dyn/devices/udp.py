@@ -27,6 +27,8 @@ bandwidth : float
     Of the velocity where the program sends none, Hz (30); see :class:`~fsm_dyn.devices.rates.RateFilter`.
 patience : float
     How long to wait for the first sample, s (10).
+workspace : list
+    For each axis how far it goes to either side of zero, or its least and greatest position (1 m, 100 rad).
 force, torque : float
     The largest that the device can show, N and N m.
 mass, damping, friction, resolution, delay : float
@@ -60,8 +62,22 @@ PATIENCE: Final = 10.0  # s
 SILENCE: Final = 1.0  # s, after which a program may count from anywhere: it was started anew
 _MOST: Final = 64  # datagrams taken in a tick
 _WAITED: Final = 4096  # in the first one: those that came while the model was made ready
+_REACH: Final = (1.0, 100.0)  # m and rad to either side
 _KNOWN: Final = frozenset(
-    {"axes", "turns", "host", "port", "peer", "watchdog", "bandwidth", "patience", "force", "torque", *HANDLE}
+    {
+        "axes",
+        "turns",
+        "host",
+        "port",
+        "peer",
+        "watchdog",
+        "bandwidth",
+        "patience",
+        "force",
+        "torque",
+        "workspace",
+        *HANDLE,
+    }
 )
 
 Address = tuple[str, int]
@@ -114,16 +130,22 @@ class Driver:
         given.count("port", PORT, 0, 65535)
         given.number("bandwidth", BANDWIDTH, above=True)
         given.number("patience", PATIENCE)
+        turns = given.turns(axes)
+        low, high = given.workspace([_REACH[i in turns] for i in range(axes)])
+        let_go = datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, datagrams.LET_GO))
         return Spec(
             "udp",
             axes,
             SAFE_FRAME if cls._is_local(options) or watchdog > 0.0 else NOTHING,
             watchdog,
-            datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, datagrams.LET_GO)),
+            let_go,
             force=given.number("force", math.inf, above=True),
             torque=given.number("torque", math.inf, above=True),
-            turns=given.turns(axes),
+            turns=turns,
             handle=given.handle(),
+            zero_frame=let_go,
+            low=low,
+            high=high,
         )
 
     @staticmethod

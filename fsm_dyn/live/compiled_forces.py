@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsm_dyn.live.compiled_tick import (
+    FADED,
     FAULT,
     FORCE_LIMIT,
     FORCE_SCALE,
@@ -16,9 +17,12 @@ from fsm_dyn.live.compiled_tick import (
     LIMITED,
     NONE,
     NOT_A_NUMBER,
+    RELEASE_TICKS,
+    RELEASED,
     SLEW_LIMIT,
     TORQUE_LIMIT,
     TORQUE_SLEW_LIMIT,
+    UNCHANGED,
     Tick,
 )
 from fsm_dyn.simulation import state as st
@@ -51,8 +55,10 @@ def report_ports(tables: Tables, state: State, tick: Tick) -> None:
 @lean
 def show(tick: Tick, shown: bool) -> None:
     """Work out the force that the device shows, zero where none may be."""
+    shown = shown and tick.counts[RELEASED] == 0
     if shown and tick.counts[FAULT] == NONE:
         _want(tick)
+        _fade(tick)
     if not shown or tick.counts[FAULT] != NONE:
         for i in range(tick.force.shape[0]):
             tick.force[i] = 0.0
@@ -81,6 +87,21 @@ def _want(tick: Tick) -> None:
         if not np.isfinite(wanted):
             tick.counts[FAULT] = NOT_A_NUMBER
         tick.wanted[i] = wanted
+
+
+@lean
+def _fade(tick: Tick) -> None:
+    """Let the force fade while no sample comes: it would push on, whatever becomes of the device.
+
+    All of it for a sixth of the time after which the device is released, nothing after half of it.
+    """
+    most, missing = tick.counts[RELEASE_TICKS], tick.counts[UNCHANGED]
+    if 6 * missing <= most:
+        return
+    part = max(0.0, 1.5 - 3.0 * missing / most) if most > 0 else 1.0
+    tick.counts[FADED] += most > 0
+    for i in range(tick.wanted.shape[0]):
+        tick.wanted[i] *= part
 
 
 @lean

@@ -1,11 +1,9 @@
-"""From the device to the model's inputs: faults, grip, anchor, and the filter of what must move smoothly.
+"""From the device to the model's inputs: grip, anchor, and the filter of what must move smoothly.
 
 Nothing here makes an array.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from fsm_dyn.live.compiled_tick import (
     ABSOLUTE,
@@ -15,44 +13,14 @@ from fsm_dyn.live.compiled_tick import (
     GRIP_STEP,
     GRIP_TARGET,
     NONE,
-    NOT_A_NUMBER,
-    OUT_OF_WORKSPACE,
     SCHEDULED,
     SEGMENT,
     SPEED,
-    TOO_FAST,
-    TURNING_LIMIT,
-    VELOCITY_LIMIT,
     Tick,
 )
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, next_breakpoint, write_inputs
 from fsm_dyn.simulation.state import State
-
-
-@lean
-def check_device(tick: Tick) -> None:
-    """Find the faults that position and velocity of the device show."""
-    n_d = tick.force.shape[0]
-    straight, turning = 0.0, 0.0
-    for i in range(n_d):
-        position, velocity = tick.device[i], tick.device[n_d + i]
-        if not (np.isfinite(position) and np.isfinite(velocity)):
-            tick.counts[FAULT] = NOT_A_NUMBER
-            return
-        if position < tick.low[i] or position > tick.high[i]:
-            tick.counts[FAULT] = OUT_OF_WORKSPACE
-            return
-        if abs(velocity) > tick.fastest[i]:
-            tick.counts[FAULT] = TOO_FAST
-            return
-        if tick.turns[i] != 0:
-            turning += velocity * velocity
-        else:
-            straight += velocity * velocity
-    limit, limit_turning = tick.numbers[VELOCITY_LIMIT], tick.numbers[TURNING_LIMIT]
-    if straight > limit * limit or turning > limit_turning * limit_turning:
-        tick.counts[FAULT] = TOO_FAST
 
 
 @lean
@@ -71,15 +39,17 @@ def _new_grip(tick: Tick) -> float:
 def next_inputs(tick: Tick, h: float) -> None:
     """Write the inputs at the end of a tick of length ``h`` (s).
 
-    A device that is to be let go stays, for the coupler, where it was.  A prescribed coordinate follows it as long as
-    anything is felt, so that nobody feels how it is braked.
+    The place of a coupler follows the device for as long as the grip is not open: while it opens, the spring goes slack
+    with the way that the device goes, and the force only falls.  After a fault, or once the device was released, it
+    stays: the grip is gone at the end of the tick, whatever the device says.
     """
     n_a, n_d = tick.source.shape[0], tick.force.shape[0]
+    grips = tick.numbers[GRIP] > 0.0
     target = _new_grip(tick)
+    follows = target > 0.0 or (grips and tick.counts[FAULT] == NONE)
     for a in range(n_a):
         source, at, rate, grip = tick.source[a], tick.slot[a], tick.slot[n_a + a], tick.slot[2 * n_a + a]
         place, velocity = tick.now[at], 0.0
-        follows = target > 0.0 or (tick.row[a] >= 0 and tick.numbers[GRIP] > 0.0)
         if source >= 0 and follows:
             if tick.counts[ANCHOR] != 0 and tick.counts[ABSOLUTE] == 0:
                 begin = tick.now[at] if tick.row[a] >= 0 else tick.ports[n_a + a]
@@ -153,6 +123,17 @@ def follow_schedule(tick: Tick, schedule: DriveArrays, state: State, end: float)
         tick.targets[i] = tick.context[at + i]
     for k in range(tick.smooth.shape[0]):
         tick.target_rate[k] = tick.context[at + n_w + tick.smooth[k]]
+
+
+@lean
+def is_open(tick: Tick) -> bool:
+    """Whether the grip is open, at the device and in the model's inputs."""
+    n_a = tick.source.shape[0]
+    opened = tick.numbers[GRIP] == 0.0
+    for a in range(n_a):
+        grip = tick.slot[2 * n_a + a]
+        opened = opened and (grip < 0 or tick.now[grip] == 0.0)
+    return bool(opened)
 
 
 @lean

@@ -9,10 +9,11 @@ from numba import types
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.compiled_calls import caller
 from fsm_dyn.live.compiled_forces import report_ports, show
-from fsm_dyn.live.compiled_inputs import check_device, follow_schedule, next_inputs, take_over, write_pieces
+from fsm_dyn.live.compiled_inputs import follow_schedule, is_open, next_inputs, take_over, write_pieces
 from fsm_dyn.live.compiled_marks import MARKS, mark
 from fsm_dyn.live.compiled_passivity import watch_energy
-from fsm_dyn.live.compiled_publishing import RING, beat, publish, put_records
+from fsm_dyn.live.compiled_publishing import RING, beat, look_at_owner, publish, put_records, was_zeroed
+from fsm_dyn.live.compiled_samples import fail, take_sample
 from fsm_dyn.live.compiled_tick import TICK, Tick
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
@@ -45,8 +46,6 @@ def _begin(tick: Tick) -> int:
     state.counters[st.ROWS] = 0
     state.counters[st.TRANSITIONS] = 0
     state.counters[st.PASSED] = 0
-    if tick.counts[ct.FAULT] == ct.NONE:
-        check_device(tick)
     if tick.counts[ct.UNFINISHED] != 0:
         return 1
     begin = state.clock[st.TIME]
@@ -95,39 +94,56 @@ def move(tick_at: int, shown: bool) -> int:
 
 
 @lean
-def _decide(tick: Tick) -> None:
-    """See from phase, buttons and sample whether the model moves and whether the port is held."""
+def _decide(tick: Tick, reason: int) -> None:
+    """See from phase, buttons and owner whether the model moves and the port is held; ``reason``: to release it."""
     counts = tick.counts
-    counts[ct.TICKS] += 1
-    if counts[ct.SEQUENCE] != counts[ct.SEEN]:
-        counts[ct.SEEN] = counts[ct.SEQUENCE]
-        counts[ct.UNCHANGED] = 0
-    else:
-        counts[ct.UNCHANGED] += 1
-        if counts[ct.UNCHANGED] > counts[ct.STALL_TICKS] and counts[ct.PHASE] == ct.RUNNING:
-            _fail(tick, ct.STALLED)
-    held = counts[ct.PHASE] == ct.RUNNING and counts[ct.WAITING] == 0
+    released = reason != 0 and counts[ct.PHASE] == ct.RUNNING
+    if released:
+        release(tick, reason)
+    held = counts[ct.PHASE] == ct.RUNNING and counts[ct.WAITING] == 0 and not released
+    held = held and counts[ct.TAKEN] != 0 and counts[ct.OWNER_SILENT] == 0
     buttons = counts[ct.BUTTONS]
     if (counts[ct.DEAD_MAN] != 0 and buttons & counts[ct.DEAD_MAN] == 0) or buttons & counts[ct.CLUTCH] != 0:
         held = False
     if held and counts[ct.HELD] == 0:
         # whoever takes hold while the grip still opens waits until it is open
-        held = tick.numbers[ct.GRIP] == 0.0
+        held = is_open(tick)
         counts[ct.ANCHOR] = held
+        if held:
+            counts[ct.RELEASED] = 0
     counts[ct.HELD] = held
     tick.numbers[ct.GRIP_TARGET] = 1.0 if held else 0.0
-    counts[ct.ADVANCING] = counts[ct.PHASE] == ct.RUNNING
+    counts[ct.ADVANCING] = counts[ct.PHASE] == ct.RUNNING and (counts[ct.OWNER_SILENT] == 0 or not is_open(tick))
     if counts[ct.PHASE] == ct.PAUSED and counts[ct.STEPS_LEFT] > 0:
         counts[ct.STEPS_LEFT] -= 1
         counts[ct.ADVANCING] = 1
 
 
 @lean
-def _fail(tick: Tick, fault: int) -> None:
-    """Let go, until a person clears the fault."""
-    tick.counts[ct.FAULT] = fault
-    tick.counts[ct.PHASE] = ct.FAULTY
-    tick.counts[ct.LOOK] = 1
+def release(tick: Tick, reason: int) -> None:
+    """Show no force and have the grip open within the tick; it closes anew at its rate."""
+    counts = tick.counts
+    if tick.numbers[ct.GRIP] > 0.0:
+        counts[ct.RELEASES] += 1
+        counts[ct.RELEASE_REASON] = reason
+        counts[ct.LOOK] = 1
+    counts[ct.HELD], counts[ct.RELEASED] = 0, 1
+    tick.numbers[ct.GRIP] = 0.0
+    for i in range(tick.force.shape[0]):
+        tick.force[i] = 0.0
+
+
+@lean
+def _reason_to_release(tick: Tick, since: int, silence: int, zeroed: bool) -> int:
+    """Return why the device is to be released, 0 where it is not: what a held force follows from is missing."""
+    longest = tick.counts[ct.RELEASE_TIME]
+    if longest == 0:
+        return 0
+    if since > longest or zeroed:
+        return ct.HELD_UP
+    if silence > longest:
+        return ct.GUARD_SILENT
+    return ct.NO_SAMPLE if tick.counts[ct.UNCHANGED] > tick.counts[ct.RELEASE_TICKS] else 0
 
 
 @lean
@@ -144,7 +160,7 @@ def _conclude(tick: Tick) -> None:
     counts = tick.counts
     status = counts[ct.STATUS]
     if counts[ct.FAULT] != ct.NONE and counts[ct.PHASE] != ct.FAULTY:
-        _fail(tick, counts[ct.FAULT])
+        fail(tick, counts[ct.FAULT])
     if counts[ct.ADVANCING] == 0:
         return
     _count(tick)
@@ -194,14 +210,26 @@ def go_through(tick: Tick, sequence: int, buttons: int, wall: int, lateness: int
     since = wall - counts[ct.WALL]
     counts[ct.WALL], counts[ct.LATENESS] = wall, lateness
     counts[ct.DURATION], counts[ct.PROCESSOR] = duration, spent
-    ring_at = tick.places[ct.RING]
-    if ring_at != 0 and not beat(_open_ring(ring_at), counts, since):
-        _fail(tick, ct.GUARD_LOST)
-    _decide(tick)
+    counts[ct.TICKS] += 1
+    silence, zeroed = 0, False
+    if tick.places[ct.RING] != 0:
+        ring = _open_ring(tick.places[ct.RING])
+        silence, zeroed = beat(ring, counts, since), was_zeroed(ring, counts)
+        look_at_owner(ring, counts, since)
+        if silence > counts[ct.GUARD_PATIENCE]:
+            fail(tick, ct.GUARD_LOST)
+    take_sample(tick)
+    _decide(tick, _reason_to_release(tick, since, silence, zeroed))
     status = _move(tick, counts[ct.PHASE] == ct.RUNNING)
     if counts[ct.ADVANCING] != 0 and _wants(status):
         return ct.WANTS
     return _end(tick)
+
+
+@entry
+def release_device(tick_at: int, reason: int) -> None:
+    """Show no force and have the grip open within the tick to come; it closes anew at its rate."""
+    release(_open_tick(tick_at), reason)
 
 
 @entry
@@ -226,7 +254,8 @@ def finish_tick(tick_at: int, again: bool) -> int:
 def _end(tick: Tick) -> int:
     """Take in what became of the tick, and let others know."""
     _conclude(tick)
-    ring_at = tick.places[ct.RING]
-    if ring_at != 0:
+    ring_at, counts = tick.places[ct.RING], tick.counts
+    # an owner who is silent records nothing: rows of a model at rest are not to be written over those not taken yet
+    if ring_at != 0 and (counts[ct.OWNER_SILENT] == 0 or counts[ct.ADVANCING] != 0):
         publish(_open_state(tick.places[ct.STATE]), tick, _open_ring(ring_at), _open_buffers(tick.places[ct.BUFFERS]))
     return int(tick.counts[ct.LOOK])

@@ -57,6 +57,7 @@ BREATHES: Final = 8  # not paced: whoever records may be behind
 
 _STOPPING: Final = memory.STOPPING
 _MAIL: Final = memory.MAIL
+_ZEROED: Final = memory.ZEROED
 _UNPACED: Final = 64  # ticks between breaths
 _MONOTONIC: Final = 1
 _THREAD: Final = 3
@@ -205,6 +206,9 @@ def run_ticks(tick_at: int, pace_at: int) -> int:
         found = go_through(tick, sequence, buttons, n[WOKE] - n[BEGAN], n[WOKE] - n[DEADLINE], n[DURATION], n[SPENT])
         if found == ct.WANTS:
             return WANTS
+        if header[_ZEROED] != counts[ct.ZEROED]:  # the guard has seen that no tick came: nothing old is shown
+            for i in range(tick.force.shape[0]):
+                tick.force[i] = 0.0
         if call_with(n[WRITE], pace.writing) != 0:
             return WRITE_FAILED
         _end_tick(pace)

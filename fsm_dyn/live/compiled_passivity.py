@@ -14,10 +14,13 @@ from fsm_dyn.live.compiled_tick import (
     ADVANCING,
     CONTROL,
     DELAY,
+    EXCESS,
     FORCE_SCALE,
     GRIP,
+    GRIP_TARGET,
     LATEST,
     LEAK,
+    LEAK_OPENING,
     PASSIVITY,
     PERIOD,
     SPEED,
@@ -49,7 +52,11 @@ def watch_energy(tick: Tick, state: State) -> None:
         tick.distrust[i] = max(0.0, tick.distrust[i] - tick.numbers[PERIOD])
         if tick.balance[i] > 0.0 and tick.counts[PASSIVITY] == CONTROL:
             tick.distrust[i] = MEMORY
-    tick.numbers[LEAK] = max(tick.numbers[LEAK], excess)
+    if held and tick.numbers[GRIP_TARGET] == 0.0:
+        tick.numbers[LEAK_OPENING] = max(tick.numbers[LEAK_OPENING], excess - tick.numbers[EXCESS])
+    else:
+        tick.numbers[LEAK] = max(tick.numbers[LEAK], excess)
+        tick.numbers[EXCESS] = excess
     _take_back(tick, state, held and tick.counts[PASSIVITY] == CONTROL)
 
 

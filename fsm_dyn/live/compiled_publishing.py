@@ -28,6 +28,12 @@ _LIMITED: Final = memory.LIMITED
 _LEAK: Final = memory.LEAK
 _TAKEN_BACK: Final = memory.TAKEN_BACK
 _WATCHED: Final = memory.WATCHED
+_LEAK_OPENING: Final = memory.LEAK_OPENING
+_OWNER_BEATS: Final = memory.OWNER_BEATS
+_ZEROED: Final = memory.ZEROED
+_REJECTED: Final = memory.REJECTED
+_RELEASES: Final = memory.RELEASES
+_FADED: Final = memory.FADED
 _LAST_BIN: Final = memory.BINS - 1
 
 
@@ -58,15 +64,36 @@ def bin_of(value: int) -> int:
 
 
 @lean
-def beat(ring: Ring, counts: Integers, since: int) -> bool:
-    """Give a sign of life, ``since`` ns after the one before; return whether the guard still gives its own."""
+def beat(ring: Ring, counts: Integers, since: int) -> int:
+    """Give a sign of life, ``since`` ns after the one before; return for how long the guard has given none, ns."""
     ring.header[_BEATS] += 1
     beats, patience = ring.header[_GUARD_BEATS], counts[ct.GUARD_PATIENCE]
     # whoever was held up himself has seen nothing meanwhile
     if beats != counts[ct.GUARD_BEATS] or 2 * since > patience:
         counts[ct.GUARD_BEATS] = beats
         counts[ct.GUARD_SEEN] = counts[ct.WALL]
-    return bool(patience == 0 or counts[ct.WALL] - counts[ct.GUARD_SEEN] <= patience)
+    return int(counts[ct.WALL] - counts[ct.GUARD_SEEN]) if patience != 0 else 0
+
+
+@lean
+def look_at_owner(ring: Ring, counts: Integers, since: int) -> None:
+    """See whether the owner still gives signs of life, ``since`` ns after having looked before."""
+    beats, patience = ring.header[_OWNER_BEATS], counts[ct.OWNER_PATIENCE]
+    if beats != counts[ct.OWNER_BEATS] or 2 * since > patience:
+        counts[ct.OWNER_BEATS] = beats
+        counts[ct.OWNER_SEEN] = counts[ct.WALL]
+    silent = patience != 0 and counts[ct.WALL] - counts[ct.OWNER_SEEN] > patience
+    if silent != counts[ct.OWNER_SILENT]:
+        counts[ct.OWNER_SILENT] = silent
+        counts[ct.LOOK] = 1
+
+
+@lean
+def was_zeroed(ring: Ring, counts: Integers) -> bool:
+    """Whether the guard has shown a force of zero since this was asked last."""
+    zeroed = ring.header[_ZEROED] != counts[ct.ZEROED]
+    counts[ct.ZEROED] = ring.header[_ZEROED]
+    return bool(zeroed)
 
 
 @lean
@@ -116,9 +143,13 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     header[_PHASE] = counts[ct.PHASE]
     header[_FAULT] = counts[ct.FAULT]
     header[_LIMITED] = counts[ct.LIMITED]
+    header[_REJECTED] = counts[ct.REJECTED_EVER]
+    header[_RELEASES] = counts[ct.RELEASES]
+    header[_FADED] = counts[ct.FADED]
     if counts[ct.PASSIVITY] != ct.OFF:
         header[_WATCHED] = counts[ct.PASSIVITY]
         header[_LEAK] = int(1e9 * tick.numbers[ct.LEAK])
+        header[_LEAK_OPENING] = int(1e9 * tick.numbers[ct.LEAK_OPENING])
         header[_TAKEN_BACK] = int(1e9 * tick.numbers[ct.TAKEN_BACK])
     header[_ROWS] = count + 1
 

@@ -25,10 +25,12 @@ TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, 
 TORQUE_SLEW_LIMIT: Final = 9
 TURNING_LIMIT: Final = 10
 PERIOD: Final = 11  # of the tick, s of the wall clock
-LEAK: Final = 12  # the most that the device was given too much by any tick, J
+LEAK: Final = 12  # the most that the device was given too much by any tick while it was held, J
 TAKEN_BACK: Final = 13  # by damping, J
 DELAY: Final = 14  # of the device, ticks, up to ``LATEST``
-NUMBER_COUNT: Final = 15
+LEAK_OPENING: Final = 15  # the same beyond that, while the grip opened, J
+EXCESS: Final = 16  # what the device had been given too much when it was last held, J
+NUMBER_COUNT: Final = 17
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -48,8 +50,8 @@ PHASE: Final = 13
 TICKS: Final = 14
 TRANSITIONS: Final = 15  # since the run began
 SEQUENCE: Final = 16  # of the sample that was read
-SEEN: Final = 17  # of the sample before
-UNCHANGED: Final = 18  # ticks without a new sample
+SEEN: Final = 17  # of the sample that was examined last
+UNCHANGED: Final = 18  # ticks without a new sample that could be taken
 STALL_TICKS: Final = 19
 BUTTONS: Final = 20
 DEAD_MAN: Final = 21  # mask of the button that must be pressed, 0 for none
@@ -68,7 +70,27 @@ GUARD_SEEN: Final = 33  # ns since the loop began, when they changed last
 GUARD_PATIENCE: Final = 34  # ns, 0: nobody guards
 MADE: Final = 35  # transitions in this tick
 PASSIVITY: Final = 36  # whether the energy at the port is watched
-COUNT_COUNT: Final = 37
+OUTLIERS: Final = 37  # samples in succession that may be rejected
+REJECTED: Final = 38  # samples rejected in succession
+REJECTED_EVER: Final = 39
+TAKEN: Final = 40  # 1: a sample has been taken
+TAKEN_WALL: Final = 41  # ns since the loop began, when a sample was taken last
+TAKEN_TICK: Final = 42
+RELEASED: Final = 43  # 1: no force until the grip closes anew
+RELEASES: Final = 44  # how often the device was released
+RELEASE_REASON: Final = 45  # of the last one
+RELEASE_TIME: Final = (
+    46  # ns without a tick, or a sign of life of the guard, after which the device is released; 0: never
+)
+RELEASE_TICKS: Final = 47  # ticks without a new sample likewise
+OWNER_BEATS: Final = 48  # signs of life of the owner when last looked at
+OWNER_SEEN: Final = 49  # ns since the loop began, when they changed last
+OWNER_PATIENCE: Final = 50  # ns, 0: nobody has to give one
+OWNER_SILENT: Final = 51
+ZEROED: Final = 52  # how often the guard had shown a force of zero when last looked at
+MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
+FADED: Final = 54  # ticks in which the force had faded because no sample came
+COUNT_COUNT: Final = 55
 
 # what a live tick returns
 NOTHING: Final = 0
@@ -105,6 +127,13 @@ DRIVER_RAISED: Final = 4
 STALLED: Final = 5
 GUARD_LOST: Final = 6
 OVERRUN: Final = 7
+JUMPED: Final = 8
+
+# why a device was released, ``Tick.counts[RELEASE_REASON]``
+NO_SAMPLE: Final = 1
+HELD_UP: Final = 2  # no tick for too long
+GUARD_SILENT: Final = 3
+AWAY: Final = 4  # something took long, or the loop came back from it
 
 # phases, ``Tick.counts[PHASE]``
 RUNNING: Final = 0
@@ -132,7 +161,9 @@ class Tick(NamedTuple):
     bandwidth : float64 array, shape (n_s,)
         Of the filter of each, rad per tick.
     device : float64 array, shape (2 n_d,)
-        Position and velocity read from the device.
+        Position and velocity read from the device; where they could not be, those taken last.
+    taken : float64 array, shape (2 n_d,)
+        Position and velocity of the sample taken last.
     source : int64 array, shape (n_a,)
         The device axis behind each axis of all ports, -1 for none.
     slot : int64 array, shape (3 n_a,)
@@ -179,6 +210,7 @@ class Tick(NamedTuple):
     target_rate: Floats
     bandwidth: Floats
     device: Floats
+    taken: Floats
     source: Integers
     slot: Integers
     row: Integers

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import finish_tick, live_tick
+from fsm_dyn.live.compiled_loop import finish_tick, live_tick, release_device
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.live.memory import plain
@@ -40,7 +40,15 @@ FAULTS: Final = {
     ct.STALLED: "the device gave no new sample",
     ct.GUARD_LOST: "the guard process is gone",
     ct.OVERRUN: "a tick took too long",
+    ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
 }
+RELEASES: Final = {
+    ct.NO_SAMPLE: "the device gave no new sample for a while",
+    ct.HELD_UP: "the loop was held up",
+    ct.GUARD_SILENT: "the guard process gave no sign of life for a while",
+    ct.AWAY: "the loop was away",
+}
+_TELLING: Final = 250  # ticks between words on samples rejected, or on releases
 SLOWEST: Final = 1e-3
 
 
@@ -82,6 +90,8 @@ class Controller:
         self._device = plain(stepper.tick_data.device).cast("B")
         self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
         self._address = stepper.address
+        self._told_silent, self._next_word = 0, 0
+        self._told_of: dict[str, int] = {}
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
         }  # fmt: skip
@@ -141,8 +151,8 @@ class Controller:
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:
             self._counts[ct.FAULT] = ct.NONE
-            self._numbers[ct.GRIP] = 0.0
-            self._counts[ct.UNCHANGED] = 0
+            release_device(self._address, ct.AWAY)
+            self._counts[ct.UNCHANGED] = self._counts[ct.REJECTED] = 0
             self._enter(PAUSED)
 
     def _run(self, message: Mapping[str, Any]) -> None:
@@ -240,13 +250,13 @@ class Controller:
         self._busy(False)
 
     def let_go(self) -> None:
-        """Open the grip and take hold anew: the device has gone its own way for a while."""
-        self.stepper.tick_data.force[:] = 0.0
-        self._counts[ct.HELD] = 0
+        """Release the device, which has gone its own way for a while, and take hold anew."""
+        release_device(self._address, ct.AWAY)
 
     def _look(self) -> None:
         """See to what the tick found: a fault, the end of the model, a transition that was waited for."""
         counts = self._counts
+        self._tell_of_device()
         if counts[ct.FAULT] != ct.NONE:
             self.fault(counts[ct.FAULT])
         if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.MADE]:
@@ -254,6 +264,24 @@ class Controller:
             self._wait({"do": "pause"})
         if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
             self.ended(counts[ct.STATUS])
+
+    def _tell_of_device(self) -> None:
+        """Tell of an owner who falls silent or is back and, not too often, of releases and samples rejected."""
+        counts = self._counts
+        if counts[ct.OWNER_SILENT] != self._told_silent:
+            self._told_silent = counts[ct.OWNER_SILENT]
+            self._tell({"event": "owner", "tick": self.ticks, "t": self.stepper.t, "silent": bool(self._told_silent)})
+        if self.ticks < self._next_word:
+            return
+        where = {"tick": self.ticks, "t": self.stepper.t}
+        for name, count, why in (
+            ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
+            ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
+        ):
+            if count != self._told_of.get(name, 0):
+                self._told_of[name] = count
+                self._next_word = self.ticks + _TELLING
+                self._tell({"event": name, **where, "count": count, "why": why})
 
     def ended(self, status: int) -> None:
         """The model cannot go on, or was to stop here."""

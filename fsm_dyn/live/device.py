@@ -82,7 +82,9 @@ class Spec:
         After how long the device's own watchdog acts, s; 0 where it has none.  A device may have one behind a
         ``safe_frame``.
     safe_frame : bytes
-        What the guard process writes to the device's transport.
+        What the guard process writes to the device's transport once the tick process is no more.
+    zero_frame : bytes
+        What the guard writes while ticks fail to come: a force of zero after which the run can go on.
     force, torque : float
         The largest force and torque the device can show, N and N m.
     waits : bool
@@ -93,6 +95,10 @@ class Spec:
         What is known of the device as a hand feels it.
     zeroed : bool
         Whether ``calibrate`` makes the place where the device is its zero.
+    low, high : tuple of float
+        The workspace, m or rad per axis; empty where the device tells of none.
+    felt : bool
+        Whether it shows forces at all.
     """
 
     name: str
@@ -106,6 +112,10 @@ class Spec:
     turns: tuple[int, ...] = ()
     handle: Handle = Handle()
     zeroed: bool = False
+    zero_frame: bytes = b""
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    felt: bool = True
 
 
 class Device(Protocol):

@@ -2,7 +2,8 @@
 
 Run as a file, with the standard library alone: nothing of what can go wrong in the tick process can go wrong here.
 The tick process is its child and inherits the device's transport from it.  Again and again it looks whether the tick
-counter has moved.  If not for longer than allowed, or if the tick process ends out of order, it
+counter has moved.  If not for a moment, it has the device show no force and goes on; the tick process finds that out
+and takes hold anew.  If not for longer than allowed, or if the tick process ends out of order, it
 
 1. kills the tick process and waits until it is gone, so that nobody writes to the device any more,
 2. writes the device's safe frame to the transport.
@@ -24,13 +25,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 # positions in the header, as in memory.py
-BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION, TICK_PID = 0, 1, 2, 3, 4, 12
+BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION, TICK_PID, ZEROED = 0, 1, 2, 3, 4, 12, 34
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
 SAFE_PATIENCE = 2.0  # s that a device may take nothing, before its own watchdog is what is left
+ZERO_PATIENCE = 0.005  # s likewise, where the tick process may go on
 PATIENCE = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
 
 
@@ -49,8 +52,18 @@ class Header:
         struct.pack_into("<q", self._map, 8 * position, value)
 
 
-def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period: float) -> int:
-    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_DEAD``."""
+def watch(
+    header: Header,
+    child: subprocess.Popen[bytes],
+    timeout: float,
+    period: float,
+    release: float = 0.0,
+    show_zero: Callable[[], None] = lambda: None,
+) -> int:
+    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_DEAD``.
+
+    Where no tick has come for ``release`` seconds (0: never), ``show_zero`` is called.
+    """
     waiting = selectors.DefaultSelector()
     try:
         waiting.register(sys.stdin, selectors.EVENT_READ)
@@ -59,6 +72,8 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
         waiting = selectors.DefaultSelector()
         threading.Thread(target=wait_for_owner, args=(header,), daemon=True).start()
     seen, since = (-1, STARTING), time.monotonic()
+    still = since  # since when no tick has come, whatever held up the guard
+    zeroed = True
     while child.poll() is None:
         asleep = time.monotonic()
         if waiting.get_map() and waiting.select(period):
@@ -80,11 +95,15 @@ def watch(header: Header, child: subprocess.Popen[bytes], timeout: float, period
             since = now  # the guard itself was held up: what it saw before says nothing
         state = header[TICK_STATE]
         if (header[BEATS], state) != seen:  # a state just entered has its own patience
-            seen, since = (header[BEATS], state), now
+            seen, since, still, zeroed = (header[BEATS], state), now, now, state != RUNNING or release == 0.0
         elif now - since > (timeout if state == RUNNING else PATIENCE[state]):
             child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
             wait_for_end(child)
             return KILLED
+        elif not zeroed and now - still > release:
+            header[ZEROED] += 1  # first: a tick process that goes on now writes no force that is old
+            show_zero()
+            zeroed = True
     return 0 if header[TICK_STATE] == ENDED else FOUND_DEAD
 
 
@@ -135,14 +154,14 @@ def hand_on(size: int, child: subprocess.Popen[bytes]) -> None:
     threading.Thread(target=write, daemon=True).start()
 
 
-def make_safe(transport: int, frame: bytes) -> None:
-    """Write the safe frame to the device, before anything that was sent and has not gone out."""
+def make_safe(transport: int, frame: bytes, patience: float = SAFE_PATIENCE) -> None:
+    """Write a frame to the device, before anything that was sent and has not gone out."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios
 
         if os.isatty(transport):
             termios.tcflush(transport, termios.TCOFLUSH)
-    until = time.monotonic() + SAFE_PATIENCE
+    until = time.monotonic() + patience
     while frame and time.monotonic() < until:
         try:
             frame = frame[os.write(transport, frame) :]
@@ -156,14 +175,21 @@ def main() -> None:
     """Run the guard; the one argument is its configuration as JSON."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
-    with contextlib.suppress(OSError, AttributeError):  # where it may, it goes before the process it watches
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))
+    with contextlib.suppress(OSError, AttributeError):  # where it may and is to, it goes before the process it watches
+        if settings["privileges"]:
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))
     header = Header(settings["memory"])
     descriptors = [int(text) for text in settings["descriptors"]]
     keyword: dict[str, Any] = {"pass_fds": descriptors} if os.name == "posix" else {"close_fds": False}
     child = subprocess.Popen(settings["command"], stdin=subprocess.PIPE, **keyword)
     hand_on(settings["given"], child)
-    action = watch(header, child, settings["timeout"], settings["period"])
+    zero = bytes.fromhex(settings["zero_frame"])
+    release = settings["release"] if zero and settings["transport"] is not None else 0.0
+
+    def show_zero() -> None:
+        make_safe(settings["transport"], zero, ZERO_PATIENCE)
+
+    action = watch(header, child, settings["timeout"], settings["period"], release, show_zero)
     if action and settings["transport"] is not None:
         make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
     header[GUARD_ACTION] = action

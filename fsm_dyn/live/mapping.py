@@ -112,17 +112,20 @@ class Limits:
     slew, torque_slew : float
         Their rates of change, N/s and N m/s.
     velocity, turning : float
-        Norms of the device's velocities beyond which it is let go, m/s and rad/s.
+        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity that it
+        tells, and of the mean one since the sample taken before.
     velocities : tuple of float
         The same for each axis by itself, m/s or rad/s; empty: the norms alone.
     low, high : tuple of float
-        The workspace, m or rad; empty: unbounded.
+        The workspace, m or rad; empty: what the driver declares.
     ramp : float
         How long the grip takes to close and to open, s.
     dead_man : int
         Number of the button that must be pressed, -1 for none.
     clutch : int
         Number of the button that lets go of the port while it is pressed, -1 for none.
+    outliers : int
+        Samples in succession that may be rejected, as if they had not come; one more is a fault.
     """
 
     force: float = 8.0
@@ -137,6 +140,7 @@ class Limits:
     torque_slew: float = 125.0
     turning: float = 30.0
     velocities: tuple[float, ...] = ()
+    outliers: int = 2
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:
@@ -149,6 +153,10 @@ class Limits:
         for name in ("force", "slew", "velocity", "torque", "torque_slew", "turning"):
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
+        if not self.outliers >= 0:
+            raise InputError("limits.outliers of a live run", found=str(self.outliers), allowed="from 0")
+        if not self.ramp >= 0.0:
+            raise InputError("limits.ramp of a live run", found=str(self.ramp), allowed="from 0 s")
         for name in ("low", "high", "velocities"):
             given = getattr(self, name)
             if given and len(given) != n_device:

@@ -41,6 +41,12 @@ RECORDED: Final = 16  # rows that a recorder has taken
 LEAK: Final = 17  # nJ, the most that the device was given too much
 TAKEN_BACK: Final = 18  # nJ, by damping
 WATCHED: Final = 19  # whether the energy at the port is
+LEAK_OPENING: Final = 32  # nJ, beyond that while the grip opened
+OWNER_BEATS: Final = 33  # signs of life of the owner
+ZEROED: Final = 34  # how often the guard has shown a force of zero because no tick came
+REJECTED: Final = 35  # samples
+RELEASES: Final = 36  # how often the device was released
+FADED: Final = 37  # ticks in which the force had faded
 HEADER: Final = 64
 
 # ``TICK_STATE``

@@ -35,7 +35,6 @@ from fsm_dyn.simulation.bundles import Packed
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
 PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
-_FAR: Final = 20  # periods that a tick may be late before the device is let go
 _LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
 _TELLING: Final = 250  # ticks between looks at what a driver has to tell of itself
 _LAST: Final = 2  # ticks after the force has come to zero, before a run ends
@@ -57,6 +56,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip
+    stepper.tick_data.counts[ct.MAY_JUMP] = not settings.get("felt", True)
     return stepper
 
 
@@ -191,8 +191,8 @@ class TickProcess:
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         beats, force, controller = self._beats, memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.go
-        processor_clock = time.thread_time_ns
-        self._counts[ct.GUARD_PATIENCE] = int(self.settings["guard_timeout"] * 1e9) * self.settings["guarded"]
+        processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
+        self._set_patience()
         watched = self._watched_from()
         began = deadline = clock()
         duration = spent = -1
@@ -215,7 +215,8 @@ class TickProcess:
                 return
             looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
             try:
-                write(force.tolist())
+                # what the guard has seen meanwhile goes before what was worked out
+                write(force.tolist() if beats[memory.ZEROED] == counts[ct.ZEROED] else nothing)
                 if controller.ticks >= self._look_at_driver:
                     self._tell_of_driver()
             except Exception as error:
@@ -231,6 +232,14 @@ class TickProcess:
                 self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
 
+    def _set_patience(self) -> None:
+        """Set how long ticks, samples, the guard and the owner may be missing."""
+        counts, settings = self._counts, self.settings
+        counts[ct.GUARD_PATIENCE] = int(settings["guard_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.OWNER_PATIENCE] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.RELEASE_TIME] = int(settings["release"] * 1e9)
+        counts[ct.RELEASE_TICKS] = int(settings["release"] / settings["period"])
+
     def _compiled_io(self) -> pacing.CompiledIO | None:
         """Return how the device is read and written by compiled code, where ticks are too fast for Python."""
         if not wants_compiled(self.settings, type(self.device)):
@@ -245,7 +254,7 @@ class TickProcess:
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
         numbers, controller, counts = memory.plain(pace.numbers), self.controller, self._counts
-        counts[ct.GUARD_PATIENCE] = int(self.settings["guard_timeout"] * 1e9) * self.settings["guarded"]
+        self._set_patience()
         numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
         self._beats[memory.TICK_STATE] = memory.RUNNING
         while True:
@@ -346,8 +355,6 @@ class TickProcess:
         self.header[memory.OVERRUNS] += 1
         if self.settings["overrun"] == "stop" and self.controller.phase == control.RUNNING:
             self.controller.fault(ct.OVERRUN)
-        elif delay > _FAR * period:
-            self.controller.let_go()
 
     def _wait_for_recorder(self) -> None:
         """Where ticks are not paced, let a recorder keep up: they would outrun it."""

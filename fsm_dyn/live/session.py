@@ -31,6 +31,7 @@ from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.settings import Settings as Settings
+from fsm_dyn.live.sign_of_life import SignOfLife
 from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
@@ -68,6 +69,8 @@ class LiveSession:
         shape = memory.Shape(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
         self._block = memory.Block.create(shape)
         made.callback(self._block.close, remove=True)
+        self._life = SignOfLife(self._block.header)
+        made.callback(self._life.stop)
         transport = ready.driver.open_transport(ready.settings["options"])
         try:
             plain = {
@@ -81,6 +84,7 @@ class LiveSession:
         made.pop_all()
         made.callback(self.close)
         weakref.finalize(self, _let_go, self._process)
+        weakref.finalize(self, self._life.stop)
         if record is not None:
             kept = {**plain, "modes": list(self.modes)}
             self.recorder = Recorder(Path(record), self._block, self.columns, kept, saved(self.graph))
@@ -286,7 +290,11 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
+            "releases": int(header[memory.RELEASES]),
+            "faded": int(header[memory.FADED]),
+            "rejected": int(header[memory.REJECTED]),
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
+            "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,
             "taken_back": float(header[memory.TAKEN_BACK]) * 1e-9 if header[memory.WATCHED] else None,
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
@@ -364,6 +372,7 @@ class LiveSession:
         if self.recorder is not None:
             self.recorder.close()
         self._report = self.report()
+        self._life.stop()
         if self._block.header[memory.TICK_STATE] != memory.ENDED:
             self._report["log"] = self.log()
         self._log.close()

@@ -39,7 +39,14 @@ class Settings:
     stall_ticks : int
         Ticks without a new sample after which the device counts as stalled.
     guard_timeout : float
-        How long the tick process may miss its heartbeat, s.
+        How long the tick process may miss its heartbeat before the guard ends it, or the guard its own before the run
+        ends, s.
+    release_after : float
+        How long samples, ticks or heartbeats of the guard may be missing until the device is released, s: it shows no
+        force, and is taken hold of anew once they are back.  At least three ticks; 0: never.
+    owner_timeout : float
+        How long the owner may give no sign of life until the grip opens and the model rests, s; once he is back the
+        grip closes anew.  0: for ever.
     initial : mapping
         What replaces entries of the model's ``initial``, ``mode`` among them.
     passivity : str
@@ -59,6 +66,8 @@ class Settings:
     privileges: bool = True
     stall_ticks: int = 100
     guard_timeout: float = 0.1
+    release_after: float = 0.012
+    owner_timeout: float = 0.5
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
 
@@ -70,6 +79,9 @@ class Settings:
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
+            ("stall_ticks", self.stall_ticks, self.stall_ticks >= 0),
+            ("release_after", self.release_after, self.release_after >= 0.0),
+            ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
         ):
             if not good:
                 raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")

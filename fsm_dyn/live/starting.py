@@ -26,7 +26,7 @@ from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.spec.values import parameter_values
 
 CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
-
+LEAST_RELEASE: Final = 3.0  # periods
 # the libraries behind NumPy start a thread per processor, of no use here
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -48,9 +48,20 @@ def held(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
 
 
 def allowed(limits: Limits, spec: Spec) -> Limits:
-    """Return the limits with what the device bears; a device that nothing stops gets a fifth of force and torque."""
+    """Return the limits with what the device bears, and its workspace where none is given.
+
+    A device that nothing stops gets a fifth of force and torque.
+    """
     part = CAP if spec.stop == NOTHING else 1.0
-    return replace(limits, force=min(limits.force, spec.force) * part, torque=min(limits.torque, spec.torque) * part)
+    force, torque = min(limits.force, spec.force) * part, min(limits.torque, spec.torque) * part
+    return replace(limits, force=force, torque=torque, low=limits.low or spec.low, high=limits.high or spec.high)
+
+
+def release_time(settings: Settings, spec: Spec) -> float:
+    """Return after how long a device is released (s), 0 for one that is not felt or whose ticks follow no clock."""
+    if not settings.paced or not spec.felt or settings.release_after == 0.0:
+        return 0.0
+    return max(settings.release_after, LEAST_RELEASE * settings.period)
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ def prepare(
     plain = {
         **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
         "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-        "device_delay": spec.handle.delay,
+        "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
     }  # fmt: skip
     progress(CODE)
     stepper = new_stepper(plain, graph)
@@ -127,7 +138,9 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
     told = {
         "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
         "safe_frame": spec.safe_frame.hex() if spec.stop == SAFE_FRAME else "",
-        "timeout": plain["guard_timeout"], "period": min(0.002, 0.2 * plain["guard_timeout"]),
+        "timeout": plain["guard_timeout"], "release": plain["release"],
+        "period": min(0.002, 0.2 * plain["guard_timeout"], 0.2 * (plain["release"] or 1.0)),
+        "zero_frame": spec.zero_frame.hex(), "privileges": plain["privileges"],
         "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.process"],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}

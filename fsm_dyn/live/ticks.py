@@ -10,7 +10,7 @@ import numpy as np
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import finish_tick, live_tick, move
+from fsm_dyn.live.compiled_loop import finish_tick, live_tick, move, release_device
 from fsm_dyn.live.holding import Axis
 from fsm_dyn.live.mapping import Limits
 from fsm_dyn.online.mode import routine_address
@@ -22,6 +22,7 @@ from fsm_dyn.spec.values import ParameterValue, evaluate
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 PASSIVITY: Final = ("off", "observe", "control")
+FARTHEST: Final = 1e3  # m or rad, where no device is
 _GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
 
 
@@ -32,7 +33,16 @@ def new_tick(
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
     lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
-    lengths += [2 * n_device, n_a, 3 * n_a, *3 * [n_a], 3 * n_a, *10 * [n_device], (ct.LATEST + 2) * n_device, n_device]
+    lengths += [
+        *2 * [2 * n_device],
+        n_a,
+        3 * n_a,
+        *3 * [n_a],
+        3 * n_a,
+        *10 * [n_device],
+        (ct.LATEST + 2) * n_device,
+        n_device,
+    ]
     lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
@@ -70,7 +80,8 @@ def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
     numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
     numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
     numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.turning
-    tick.low[:], tick.high[:] = limits.low or -np.inf, limits.high or np.inf
+    tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
+    tick.counts[ct.OUTLIERS] = limits.outliers
     tick.fastest[:] = limits.velocities or np.inf
 
 
@@ -120,5 +131,6 @@ def load_compiled(tick: ct.Tick, address: int) -> None:
     move(address, False)
     live_tick(address, 0, 0, 0, 0, -1, -1)
     finish_tick(address, False)
+    release_device(address, 0)
     routine_address()
     tick.counts[:] = kept

@@ -43,8 +43,10 @@ class HeldBy:
         As for :meth:`fsm_dyn.live.session.LiveSession.start`.
     mapping : DeviceMap
     limits : Limits
-    guard_timeout : float
+    guard_timeout, release_after, owner_timeout : float
         See :class:`fsm_dyn.live.session.Settings`, s.
+    stall_timeout : float
+        How long samples may be missing until that is a fault, s.
     emulation : Emulated, optional
         What the driver talks to, where that is no hardware.
     """
@@ -55,6 +57,16 @@ class HeldBy:
     limits: Limits = field(default_factory=Limits)
     guard_timeout: float = 0.1
     emulation: Emulated | None = None
+    release_after: float = 0.012
+    stall_timeout: float = 0.1
+    owner_timeout: float = 0.5
+
+    def patience(self, period: float) -> dict[str, Any]:
+        """Return the settings of a run with ticks of this length (s) that say how long what may be missing."""
+        return {
+            "guard_timeout": self.guard_timeout, "release_after": self.release_after,
+            "owner_timeout": self.owner_timeout, "stall_ticks": max(1, round(self.stall_timeout / period)),
+        }  # fmt: skip
 
     @property
     def spec(self) -> Spec:
@@ -69,7 +81,7 @@ class HeldBy:
         return {
             "name": spec.name,
             "axes": [{"number": i, "turns": i in spec.turns} for i in range(spec.axes) if i in axes],
-            "stops": stops(spec, self.guard_timeout),
+            "stops": stops(spec, self.guard_timeout, self.release_after),
             "force": min(self.limits.force, spec.force),
             "couplers": [
                 axis.stiffness
@@ -111,15 +123,19 @@ class HeldBy:
             return {}
 
 
-def stops(spec: Spec, guard_timeout: float) -> list[str]:
-    """Return what makes the force end, in order."""
-    found = ["the tick process writes zero"]
+def stops(spec: Spec, guard_timeout: float, release_after: float) -> list[str]:
+    """Return what makes the force end, in order, and what does not."""
+    found = [f"the tick process writes zero, without samples or guard after {1e3 * release_after:g} ms"]
+    if spec.zero_frame:
+        found.append(f"the guard writes a force of zero after {1e3 * release_after:g} ms without a tick")
     if spec.stop == SAFE_FRAME:
         found.append(f"the guard writes a safe frame after {1e3 * guard_timeout:g} ms without a tick")
     elif spec.stop == NOTHING:
         found.append(f"nothing else: the force is capped at {100 * CAP:g} %")
     if spec.watchdog > 0.0 and spec.stop != NOTHING:
         found.append(f"its own watchdog after {1e3 * spec.watchdog:g} ms without a force")
+    elif spec.stop == SAFE_FRAME:
+        found.append("nothing, should guard and tick process both be stopped: it has no watchdog of its own")
     return found
 
 

@@ -100,7 +100,7 @@ class Take:
             mapping=by.mapping,
             limits=by.limits,
             schedule=self.schedule,
-            guard_timeout=by.guard_timeout,
+            **by.patience(wishes.period),
             initial=initial,
             passivity=wishes.passivity,
         )
@@ -247,7 +247,7 @@ class Take:
 def pointer(axes: int) -> HeldBy:
     """Return the page's own pointer as what holds the mechanism."""
     limits = Limits(velocity=POINTER_SPEED, turning=POINTER_SPEED, dead_man=0)
-    return HeldBy("pointer", {"axes": axes}, DeviceMap(), limits, PATIENCE)
+    return HeldBy("pointer", {"axes": axes}, DeviceMap(), limits, PATIENCE, owner_timeout=0.0)
 
 
 def held_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:

@@ -50,10 +50,11 @@ class Paddle(Rig):
 def rig(wall):
     made = []
 
-    def make(guard_timeout=2.0, **options):
+    def make(guard_timeout=2.0, stall_ticks=300, release_after=0.012, **options):
         settings = Settings(
-            mapping=mapping_for(wall, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=300
-        )
+            mapping=mapping_for(wall, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=stall_ticks,
+            release_after=release_after,
+        )  # fmt: skip
         made.append(Paddle("hapkit", wall, settings, **{"hand": HAND, **options}))
         return made[-1]
 
@@ -115,8 +116,35 @@ def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
     assert it.close()["guard"] == named
 
 
+def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(rig):
+    """Ticks, the guard, samples: no force, long before anything is ended, and all of it again once they are back."""
+    it = rig(guard_timeout=60.0, stall_ticks=60_000, watchdog=0.0)
+    it.press()
+    pids = it.session.tick_pid, it.session.guard_pid
+    missing = {
+        "the loop": lambda on: os.kill(pids[0], signal.SIGSTOP if on else signal.SIGCONT),
+        "the guard": lambda on: os.kill(pids[1], signal.SIGSTOP if on else signal.SIGCONT),
+        "the device": lambda on: it.device.do("stall", on=on),
+    }
+    for who, happen in missing.items():
+        it.device.log()
+        happen(True)
+        last = it.ends()
+        assert last["why"] == "host", who
+        assert (last["sequence"] == 0) == (who == "the loop"), "whose ticks are missing, the guard shows no force for"
+        happen(False)
+        wait_for(lambda: it.force() > 0.5, f"the force, after {who}")
+    told = {
+        word for e in it.session.events() if e["event"] == "released" for word in missing if e["why"].startswith(word)
+    }
+    assert "the loop" in told
+    report = it.close()
+    assert (report["fault"], report["guard"]) == ("", "")
+    assert report["releases"] >= 2, "of a device that stalls the force may have faded before"
+
+
 def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
-    it = rig()
+    it = rig(release_after=1.0)
     it.press()
     os.kill(it.session.tick_pid, signal.SIGSTOP)
     os.kill(it.session.guard_pid, signal.SIGKILL)

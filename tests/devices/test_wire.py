@@ -101,11 +101,12 @@ def test_a_device_program_that_fails_is_let_go(rig):
     (only,) = device.log()  # of all that waited for it, the last was obeyed
     assert (only["why"], only["force"]) == ("host", [0.0, 0.0])
 
+    let_go = device.state()["counts"]["let go"]  # by the guard, should the loop have been held up
     assert it.session.close()["fault"] == STALLED
     told = [e["counts"] for e in it.session.events() if e["event"] == "device"][-1]
     assert told["stranger"] == 50
     assert min(told["size"], told["magic"]) > 0
-    wait_for(lambda: device.state()["counts"]["let go"] == 1, "the last word")
+    wait_for(lambda: device.state()["counts"]["let go"] > let_go, "the last word")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_when_the_owner_is_killed_the_device_is_let_go():
         device.log()
         owner.communicate("\n", timeout=PATIENT)
         wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of both processes")
-        wait_for(lambda: device.state()["counts"]["let go"] == 1, "the last word")
+        wait_for(lambda: device.state()["counts"]["let go"] >= 1, "the last word")
         found = device.log()
         assert (found[-1]["force"], found[-1]["why"]) == ([0.0, 0.0], "host")
         assert len(found) > 5, "it opened in steps"

@@ -6,9 +6,10 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.devices.given import Given
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
@@ -57,7 +58,7 @@ class EmulatedBody:
         more = [float(options.get(name, 0.0)) for name in ("friction", "resolution")]
         self.handles = [EmulatedHandle(*numbers, *more) for _ in range(axes)]
         self._hand(**{**HAND, **dict(options.get("hand") or {})})
-        self.spoiling = Spoiling()
+        self.spoiling, self.meter = Spoiling(), Meter()
         self.period = 1.0 / float(options.get("rate", 1000.0))
         self._watchdog_time = float(options.get("watchdog", 0.02))
         self._watchdog_on = self._watchdog_time > 0.0
@@ -83,7 +84,7 @@ class EmulatedBody:
     @property
     def position(self) -> tuple[float, ...]:
         """What the sensors tell, m."""
-        return tuple(handle.measured for handle in self.handles)
+        return tuple(handle.measured + self.spoiling.shift for handle in self.handles)
 
     @property
     def velocity(self) -> tuple[float, ...]:
@@ -108,8 +109,7 @@ class EmulatedBody:
         now = time.monotonic()
         self._moved_until = max(self._moved_until, now - _LATE)
         while now - self._moved_until >= STEP:
-            for handle in self.handles:
-                handle.advance(STEP)
+            self.meter.advance(self.handles, STEP)
             self._moved_until += STEP
         if self._watchdog_on and any(self.force) and now - self._heard >= self._watchdog_time:
             self.release("watchdog")
@@ -134,7 +134,8 @@ class EmulatedBody:
         """Return what carries out the commands that every such device has."""
         return {
             "unplug": self._unplug, "plug": self._plug, "stall": self._stall, "freeze": self._freeze,
-            **self.spoiling.commands(), "hand": self._hand, "watchdog": self._watchdog, "state": self._state,
+            **self.spoiling.commands(), "hand": self._hand, "watchdog": self._watchdog, "measure": self._measure,
+            "state": self._state,
             "log": self._take_log,
         }  # fmt: skip
 
@@ -153,6 +154,9 @@ class EmulatedBody:
 
     def _watchdog(self, on: bool = True) -> None:
         self._watchdog_on = bool(on) and self._watchdog_time > 0.0
+
+    def _measure(self) -> None:
+        self.meter = Meter()
 
     def _hand(
         self,
@@ -184,7 +188,7 @@ class EmulatedBody:
                 "stiffness": self.handles[0].hand_stiffness, "damping": self.handles[0].hand_damping,
                 "target": [h.target for h in self.handles],
             },
-            "watchdog": self._watchdog_time * self._watchdog_on,
+            "watchdog": self._watchdog_time * self._watchdog_on, "meter": asdict(self.meter),
         }  # fmt: skip
 
     def _take_log(self) -> dict[str, Any]:
@@ -193,15 +197,16 @@ class EmulatedBody:
 
 
 class Spoiling:
-    """What spoils the bytes on their way: ``garbage`` and ``half`` frames, until it is switched off."""
+    """What spoils samples on their way: ``garbage``, ``half`` frames, positions that ``jump``; until switched off."""
 
     def __init__(self) -> None:
         self.how = ""
         self.once = 0  # bytes of garbage that are to come
+        self.shift = 0.0  # of all positions, m
 
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
-        """Return what carries out the two commands."""
-        return {"garbage": self._garbage, "half": self._half}
+        """Return what carries out the commands."""
+        return {"garbage": self._garbage, "half": self._half, "jump": self._jump}
 
     def state(self) -> dict[str, bool]:
         """Return what is spoilt at the moment."""
@@ -212,6 +217,9 @@ class Spoiling:
             self.once = int(bytes)
         else:
             self.how = "garbage" if on else ""
+
+    def _jump(self, by: float = 0.0) -> None:
+        self.shift = float(by)
 
     def _half(self, on: bool = True) -> None:
         self.how = "half" if on else ""

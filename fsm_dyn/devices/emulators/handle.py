@@ -11,6 +11,7 @@ friction is taken as an impulse per step, at most what stops the handle (Moreau)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -84,3 +85,36 @@ class EmulatedHandle:
                 if v == 0.0 and self.velocity == 0.0:
                     self.position = x + self.target  # it sticks
             self.velocity = v
+
+
+@dataclass
+class Meter:
+    """What a device was given since this was made: by handles that moved under the forces shown.
+
+    Attributes
+    ----------
+    work, most_work : float
+        Done on handles and hand by the forces shown, J, and the most that it was at any time.
+    peak_speed : float
+        Norm of the velocities of all axes, m/s.
+    peak_energy : float
+        Largest kinetic energy of the handles, J.
+    """
+
+    work: float = 0.0
+    most_work: float = 0.0
+    peak_speed: float = 0.0
+    peak_energy: float = 0.0
+
+    def advance(self, handles: Sequence[EmulatedHandle], duration: float) -> None:
+        """Move handles for a while (s) under the forces shown, and see what that gives."""
+        square = energy = 0.0
+        for handle in handles:
+            before = handle.position
+            handle.advance(duration)
+            self.work += handle.force * (handle.position - before)
+            square += handle.velocity**2
+            energy += 0.5 * handle.mass * handle.velocity**2
+        self.most_work = max(self.most_work, self.work)
+        self.peak_speed = max(self.peak_speed, math.sqrt(square))
+        self.peak_energy = max(self.peak_energy, energy)

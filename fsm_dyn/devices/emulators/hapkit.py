@@ -31,10 +31,11 @@ import tempfile
 import time
 import tty
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.devices.emulators.hapkit_board import WORD, Board
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
@@ -46,7 +47,7 @@ USUAL: Final[dict[str, Any]] = {
     "radius": 0.08, "power": "line", "hand": {},
 }  # fmt: skip
 HAND: Final = {"stiffness": 60.0, "damping": 0.2, "target": 0.0}
-COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "watchdog")
+COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "watchdog", "jump", "measure")
 BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
 GRID: Final = 1e-4  # s, to which the mechanics keeps
 MICRO: Final = 1e6
@@ -108,6 +109,7 @@ class Paddle:
         self._shown, self._why = 0.0, BEGINS
         self._log: list[dict[str, Any]] = []
         self._stalled = self._frozen = self._garbles = self._halves = False
+        self._shift, self._meter = 0.0, Meter()
         self.plug()
 
     def _new_board(self) -> Board:
@@ -156,6 +158,14 @@ class Paddle:
             frame = self._sample(time.monotonic())
             self._send(frame[: len(frame) // 2])
 
+    def jump(self, by: float = 0.0) -> None:
+        """Tell positions that are wrong by so much, m."""
+        self._shift = float(by)
+
+    def measure(self) -> None:
+        """Begin anew to measure what the handle is given."""
+        self._meter = Meter()
+
     def stall(self, on: bool = True) -> None:
         """Send no samples any more, but take forces."""
         self._stalled = bool(on)
@@ -192,7 +202,7 @@ class Paddle:
             "hand": {
                 "stiffness": handle.hand_stiffness, "damping": handle.hand_damping, "target": [handle.target - zero],
             },
-            "watchdog": 1e-6 * board.watchdog,
+            "watchdog": 1e-6 * board.watchdog, "meter": asdict(self._meter),
             "counts": {"dropped": board.reader.dropped, "samples": board.sequence, "echo": board.echo},
         }  # fmt: skip
 
@@ -258,7 +268,7 @@ class Paddle:
     def _advance(self, now: float) -> None:
         steps = int((now - self._at) / GRID)
         for _ in range(steps):
-            self.handle.advance(GRID)
+            self._meter.advance((self.handle,), GRID)
         self._at += steps * GRID
 
     def _measured(self) -> int:
@@ -276,7 +286,8 @@ class Paddle:
             self._last = at, counts
 
     def _sample(self, now: float) -> bytes:
-        return self.board.sample(self._clock(now), self._measured(), round(MICRO * self._velocity))
+        counts = self._measured() + round(self._shift / self._resolution)
+        return self.board.sample(self._clock(now), counts, round(MICRO * self._velocity))
 
     def _corrupted(self, frame: bytes) -> bytes:
         if self._garbles:

@@ -32,7 +32,7 @@ class Emulation(Protocol):
         What the driver has to be told to meet it.
     commands : tuple of str
         What can happen to it: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``,
-        ``watchdog``, as far as the device can have it.
+        ``watchdog``, ``jump``, ``measure``, as far as the device can have it.
     """
 
     options: dict[str, Any]
@@ -44,7 +44,8 @@ class Emulation(Protocol):
         ``unplug`` and ``plug``; ``garbage`` and ``half`` (a frame) with ``on`` (true until it is false) or, once,
         ``bytes``; ``stall`` with ``on`` (no samples, forces are taken); ``freeze`` with ``on`` (reads nothing, tells
         nothing); ``hand`` with ``stiffness``, ``damping``, ``target`` (one number, or one per axis; stiffness 0:
-        nobody holds it); ``watchdog`` with ``on``.
+        nobody holds it); ``watchdog`` with ``on``; ``jump`` with ``by`` (m, by which positions told are wrong);
+        ``measure``, which begins the meter anew.
 
         Raises
         ------
@@ -56,7 +57,8 @@ class Emulation(Protocol):
         """Return the device as it is: ``time`` (s, of ``time.monotonic``), ``position``, ``velocity``, ``force``.
 
         These are the true ones, one number per axis.  Beside them ``plugged``, ``stalled``, ``frozen``, ``let_go``
-        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand`` and ``counts``.
+        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand``, ``counts`` and the ``meter``: what forces
+        shown gave the handle since ``measure``, as :class:`.handle.Meter` has it.
         """
 
     def log(self) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits
 
 PERIOD = 1e-4
-MOTION = [[0, 0.05, 9.0, 0.0], [1, 0.03, 11.0, 3.0]]
+MOTION = [[0, 0.05, 9.0, 0.0], [1, 0.05, 6.0, 3.0]]
 HAND = {"axes": 2, "motion": MOTION, "stop": "watchdog", "period": PERIOD}
 
 pytestmark = pytest.mark.skipif(pacing.clocks() is None, reason="this system cannot sleep until a deadline")

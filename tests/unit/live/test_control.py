@@ -17,6 +17,9 @@ from fsm_dyn.live.stepping import DeviceMap, Limits
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
 
 
+FREELY = 1e3  # m/s, of a device that may be anywhere in the next tick
+
+
 def at(i, x=0.0, y=0.0, vx=0.0, vy=0.0, buttons=0):
     return Sample(0.0, i, [x, y], [vx, vy], buttons)
 
@@ -58,12 +61,13 @@ def test_the_device_is_anchored_where_the_port_is(bench):
         (at(50, 0.0, math.inf), "not a number"),
         (at(50, vx=2.0, vy=-2.0), "faster"),
         (at(50, 0.11), "workspace"),
+        (at(50, -0.09), "jumped"),
         (at(50, 0.0, -0.21), "workspace"),
         (at(49), "no new sample"),
     ],
 )
 def test_faults_let_go_in_their_tick_and_stay(bench, sample, why):
-    limits = Limits(velocity=2.5, low=(-0.1, -0.2), high=(0.1, 0.2), ramp=0.02)
+    limits = Limits(velocity=2.5, low=(-0.1, -0.2), high=(0.1, 0.2), ramp=0.02, outliers=0)
     run = bench("virtual_wall", motion=QUIET, limits=limits, stall_ticks=0)
     for i in range(50):
         run.one(at(i, 0.05 * i / 50))
@@ -72,9 +76,9 @@ def test_faults_let_go_in_their_tick_and_stay(bench, sample, why):
     assert run.controller.phase == FAULT
     assert why in next(e["why"] for e in run.events if e["event"] == "fault")
     for i in range(100, 150):
-        run.one(at(i))
+        run.one(at(i, 0.04))
     run.controller.command({"do": "run"})
-    run.one(at(150))
+    run.one(at(150, 0.04))
     assert not np.array(run.forces[50:]).any()
     assert run.controller.phase == FAULT
     run.controller.command({"do": "clear"})
@@ -99,10 +103,12 @@ def test_without_the_dead_man_button_no_force(bench):
 
 
 def test_the_clutch_lets_go_and_anchors_anew(bench):
-    run = bench("virtual_wall", motion=QUIET, limits=Limits(clutch=0, ramp=0.01))
+    run = bench("virtual_wall", motion=QUIET, limits=Limits(clutch=0, ramp=0.01, velocity=FREELY))
     for i in range(50):
         run.one(at(i))
-    for i in range(50, 100):
+    for i in range(50, 70):
+        run.one(at(i, buttons=1))
+    for i in range(70, 100):
         run.one(at(i, 0.2, 0.1, buttons=1))
     assert run.grips[-1] == 0.0
     before = run.stepper.loop.state.x[0]
@@ -115,7 +121,7 @@ def test_the_clutch_lets_go_and_anchors_anew(bench):
 
 def test_taking_hold_waits_until_the_grip_is_open(bench):
     """A clutch pressed for a moment: the anchor is not set while the port is still held."""
-    run = bench("virtual_wall", motion=QUIET, limits=Limits(clutch=0, ramp=0.02))
+    run = bench("virtual_wall", motion=QUIET, limits=Limits(clutch=0, ramp=0.02, velocity=FREELY))
     for i in range(60):
         run.one(at(i))
     run.one(at(60, 0.1, buttons=1))
@@ -127,7 +133,7 @@ def test_taking_hold_waits_until_the_grip_is_open(bench):
 
 
 def test_another_port_scale_and_axes(bench):
-    run = bench("virtual_wall", motion=QUIET, limits=Limits(ramp=0.01))
+    run = bench("virtual_wall", motion=QUIET, limits=Limits(ramp=0.01, velocity=FREELY))
     for i in range(50):
         run.one(at(i))
     run.controller.command({"do": "port", "port": "handle", "axes": [1, -1], "scale": 2.0})

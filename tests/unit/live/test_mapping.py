@@ -75,11 +75,11 @@ def test_maps_that_do_not_fit(held, mapping, words):
     ("limits", "velocity", "fault"),
     [
         (Limits(velocity=1.0, turning=5.0), [0.6, 0.6, 4.0], False),
-        (Limits(velocity=1.0, turning=5.0), [0.8, 0.8, 0.0], True),
-        (Limits(velocity=1.0, turning=5.0), [0.0, 0.0, -5.1], True),
+        (Limits(velocity=1.0, turning=5.0, outliers=0), [0.8, 0.8, 0.0], True),
+        (Limits(velocity=1.0, turning=5.0, outliers=0), [0.0, 0.0, -5.1], True),
         (Limits(velocity=1.0, turning=5.0, velocities=(0.5, 1.0, 5.0)), [0.4, 0.8, 4.9], False),
-        (Limits(velocity=1.0, turning=5.0, velocities=(0.5, 1.0, 5.0)), [-0.6, 0.0, 0.0], True),
-        (Limits(velocity=1.0, turning=5.0, velocities=(0.5, 1.0, 3.0)), [0.0, 0.0, 3.1], True),
+        (Limits(velocity=1.0, turning=5.0, velocities=(0.5, 1.0, 5.0), outliers=0), [-0.6, 0.0, 0.0], True),
+        (Limits(velocity=1.0, turning=5.0, velocities=(0.5, 1.0, 3.0), outliers=0), [0.0, 0.0, 3.1], True),
     ],
 )
 def test_straight_axes_and_those_that_turn_have_velocity_limits_of_their_own(bench, held, limits, velocity, fault):

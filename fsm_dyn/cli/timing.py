@@ -1,0 +1,45 @@
+"""Options of ``live`` and ``device`` that say when a device is let go, and how fast."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Slew = Annotated[float, typer.Option("--slew", help="Largest change of the force, N/s.")]
+Ramp = Annotated[float, typer.Option("--ramp", help="How long the grip takes to open and to close, s.", min=0.0)]
+ReleaseAfter = Annotated[
+    float,
+    typer.Option(
+        "--release-after",
+        help="How long samples, ticks or the guard may be missing until no force is shown, s; once they are back the "
+        "grip closes anew. 0: never.",
+        min=0.0,
+    ),
+]
+StallTimeout = Annotated[
+    float, typer.Option("--stall-timeout", help="How long samples may be missing until that is a fault, s.", min=0.0)
+]
+GuardTimeout = Annotated[
+    float,
+    typer.Option("--guard-timeout", help="How long ticks may stand still until the guard ends the run, s.", min=0.0),
+]
+OwnerTimeout = Annotated[
+    float,
+    typer.Option(
+        "--owner-timeout",
+        help="How long this program may stand still until the grip opens and the model rests, s. 0: for ever.",
+        min=0.0,
+    ),
+]
+
+RELEASE_AFTER = 0.012  # s
+STALL_TIMEOUT = 0.1
+GUARD_TIMEOUT = 0.1
+OWNER_TIMEOUT = 0.5
+RAMP = 0.2
+
+
+def stall_ticks(timeout: float, period: float) -> int:
+    """Return how many ticks of a period (s) without a sample a time (s) comes to."""
+    return max(1, round(timeout / period))

@@ -1,0 +1,156 @@
+"""A hand at the virtual wall across every emulated device: what it is given when the force ends, and by whom."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.live.facing import mapping_for
+from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.live.session import LiveSession, Settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "device.md"
+DRIVERS = {
+    "hapkit": {"mass": 0.05, "damping": 0.2},
+    "udp": {"axes": 2, "mass": 0.2, "damping": 0.5},
+    "inverse3": {"mass": 0.2, "damping": 0.5},
+}
+WATCHDOG = 0.02  # s
+HAND = {"stiffness": 60.0, "damping": 10.0}  # firm: a loose one swings with the stiffest couplers, whatever is done
+BEHIND = {"hapkit": 0.05}  # m, where the hand wants to be; others are at the port, which begins 1 cm above the plate
+FASTEST = 0.3  # s that a force is waited for
+
+COMMANDS = {
+    "pause": {},
+    "reset": {},
+    "scrub": {"t": 0.5},
+    "speed": {"value": 0.5},
+    "set": {"values": {"k": 1e4}},
+    "port": {"force_scale": 0.9},
+}
+
+OWNER = """
+import json, sys
+import fsm_dyn
+from tests.benchmarks.hand import start
+driver, options, stiffness = json.loads(sys.argv[1])
+session = start(fsm_dyn.compile(fsm_dyn.load("virtual_wall")), driver, options, stiffness)
+session.wait_for_ticks(300)
+print(session.guard_pid, session.tick_pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def start(graph, driver, options, stiffness, **changes):
+    """A session with usual settings: the wall, held through a coupler of a stiffness (N/m)."""
+    from fsm_dyn.live.starting import held
+
+    graph = held(graph)
+    mapping = mapping_for(graph, "", 1) if driver == "hapkit" else DeviceMap()
+    settings = Settings(mapping=mapping, limits=changes.pop("limits", Limits()), **changes)
+    return LiveSession.start(
+        graph, driver, options, settings=settings,
+        parameters={"handle_2_stiffness": stiffness, "handle_1_stiffness": stiffness},
+    )  # fmt: skip
+
+
+class Hand:
+    """An emulated device whose hand presses the wall, and the session that holds it: in this process or in its own."""
+
+    def __init__(self, graph, driver, *, watchdog=WATCHDOG, stiffness=1000.0, own_process=False, **changes):
+        self.driver = driver
+        self.axis = 0 if driver == "hapkit" else 1
+        self.device = emulation(driver, {**DRIVERS[driver], "watchdog": watchdog, "hand": HAND})
+        self.owner = self.session = None
+        try:
+            if own_process:
+                words = json.dumps([driver, self.device.options, stiffness])
+                self.owner = subprocess.Popen(
+                    [sys.executable, "-c", OWNER, words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+                self.guard_pid, self.tick_pid = map(int, self.owner.stdout.readline().split())
+            else:
+                self.session = start(graph, driver, self.device.options, stiffness, **changes)
+                self.session.wait_for_ticks(300)
+                self.guard_pid, self.tick_pid = self.session.guard_pid, self.session.tick_pid
+            self.place = self.device.state()["position"]
+        except BaseException:
+            self.close()
+            raise
+
+    def press(self, patience=10.0):
+        """Have the hand press the wall until it rests there."""
+        target = list(self.place)
+        target[self.axis] -= BEHIND.get(self.driver, 0.06)
+        self.device.do("hand", **HAND, target=target)
+        until, calm = time.monotonic() + patience, 0
+        while calm < 8:
+            found = self.device.state()
+            at_rest = abs(found["force"][self.axis]) > 1.5 and abs(found["velocity"][self.axis]) < 0.05
+            calm = calm + 1 if at_rest else 0
+            if time.monotonic() > until:
+                raise RuntimeError(f"it is not pressed: {found}, {self.session and self.session.report()}")
+            time.sleep(0.02)
+        self.device.log()
+
+    def begin_again(self, patience=10.0):
+        """Bring device and model back to where they began, and hold anew."""
+        self.device.do("hand", **HAND, target=self.place)
+        session = self.session
+        time.sleep(0.3)  # until it is where it was, and what was commanded is done
+        session.send("run")
+        session.send("set", values={"k": 2e4})
+        session.send("speed", value=1.0)
+        session.send("port", force_scale=1.0)
+        session.send("reset")
+        time.sleep(0.1)
+        until = time.monotonic() + patience
+        while session.snapshot()["grip"] < 1.0:
+            if time.monotonic() > until or not session.alive:
+                raise RuntimeError(f"it is not held: {session.report()}")
+            time.sleep(0.02)
+
+    def measure(self, happen, gone, duration):
+        """Let something happen; return after what time the force is zero for good (s), by whom, and the meter."""
+        self.device.do("measure")
+        begin = time.monotonic()
+        if gone:
+            self.device.do("hand", stiffness=0.0, damping=0.0)
+        happen()
+        time.sleep(duration)
+        meter, log = self.device.state()["meter"], self.device.log()
+        if any(log[-1]["force"] if log else self.device.state()["force"]):
+            return None, "nobody", meter
+        forces = [k for k, entry in enumerate(log) if any(entry["force"])]
+        first = log[forces[-1] + 1 if forces else 0] if log else {"time": begin, "why": "free"}
+        why = "the guard" if (first["why"], first.get("sequence")) == ("host", 0) else first["why"]
+        return max(0.0, first["time"] - begin), why, meter
+
+    def close(self):
+        for pid in (self.guard_pid, self.tick_pid) if hasattr(self, "tick_pid") else ():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+        if self.owner is not None:
+            with contextlib.suppress(OSError):
+                self.owner.send_signal(signal.SIGCONT)
+            self.owner.kill()
+            self.owner.wait()
+        if self.session is not None:
+            self.session.close()
+        self.device.close()
+
+
+def put_table(name, lines):
+    """Write a table between its marks in the page on devices."""
+    text = PAGE.read_text(encoding="utf-8")
+    mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    assert mark.search(text), f"the page has no place for '{name}'"
+    PAGE.write_text(mark.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text), encoding="utf-8")

@@ -1,0 +1,128 @@
+"""What a device says is examined: a sample that cannot be counts as none, and too many of them are a fault."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fsm_dyn.devices.gamepad import Driver as Gamepad
+from fsm_dyn.devices.hapkit import Driver as Hapkit
+from fsm_dyn.devices.inverse3 import Driver as Inverse3
+from fsm_dyn.devices.udp import Driver as Udp
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import compiled_tick as ct
+from fsm_dyn.live.control import FAULT, RUNNING, Controller
+from fsm_dyn.live.device import Sample
+from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live.starting import allowed
+from tests.unit.live.letting_go import Pressed
+
+OUTLIERS = Limits().outliers
+STIFFNESS = 1000.0
+BAD = {
+    "the device's position jumped farther than its velocity limit allows": lambda here: {"position": [here + 0.2]},
+    "a position, velocity or force was not a number": lambda here: {"position": [math.nan]},
+    "the device left its workspace": lambda here: {"position": [1e300]},
+    "the device moved faster than its limit": lambda here: {"velocity": [50.0]},
+}
+
+
+@pytest.fixture(scope="module")
+def pressed(held):
+    return Pressed(held("virtual_wall"), "hapkit")
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_outliers_are_rejected_and_more_of_them_are_a_fault(pressed, why):
+    pressed.begin(STIFFNESS)
+    counts, tick = pressed.stepper.tick_data.counts, pressed.stepper.tick_data
+    ever, force, here = counts[ct.REJECTED_EVER], pressed.handles[0].force, pressed.handles[0].position
+    place = tick.now[tick.slot[1]]
+    for _ in range(3):  # alone, again and again
+        pressed.tick(OUTLIERS, **BAD[why](here))
+        assert pressed.handles[0].force == pytest.approx(force, abs=1e-4), "as if they had not come"
+        pressed.tick(5)
+    assert (pressed.controller.phase, counts[ct.REJECTED_EVER] - ever) == (RUNNING, 3 * OUTLIERS)
+    assert tick.now[tick.slot[1]] == pytest.approx(place, abs=1e-6)
+    pressed.tick(OUTLIERS + 1, **BAD[why](here))
+    assert pressed.controller.phase == FAULT
+    assert pressed.handles[0].force == 0.0
+    assert [e["why"] for e in pressed.events if e["event"] == "fault"] == [why]
+    assert np.isfinite(tick.now).all()
+
+
+def test_the_force_never_follows_a_jump(pressed):
+    """Twenty centimetres with unchanged velocity: today's force or less, until it is none."""
+    pressed.begin(STIFFNESS)
+    before, forces = abs(pressed.handles[0].force), []
+    for _ in range(10):
+        pressed.tick(position=[pressed.handles[0].position - 0.2])
+        forces.append(abs(pressed.handles[0].force))
+    assert max(forces) <= before + 1e-4
+    assert forces[OUTLIERS] == 0.0
+
+
+def test_a_jump_is_measured_by_the_time_between_the_samples_taken(pressed):
+    """After a gap of ten ticks the device may be ten times as far away, and no farther."""
+    limit = pressed.stepper.limits.velocity
+    for part, rejected in ((0.99, 0), (1.01, 1)):
+        pressed.begin(STIFFNESS)
+        pressed.controller.command({"do": "pause"})
+        pressed.tick(250)
+        counts = pressed.stepper.tick_data.counts
+        ever, here, sequence = counts[ct.REJECTED_EVER], pressed.stepper.tick_data.taken[0], pressed.sequence
+        pressed.tick(9, sequence=sequence)
+        pressed.tick(1, position=[here + part * limit * 0.010], sequence=sequence + 10)
+        assert counts[ct.REJECTED_EVER] - ever == rejected
+
+
+def test_by_the_clock_where_ticks_were_late(pressed):
+    pressed.begin(STIFFNESS)
+    counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence + 1
+    counts[ct.RELEASE_TIME] = 0
+    ever, here = counts[ct.REJECTED_EVER], float(pressed.stepper.tick_data.taken[0])
+    controller.take(Sample(0.0, sequence, (here + 0.02,), (0.0,)))
+    controller.go(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
+    assert counts[ct.REJECTED_EVER] == ever
+
+
+def test_nothing_is_held_before_a_sample_was_taken(pressed):
+    """A device that begins 1e300 m away ends as a device that is not where it can be."""
+    counts = pressed.stepper.tick_data.counts
+    pressed.begin(STIFFNESS)
+    pressed.stepper.reset()
+    counts[ct.TAKEN] = counts[ct.REJECTED] = 0
+    controller = Controller(pressed.stepper, pressed.events.append)
+    for k in range(OUTLIERS + 1):
+        assert (counts[ct.HELD], counts[ct.FAULT]) == (0, ct.NONE)
+        controller.tick(Sample(0.0, k, (1e300,), (0.0,), 0b10))
+    assert counts[ct.FAULT] == ct.OUT_OF_WORKSPACE
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "low", "high"),
+    [
+        (Hapkit, {}, (-0.15,), (0.15,)),
+        (Hapkit, {"workspace": 0.1}, (-0.1,), (0.1,)),
+        (Udp, {"axes": 2, "turns": [1]}, (-1.0, -100.0), (1.0, 100.0)),
+        (Udp, {"axes": 2, "workspace": [0.2, [-0.1, 0.3]]}, (-0.2, -0.1), (0.2, 0.3)),
+        (Inverse3, {"device_id": "0E00"}, (-0.5,) * 3, (0.5,) * 3),
+        (Gamepad, {"axes": ["x"]}, (-0.11,), (0.11,)),
+        (Gamepad, {"axes": ["x"], "mode": "rate"}, (), ()),
+    ],
+)
+def test_a_driver_that_has_a_workspace_declares_it(driver, options, low, high):
+    spec = driver.describe(options)
+    assert spec.low == pytest.approx(low)
+    assert spec.high == pytest.approx(high)
+    limits = allowed(Limits(), spec)
+    assert (limits.low, limits.high) == (spec.low, spec.high)
+    if low:
+        own = (-1e-3,) * len(low)
+        assert allowed(Limits(low=own), spec).low == own, "what is told goes before"
+
+
+@pytest.mark.parametrize("workspace", [[0.1], [0.1, "far"], [[0.1, -0.1], 0.1], [0.1, math.inf], "wide"])
+def test_a_workspace_that_cannot_be_is_named(workspace):
+    with pytest.raises(InputError, match="workspace of the driver udp"):
+        Udp.describe({"axes": 2, "workspace": workspace})
