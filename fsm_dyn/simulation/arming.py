@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
@@ -166,7 +167,10 @@ def arm(tables: Tables, state: State, work: Work) -> int:
                 state.guards[2 * most + j] = max(tolerance, 2.0 * tables.tolerances[tol.GAP])
             elif plain and (zero if fired else 0.0) >= value >= -tables.tolerances[tol.GAP]:
                 # never out of sight: it fires, or where it is now counts as its zero
-                if slope < -tables.tolerances[tol.SPEED]:
+                if fired and work.notes[resolution.CHANGED] == 0:
+                    # it was seen and changes nothing, as at the end of a face that is held: not again at once
+                    depth = 2.0 * tables.tolerances[tol.GAP]
+                elif slope < -tables.tolerances[tol.SPEED]:
                     below[now] = first + j
                     now += 1
                 state.guards[2 * most + j] = graze + max(depth, -value)

@@ -10,7 +10,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.physics.campaign import Checked, Start
+from tests.campaigns.flush import TALL, THIN, TILE, dominoes
+from tests.physics.campaign import ADAPTIVE, Checked, Start
 from tests.physics.flush import Body, Tiles, brick, losses, overlap, placed, polygon, rectangle, scene
 
 DEEPEST = 2.1e-9  # m: twice the tolerance of a gap
@@ -109,3 +110,23 @@ def test_a_tower_that_is_knocked(cuts):
             initial[f"q_{random.choice(names)}_dot"] = float(random.normal(0, 2))
         parameters = {"mu": float(random.choice([0.1, 0.3, 0.8])), "e": float(random.choice([0.0, 0.5]))}
         judge(checked, Start("tower", seed, 0.3, initial, parameters), [rectangle(a, B)] * count, apart)
+
+
+@pytest.fixture(scope="module")
+def tall():
+    return Checked(dominoes(1))
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("push", [-10.0, -3.0 / 0.54, 10.0])
+def test_a_tall_brick_turns_as_it_slides_off_an_edge(tall, mu, push):
+    """Its corner comes down on the edge's in the instant in which it passes it: decided once."""
+    given = {"push": {"linear": [[0.0, 0.0], [1.0, push]]}}
+    start = Start("dominoes_1", 0, 1.0, {}, {"mu": mu, "e": 0.0}, given, ADAPTIVE | {"strategy": "mixed"})
+    run = judge(tall, start, [rectangle(THIN, TALL)], [(0, box(0.0, -TILE / 2, TILE / 2, 0.0))])
+    last = run.transitions[-1]
+    assert run.q[-1, 1] < 0.0, "it has fallen off"
+    late = run.t >= last.time
+    assert run.u[late, 2] == pytest.approx(run.u[-1, 2], rel=1e-9), "nothing turns it in the air"
+    fallen = run.u[late, 1] + 9.81 * run.t[late]
+    assert fallen == pytest.approx(fallen[0], abs=1e-8)
