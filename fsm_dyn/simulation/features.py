@@ -50,15 +50,25 @@ def same_corners(tables: Tables, terms: Terms, j: int, k: int) -> bool:
 
 
 @lean
-def separate_corners(tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int64]) -> None:
+def separate_corners(
+    tables: Tables,
+    terms: Terms,
+    u: NDArray[np.float64],
+    before: NDArray[np.int64],
+    event: NDArray[np.int64],
+    closed: NDArray[np.int64],
+) -> None:
     """Strike out of ``closed`` (n_contacts,) the pairs of two coinciding corners that close faster than another.
 
     The gap of two corners is the largest of their pairs', so its rate is the largest rate, also of those on their
-    way out; only pairs of that rate can strike or be closed.
+    way out; only pairs of that rate can strike or be closed.  A contact that lasts ends where its face does, not
+    within the tolerance of it.
     """
     n = closed.shape[0]
     for k in range(n):
         if closed[k] == 0 or not at_end(tables, terms, k):
+            continue
+        if before[k] != tb.FREE and event[k] != tb.LEAVES and terms.reach[k] > tables.tolerances[tol.PROJECTION]:
             continue
         rate = row_speed(terms, tables.contact_rows[k, 0], u)
         for j in range(n):
@@ -200,7 +210,7 @@ def choose_features(
         corners += closed[k] == 1 and tables.contact_ends[k, 0] >= 0
     if corners < 1:
         return
-    separate_corners(tables, terms, u, closed)
+    separate_corners(tables, terms, u, before, event, closed)
     one_of_each_place(tables, terms, before, event, closed, implied)
 
 
