@@ -149,7 +149,7 @@ def checked_steps(run, height):
 
 @pytest.mark.parametrize("height", [1.1e-9, 1.5e-9, 2e-9, 3e-9, 5e-9, 1e-8, 1e-6])
 def test_a_step_up_turns_a_brick_about_its_corner(steps, height):
-    """Where it turns back, sticking on a lever of a few gap tolerances agrees to within the tolerance, as sliding does."""
+    """Where it turns back, sticking on a lever of a few gap tolerances agrees within the tolerance, as sliding does."""
     run = fsm_dyn.simulate(steps, until=1.2, parameters={"h": height})
     time, v = slowed(2.0, 0.1, 0.175)
     a, b = 0.25, 0.1
@@ -195,6 +195,51 @@ def test_a_block_at_rest_with_its_corner_on_a_seam_slides_either_way(push):
     assert all(abs(lost) <= 1e-12 for lost in losses(run))
     assert run.q[-1] == pytest.approx([-0.125 + way / 8, 0.05, 0.0], abs=1e-9)
     assert run.u[-1] == pytest.approx([way / 2, 0.0, 0.0], abs=1e-9)
+
+
+def two_materials(one, other, *, kind="polygon", cuts=(-2, 0, 2), x=-0.3, speed=2.0):
+    """Return a brick on tiles that end at ``cuts``, with the friction ``one`` left of 0 and ``other`` right of it."""
+    tiles = Tiles([(a, b, 0.0) for a, b in itertools.pairwise(cuts)], kind).shapes
+    model = scene({"box": brick(0.25, 0.1, x, speed=(speed, 0, 0), mass=2.0)}, tiles, inputs=["push"])
+    for contact, left in zip(model["contacts"].values(), cuts, strict=False):
+        contact["friction"] = one if left < 0 else other
+    model["contacts"] = {
+        name: {key: value for key, value in law.items() if value is not None} for name, law in model["contacts"].items()
+    }
+    model["loads"].append({"force": "push*N.x", "at": "C_box"})
+    return build(model)
+
+
+def drag(one, other):
+    """Friction of a brick with a corner on either material, per mass: statics of the outer two contacts."""
+    a, b = 0.25, 0.1
+    return G * (one + other) / 2 / (1 - (other - one) * b / (2 * a))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cuts", [(-2, 0, 2), (-2, -0.15, -0.07, 0, 0.06, 2)])
+@pytest.mark.parametrize(("one", "other"), [(0.1, 0.3), (0.3, 0.1), (None, 0.2)])
+def test_a_brick_slides_from_one_material_to_another_as_its_outer_corners_rub(kind, cuts, one, other):
+    """However the table is cut into tiles: the load is with the outer contacts, and no share is left open."""
+    run = fsm_dyn.simulate(two_materials(one, other, kind=kind, cuts=cuts), until=0.5, inputs={"push": 0.0})
+    one = one or 0.0
+    t, x, v = 0.0, -0.3, 2.0
+    for a, distance in ((one * G, 0.175), (drag(one, other), 0.25), (other * G, np.inf)):
+        time = min((v - sqrt(max(v**2 - 2 * a * distance, 0.0))) / a if a else distance / v, 0.5 - t)
+        t, x, v = t + time, x + v * time - a * time**2 / 2, v - a * time
+    assert np.abs(losses(run)).max() <= 1e-12
+    assert run.q[-1] == pytest.approx([x, 0.05, 0.0], abs=1e-8)
+    assert run.u[-1] == pytest.approx([v, 0.0, 0.0], abs=1e-8)
+
+
+@pytest.mark.parametrize(("one", "other"), [(0.1, 0.3), (0.3, 0.1), ("inf", 0.3)])
+def test_a_brick_on_two_materials_sticks_up_to_the_friction_of_its_outer_corners(one, other):
+    graph = two_materials(one, other, x=-0.05, speed=0.0)
+    run = fsm_dyn.simulate(graph, until=0.5, inputs={"push": {"linear": [[0, 0], [3, 30]]}})
+    if one == "inf":
+        assert not run.transitions
+    else:
+        assert run.transitions[0].time == pytest.approx(2.0 * drag(one, other) / 10, abs=1e-9)
 
 
 # -- edges ---------------------------------------------------------------------------------------------------------
