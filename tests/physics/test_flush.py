@@ -366,6 +366,35 @@ def test_a_brick_stops_in_the_corner_of_floor_and_wall(name):
     assert run.u[-1] == pytest.approx(0.0, abs=1e-12)
 
 
+# -- time stepping -------------------------------------------------------------------------------------------------
+
+SLIDES = {
+    "seam, polygon": scene({"box": brick(0.2, 0.2, -0.5, speed=(2, 0, 0))}, Tiles([(-2, 0, 0.0), (0, 2, 0.0)]).shapes),
+    "seam, segment": scene(
+        {"box": brick(0.2, 0.2, -0.5, speed=(2, 0, 0))}, Tiles([(-2, 0, 0.0), (0, 2, 0.0)], "segment").shapes
+    ),
+    "concave": scene({"box": brick(0.25, 0.1, -0.5, speed=(1, 0, 0), mass=2.0)}, FLOOR_AND_WALL["one L"]),
+}
+
+
+def converges(graph, until, bound, **given):
+    """Hold runs by time stepping to an error of ``bound`` times the step against the one that locates its events."""
+    exact = fsm_dyn.simulate(graph, until=until, **given)
+    for step in (1.94e-3, 2.425e-4):
+        run = fsm_dyn.simulate(graph, until=until, method="moreau_jean", step=step, **given)
+        assert np.abs(run.q[-1] - exact.q[-1]).max() <= bound * step
+
+
+@pytest.mark.parametrize("name", SLIDES)
+def test_time_stepping_chooses_corners_by_their_predicted_gaps(name):
+    converges(build(SLIDES[name]), 0.7, 1.0)
+
+
+def test_time_stepping_converges_where_corners_lie_flush(stack):
+    converges(stack, 1.4, 10.0)
+    converges(two_materials(0.1, 0.3), 0.5, 1.0, inputs={"push": 0.0})
+
+
 # -- guards --------------------------------------------------------------------------------------------------------
 
 
