@@ -4,9 +4,9 @@ A negative gap alone does not tell: behind a face that ends it is negative witho
 a face takes part only if it was on the free side of the face before, or passes on from a neighbour within the depth
 that the steps leave.  That is remembered per contact, 1 for "on the free side, or in contact since".
 
-Corners are chosen from as where events are located (:mod:`fsm_dyn.simulation.features`), but on predicted gaps: within a
-step's travel of a convex corner two faces of one outline are alternatives, and the one whose gap is predicted largest for
-the end of the step bears; both faces of a concave corner hold; of contacts on one line between two bodies the outer
+Corners are chosen from as where events are located (:mod:`fsm_dyn.simulation.features`), but on predicted gaps: within
+a step's travel of a convex corner two faces of one outline are alternatives, and the one whose gap is predicted largest
+for the end of the step bears; both faces of a concave corner hold; of contacts on one line between two bodies the outer
 two do.
 """
 

@@ -181,7 +181,9 @@ def one_of_each_place(
         implied[k] = 0
         for j in range(k):
             if closed[j] == 1 and closed[k] == 1 and same_place(tables, terms, j, k):
-                goes_on = abs(terms.reach_rate[k]) > tables.tolerances[tol.SPEED]
+                apart = terms.residual[tables.contact_rows[j, 0]] - terms.residual[tables.contact_rows[k, 0]]
+                level = abs(apart) <= tables.tolerances[tol.PROJECTION]  # else the step itself decides
+                goes_on = level and abs(terms.reach_rate[k]) > tables.tolerances[tol.SPEED]
                 rank = _rank(tables, terms, before, event, j, goes_on)
                 better = _rank(tables, terms, before, event, k, goes_on) > rank
                 closed[j if better else k] = 0
