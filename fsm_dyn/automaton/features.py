@@ -56,25 +56,23 @@ def active_features(
             chosen.remove(k)  # another contact keeps one of the corners' pairs: that is enough
     kept = list(chosen)
     for i in chosen:
-        others = [j for j in kept if j != i and _alike(contacts, terms, i, j)]
+        others = [j for j in kept if j != i and _exchangeable(contacts, i, j)]
         if any(0.0 < _between(contacts, terms, i, j, k) < 1.0 for j in others for k in others if j < k):
             kept.remove(i)
     return set(kept)
 
 
-def _alike(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], j: int, k: int) -> bool:
-    """Whether two contacts obey the same laws, so that one may stand for the other."""
+def _exchangeable(contacts: Sequence[ContactInfo], j: int, k: int) -> bool:
+    """Whether of two contacts one may keep the gap of the other; their friction may differ."""
     one, other = contacts[j], contacts[k]
-    flags = [(c.kind, c.gated, c.sticks_always, c.poisson, c.limited, c.two_sided, c.in_space) for c in (one, other)]
-    laws = [tuple(float(terms[name][i]) for name in ("static", "kinetic", "restitution")) for i in (j, k)]
-    friction = (one.tangent_row >= 0) == (other.tangent_row >= 0)
-    return one.ends[0] >= 0 <= other.ends[0] and flags[0] == flags[1] and laws[0] == laws[1] and friction
+    flags = [(c.kind, c.gated, c.poisson, c.limited, c.two_sided, c.in_space) for c in (one, other)]
+    return one.ends[0] >= 0 <= other.ends[0] and flags[0] == flags[1]
 
 
 def _same_place(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], j: int, k: int, touching: float) -> bool:
     """Whether two contacts keep the same gap at the same place: of one corner, or of corners that coincide."""
     meets = _corners(contacts, terms, j, touching) & _corners(contacts, terms, k, touching)
-    return bool(meets) and _alike(contacts, terms, j, k) and _between(contacts, terms, j, k, k) == 0.0
+    return bool(meets) and _exchangeable(contacts, j, k) and _between(contacts, terms, j, k, k) == 0.0
 
 
 def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], k: int, touching: float) -> frozenset[int]:

@@ -9,12 +9,15 @@ from fsm_dyn.symbolic.terms import Terms
 def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
     """Return :attr:`fsm_dyn.modes.system.ContactInfo.ends` of all contacts.
 
-    Corners are numbered in the order in which they appear.
+    Corners are numbered in the order in which they appear; an end in a concave corner, which belongs to both faces
+    without being touched by itself, has a number of its own.
     """
-    numbers: dict[tuple[str, bool, int, int], int] = {}
+    numbers: dict[tuple[str, bool, int, int, int], int] = {}
 
     def number(feature: Feature, index: int) -> int:
-        return numbers.setdefault((feature.shape, feature.part == "point", index, feature.copy), len(numbers))
+        concave = feature.part == "face" and index in terms.mechanism.shapes[feature.shape].concave
+        own = feature.index if concave else -1
+        return numbers.setdefault((feature.shape, feature.part == "point", index, own, feature.copy), len(numbers))
 
     found = []
     for contact in terms.contacts:

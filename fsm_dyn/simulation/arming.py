@@ -93,7 +93,8 @@ def _largest_force(tables: Tables, work: Work, n_g: int, n: int) -> float:
 def _at_corners(tables: Tables, state: State, terms: Terms, j: int, guard: int) -> tuple[float, float]:
     """Slope of an outline's guard near zero, where several faces may be equally far, and the depth it may start from.
 
-    The largest of these gaps goes on as the one that grows most; where that one is flush it need not be exactly zero.
+    The largest of these gaps goes on as the one that grows most; where that one is flush it need not be exactly zero,
+    nor where it has yet to become the largest.
 
     Returns
     -------
@@ -103,7 +104,8 @@ def _at_corners(tables: Tables, state: State, terms: Terms, j: int, guard: int) 
         How far below zero it may begin (m).
     """
     most, small = tables.sizes[tb.MAX_GUARDS], tables.tolerances[tol.GAP]
-    value, slope = state.guards[j], state.guards[most + j]
+    value, own = state.guards[j], state.guards[most + j]
+    slope = own
     outline = tables.contact_outline[tables.guard_contact[guard]]
     u = state.x[tables.sizes[tb.N_Q] :]
     for k in range(outline, tables.sizes[tb.N_CONTACTS]):
@@ -112,7 +114,7 @@ def _at_corners(tables: Tables, state: State, terms: Terms, j: int, guard: int) 
         if near and terms.aspect[k] >= -small:
             rate = row_speed(terms, row, u)
             slope = max(slope, 0.0 if abs(rate) <= still(tables, terms, k) else rate)
-    return slope, 2.0 * small if slope == 0.0 else 0.0
+    return slope, 2.0 * small if slope == 0.0 or slope > 0.0 > own else 0.0
 
 
 @lean

@@ -30,6 +30,8 @@ from fsm_dyn.simulation.meeting import (
 WORST: Final = 1e30
 SAME: Final = 1e-6  # motions that differ by less than this part of the scale are one
 STIRS: Final = 1e-8  # a redundant force that moves its contacts by more than this leaves the motion open
+EXACT: Final = 1e-3  # part of the tolerance up to which rows that repeat each other differ by rounding alone
+INEXACT: Final = 100.0  # cost of rows that agree no better than that: more than all contacts can cost
 
 # which law a combination breaks
 KEPT: Final = 0
@@ -46,13 +48,14 @@ class Trial(NamedTuple):
     """How one combination fares: its worst violation (a fraction of the scale), of which law, by which contact.
 
     ``excess`` is the violation of the static limit's kinetic counterpart: beyond it sticking rests on static
-    friction.
+    friction.  ``apart``: by how much redundant rows contradict each other.
     """
 
     violation: float
     law: int
     contact: int
     excess: float
+    apart: float
 
 
 class Verdict(NamedTuple):
@@ -119,7 +122,7 @@ def judge(
     remainder, basis = solve_choices(arena, m, choices, y, v)
     scale = scale_of(m, y)
     if remainder > tolerance * scale:
-        return Trial(remainder / scale, NO_SOLUTION, 0, 0.0)
+        return Trial(remainder / scale, NO_SOLUTION, 0, 0.0, remainder / scale)
     if basis.shape[1] > 0:
         g, h, count = _inequalities(arena, m, choices)
         slack, along = vector(arena, count), matrix(arena, count, basis.shape[1])
@@ -167,8 +170,8 @@ def judge(
             if amount > worst:
                 worst, law, who = amount, AGAINST, k
     if basis.shape[1] > 0 and worst <= tolerance * scale and _stirs(m, basis):
-        return Trial(1.0, NO_MOTION, 0, 0.0)
-    return Trial(worst / scale, law, who, excess / scale)
+        return Trial(1.0, NO_MOTION, 0, 0.0, 0.0)
+    return Trial(worst / scale, law, who, excess / scale, remainder / scale)
 
 
 @lean
@@ -258,7 +261,7 @@ def enumerate_choices(
         trial = judge(arena, m, choices, y, v, tolerance)
         release(arena, top)
         if trial.violation <= tolerance and _is_banned(m, choices):
-            trial = Trial(1.0, LEFT, 0, 0.0)
+            trial = Trial(1.0, LEFT, 0, 0.0, 0.0)
         write_log(log, logged + tried, choices, who, trial)
         tried += 1
         if not trial.violation <= tolerance:
@@ -268,7 +271,8 @@ def enumerate_choices(
             consistent += 1
             if trial.excess <= tolerance:
                 motions = _count_motion(motions, first, v, SAME * scale_of(m, y))
-            total = 0.0
+            # rows that nearly agree make contacts stick that slide slowly: what agrees exactly goes first
+            total = INEXACT if trial.apart > EXACT * tolerance else 0.0
             for k in range(count):
                 total += m.cost[k, choices[k]]
             if total < least:

@@ -50,15 +50,25 @@ def same_corners(tables: Tables, terms: Terms, j: int, k: int) -> bool:
 
 
 @lean
-def separate_corners(tables: Tables, terms: Terms, u: NDArray[np.float64], closed: NDArray[np.int64]) -> None:
+def separate_corners(
+    tables: Tables,
+    terms: Terms,
+    u: NDArray[np.float64],
+    before: NDArray[np.int64],
+    event: NDArray[np.int64],
+    closed: NDArray[np.int64],
+) -> None:
     """Strike out of ``closed`` (n_contacts,) the pairs of two coinciding corners that close faster than another.
 
     The gap of two corners is the largest of their pairs', so its rate is the largest rate, also of those on their
-    way out; only pairs of that rate can strike or be closed.
+    way out; only pairs of that rate can strike or be closed.  A contact that lasts ends where its face does, not
+    within the tolerance of it.
     """
     n = closed.shape[0]
     for k in range(n):
         if closed[k] == 0 or not at_end(tables, terms, k):
+            continue
+        if before[k] != tb.FREE and event[k] != tb.LEAVES and terms.reach[k] > tables.tolerances[tol.PROJECTION]:
             continue
         rate = row_speed(terms, tables.contact_rows[k, 0], u)
         for j in range(n):
@@ -94,17 +104,19 @@ def between(tables: Tables, terms: Terms, i: int, j: int, k: int, close: float) 
 
 
 @lean
+def exchangeable(tables: Tables, j: int, k: int) -> bool:
+    """Whether of two contacts of corners and faces one may keep the gap of the other; their friction may differ."""
+    friction = tb.FRICTION | tb.STICKS_ALWAYS
+    same = (tables.contact_flags[j] % tb.GROUP) | friction == (tables.contact_flags[k] % tb.GROUP) | friction
+    return bool(same and tables.contact_ends[j, 0] >= 0 and tables.contact_ends[k, 0] >= 0)
+
+
+@lean
 def alike(tables: Tables, terms: Terms, j: int, k: int) -> bool:
-    """Whether two contacts of corners and faces obey the same laws, so that one may stand for the other."""
+    """Whether two contacts of corners and faces obey the same laws as well."""
     flags = tables.contact_flags[j] % tb.GROUP == tables.contact_flags[k] % tb.GROUP
     same = terms.static[j] == terms.static[k] and terms.kinetic[j] == terms.kinetic[k]
-    return bool(
-        flags
-        and same
-        and terms.restitution[j] == terms.restitution[k]
-        and tables.contact_ends[j, 0] >= 0
-        and tables.contact_ends[k, 0] >= 0
-    )
+    return bool(flags and same and terms.restitution[j] == terms.restitution[k] and exchangeable(tables, j, k))
 
 
 @lean
@@ -116,7 +128,7 @@ def same_normal(tables: Tables, terms: Terms, j: int, k: int, close: float) -> b
 @lean
 def same_place(tables: Tables, terms: Terms, j: int, k: int) -> bool:
     """Whether two contacts keep the same gap at the same place: of one corner, or of corners that coincide."""
-    if not alike(tables, terms, j, k):
+    if not exchangeable(tables, j, k):
         return False
     one, first = tables.contact_ends[j, 0], tables.contact_ends[k, 0]
     other = corner_behind(tables, terms, j) if at_end(tables, terms, j) else one
@@ -127,10 +139,16 @@ def same_place(tables: Tables, terms: Terms, j: int, k: int) -> bool:
 
 
 @lean
-def _rank(tables: Tables, terms: Terms, before: NDArray[np.int64], event: NDArray[np.int64], k: int) -> int:
-    """How well a contact suits to stand for others at its place: it stays, is needed, was closed, or its corner was."""
+def _rank(
+    tables: Tables, terms: Terms, before: NDArray[np.int64], event: NDArray[np.int64], k: int, goes_on: bool
+) -> int:
+    """How well a contact suits to stand for others at its place: it stays, is needed, was closed, or its corner was.
+
+    ``goes_on``: a slip takes the corners apart, so that it does not matter what is needed; the corner that was closed
+    is the outer one next.
+    """
     rank = 4
-    for j in range(before.shape[0]):
+    for j in range(before.shape[0] if not goes_on else 0):
         meets = at_end(tables, terms, k) and at_end(tables, terms, j) and same_corners(tables, terms, j, k)
         if meets and not same_place(tables, terms, j, k):
             rank = 0  # another face could keep the two corners apart: the place may be left to what has no choice
@@ -163,16 +181,20 @@ def one_of_each_place(
         implied[k] = 0
         for j in range(k):
             if closed[j] == 1 and closed[k] == 1 and same_place(tables, terms, j, k):
-                better = _rank(tables, terms, before, event, k) > _rank(tables, terms, before, event, j)
+                apart = terms.residual[tables.contact_rows[j, 0]] - terms.residual[tables.contact_rows[k, 0]]
+                level = abs(apart) <= tables.tolerances[tol.PROJECTION]  # else the step itself decides
+                goes_on = level and abs(terms.reach_rate[k]) > tables.tolerances[tol.SPEED]
+                rank = _rank(tables, terms, before, event, j, goes_on)
+                better = _rank(tables, terms, before, event, k, goes_on) > rank
                 closed[j if better else k] = 0
     for i in range(n):
         if closed[i] == 0:
             continue
         for j in range(n):
-            if j == i or closed[j] == 0 or not alike(tables, terms, i, j):
+            if j == i or closed[j] == 0 or not exchangeable(tables, i, j):
                 continue
             for k in range(j + 1, n):
-                if k == i or closed[k] == 0 or not alike(tables, terms, i, k):
+                if k == i or closed[k] == 0 or not exchangeable(tables, i, k):
                     continue
                 s = between(tables, terms, i, j, k, SAME_ROW)
                 if s > 0.0 and s < 1.0:
@@ -200,7 +222,7 @@ def choose_features(
         corners += closed[k] == 1 and tables.contact_ends[k, 0] >= 0
     if corners < 1:
         return
-    separate_corners(tables, terms, u, closed)
+    separate_corners(tables, terms, u, before, event, closed)
     one_of_each_place(tables, terms, before, event, closed, implied)
 
 
@@ -312,8 +334,8 @@ def follow_slip(
                 continue
             if abs(terms.residual[tables.contact_rows[j, 0]]) > tables.tolerances[tol.GAP]:
                 continue
-            if not same_place(tables, terms, j, k):
-                continue
+            if not alike(tables, terms, j, k) or not same_place(tables, terms, j, k):
+                continue  # under other friction it need not slide
             turned = sigma[k] * _turned(tables, terms, j, k)
             if terms.margin_slope[j] * turned > 0.0 or terms.reach[j] > tables.tolerances[tol.GAP]:
                 wanted[j], sigma[j] = wanted[k], turned

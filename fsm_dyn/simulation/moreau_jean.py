@@ -293,7 +293,7 @@ def step_once(
     if not _free_speeds(work, tables, terms, bilateral, at, h, middle, u, c, free, reaction, free_side):
         return outcomes.SINGULAR
     which, normal, tangent = indices(work, n_rows), indices(work, count), indices(work, count)
-    n = list_active(tables, terms, codes, free_side, which, normal, tangent)
+    n = list_active(tables, terms, h, u, codes, free_side, indices(work, count), which, normal, tangent)
     motions, reactions, K = contact_response(work, terms, bilateral, which[:n], n_u)
     speed, target, impulse, fastest = vector(work, n), vector(work, n), vector(work, n), 1e-300
     for r in range(n):

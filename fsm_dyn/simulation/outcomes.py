@@ -118,7 +118,7 @@ _ALL: Final = (
         NON_UNIQUE,
         "non-unique motion",
         "Redundant contacts leave the motion itself undetermined, because their friction forces are.",
-        "remove a redundant contact, lower its friction, or model it as compliant",
+        "give redundant contacts the same friction, remove one, or model them as compliant",
     ),
     Outcome(
         SINGULAR,
