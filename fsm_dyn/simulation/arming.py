@@ -7,6 +7,8 @@ resolution left at zero stays armed, so that it cannot sink unnoticed.  Triggeri
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,9 @@ from fsm_dyn.simulation.terms import Terms, open_terms
 
 Floats = NDArray[np.float64]
 
+_IN_TURN: Final = 4  # decisions in one instant after which guards that fire in turn count as seen
+_DEEP: Final = 100.0  # times the tolerance of a gap that an open corner is inside a polygon at most
+
 
 @lean
 def _just_fired(tables: Tables, state: State, guard: int) -> bool:
@@ -42,9 +47,14 @@ def _just_fired(tables: Tables, state: State, guard: int) -> bool:
 
 
 @lean
-def _slip_left(tables: Tables, guard: int, slope: float) -> float:
-    """Return how much slip against its direction (m/s) a slip may have where it begins or reverses."""
+def _slip_left(tables: Tables, state: State, guard: int, slope: float) -> float:
+    """Return how much slip against its direction (m/s) a slip may have where it begins or reverses.
+
+    Where that has been decided in this instant already, a slip that counts as none is none.
+    """
     left = 2.0 * slope * tables.tolerances[tol.COINCIDENCE]
+    if state.counters[st.INSTANT] >= _IN_TURN:
+        left = max(left, tables.tolerances[tol.SPEED])
     in_space = tables.contact_flags[tables.guard_contact[guard]] & tb.IN_SPACE != 0
     return max(left, TURNING * tables.tolerances[tol.SPEED]) if in_space else left
 
@@ -169,7 +179,8 @@ def arm(tables: Tables, state: State, work: Work) -> int:
                 state.guards[2 * most + j] = max(tolerance, 2.0 * tables.tolerances[tol.GAP])
             elif plain and (zero if fired else 0.0) >= value >= -tables.tolerances[tol.GAP]:
                 # never out of sight: it fires, or where it is now counts as its zero
-                if fired and work.notes[resolution.CHANGED] == 0:
+                seen = fired or state.counters[st.INSTANT] >= _IN_TURN
+                if seen and work.notes[resolution.CHANGED] == 0:
                     # it was seen and changes nothing, as at the end of a face that is held: not again at once
                     depth = 2.0 * tables.tolerances[tol.GAP]
                 elif slope < -tables.tolerances[tol.SPEED]:
@@ -178,7 +189,7 @@ def arm(tables: Tables, state: State, work: Work) -> int:
                 state.guards[2 * most + j] = graze + max(depth, -value)
             elif value < -zero or (value <= zero and slope < 0.0 and (fired or event == tb.WRITTEN)):
                 status = st.WAITING
-        elif event == tb.STICKS and slope > 0.0 and -_slip_left(tables, first + j, slope) < value < 0.0:
+        elif event == tb.STICKS and slope > 0.0 and -_slip_left(tables, state, first + j, slope) < value < 0.0:
             status = st.WAITING  # the slip begins here, or reverses: the instant is known to its accuracy only
         elif event == tb.LEAVES and 0.0 > value >= -2.0 * tables.tolerances[tol.GAP] and slope >= -_still(tables):
             # at the end of its face, as exactly as that is known: it comes in from there, or stays
@@ -206,9 +217,19 @@ def arm_positive(tables: Tables, state: State) -> None:
 
 
 @lean
-def rearm(tables: Tables, state: State) -> None:
-    """Arm the waiting guards that have risen above zero by the end of a step."""
-    most = tables.sizes[tb.MAX_GUARDS]
+def rearm(tables: Tables, state: State) -> bool:
+    """Arm the waiting guards that have risen above zero by the end of a step; return whether one is far below.
+
+    That of a corner and all faces of a convex polygon is below zero only where the corner is inside: whatever was
+    decided there, two bodies overlap.
+    """
+    most, deep = tables.sizes[tb.MAX_GUARDS], False
+    first = tables.mode_guard_start[state.counters[st.MODE]]
     for j in range(guard_count(tables, state.counters[st.MODE])):
-        if state.guards[j] > state.guards[2 * most + j]:
+        value, contact = state.guards[j], tables.guard_contact[first + j]
+        if value > state.guards[2 * most + j]:
             state.armed[j] = st.ARMED
+        elif value < -_DEEP * tables.tolerances[tol.GAP] and state.armed[j] == st.WAITING:
+            closes = tables.guard_event[first + j] == tb.CLOSES and tables.contact_kind[contact] == tb.GAP
+            deep = deep or (closes and _has_outline(tables, first + j) and _always_outside(tables, contact))
+    return deep

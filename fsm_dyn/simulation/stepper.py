@@ -319,7 +319,8 @@ def conclude(
     watched = tables.mode_flags[mode] & tb.WATCHES_GATES != 0
     if watched and gate_opened_late(work, tables, t_end, state.x, state.c, mode):
         return outcomes.PENETRATION_LATER
-    rearm(tables, state)
+    if rearm(tables, state):
+        return outcomes.PENETRATION_LATER
     status = outcomes.GOING
     if t_end >= target:
         status = _reach(tables, drive, method, options, state, work)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.campaigns import agreement, artefacts, caches, files, laws, messages, ramps
+from tests.campaigns import agreement, artefacts, caches, files, laws, messages, ramps, steps
 
 
 class Kind(NamedTuple):
@@ -29,6 +29,7 @@ CAMPAIGNS = {
     "ramps of piano_action_simple": Kind(ramps.piano_action_simple, 1000, RAMPS),
     "laws, models with contacts": Kind(laws.contact_models, 7000, LAWS),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
+    "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
     "agreement of methods": Kind(agreement.methods_agreement, 500, "the same end by every method"),
     "damaged files, read": Kind(files.read, 500, f"{NAMED}, or a model", files.READ),
     "damaged files, compiled": Kind(files.compiled, 500, f"{NAMED}, or a run", files.COMPILED),
