@@ -45,7 +45,7 @@ def divide(program: Program, longest: int) -> tuple[list[Part], int]:
     length = max(1, -(-n // pieces))
     parts = [Part(start, min(start + length, n)) for start in range(0, max(n, 1), length)]
     first = program.first_instruction
-    known = []  # constants and arguments; any part can write them, and in one they would make it long
+    known: list[tuple[int, int]] = []  # constants and arguments: any part can write them, one alone would be long
     for place, index in enumerate(i for output in program.results for i in output.indices):
         (known if index < first else parts[(index - first) // length].outputs).append((place, index))
     share = max(1, -(-len(known) // len(parts)))
