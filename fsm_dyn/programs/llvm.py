@@ -24,7 +24,7 @@ LONGEST_FUNCTION = 2000
 PART_LENGTH = 200
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 4
+CODE_VERSION = 5
 
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 

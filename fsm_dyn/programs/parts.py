@@ -45,8 +45,12 @@ def divide(program: Program, longest: int) -> tuple[list[Part], int]:
     length = max(1, -(-n // pieces))
     parts = [Part(start, min(start + length, n)) for start in range(0, max(n, 1), length)]
     first = program.first_instruction
+    known: list[tuple[int, int]] = []  # constants and arguments: any part can write them, one alone would be long
     for place, index in enumerate(i for output in program.results for i in output.indices):
-        parts[max(index - first, 0) // length].outputs.append((place, index))
+        (known if index < first else parts[(index - first) // length].outputs).append((place, index))
+    share = max(1, -(-len(known) // len(parts)))
+    for k, part in enumerate(parts):
+        part.outputs = sorted(part.outputs + known[k * share : (k + 1) * share])
     if len(parts) == 1:
         return parts, 0
     last = {

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arena import Workspace, indices, matrix, release, vector
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.eigenvalues import eigenvalues
@@ -34,12 +35,14 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 AHEAD_OFTEN: Final = 0.25  # part of the time in which rows could vanish after which they are looked at again
-UNSEEN_STEPS: Final = 8  # steps after which they are looked at in any case: what is at rest may start moving
+UNSEEN_STEPS: Final = 64  # steps after which they are looked at in any case
+FASTER: Final = 2.0  # times as fast as when they were looked at, they are looked at again
 TOGETHER: Final = 1.3  # change points whose times are within this ratio are kept clear of as one
 REAL: Final = 0.3  # an eigenvalue with a smaller imaginary part, relative, is a time
 CLOSEST: Final = 1e-5  # what is left of the rows at the ends of steps over a change point, at least
 ROUNDING: Final = 2.0  # rounding of a step, over that of a number and the square of what is left a step away
 _EPS: Final = 2.220446049250313e-16
+VANISHED: Final = 1e-12  # part of a row left that is still looked at where none was implied by the others before
 PROBES: Final = 4  # configurations beside the start at which the sizes of rows are seen
 
 
@@ -47,7 +50,7 @@ PROBES: Final = 4  # configurations beside the start at which the sizes of rows 
 def known_sizes(work: Workspace, tables: Tables, t: float, x: Floats, c: Floats, terms: Terms, sizes: Floats) -> None:
     """Raise ``sizes`` (n_rows,) to the norms of the rows at ``x`` and at a few configurations beside it."""
     n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
-    probe = vector(work, x.shape[0])
+    probe, scale = vector(work, x.shape[0]), vector(work, n_u)
     for k in range(PROBES + 1):
         for i in range(x.shape[0]):
             probe[i] = x[i]
@@ -62,7 +65,7 @@ def known_sizes(work: Workspace, tables: Tables, t: float, x: Floats, c: Floats,
             for i in range(first, first + 4):
                 probe[i] /= np.sqrt(norm)
         call_kernel(tables.terms[0], t, probe, c, terms.whole)
-        scale = column_scales(work, terms, n_u)
+        column_scales(terms, scale)
         for r in range(sizes.shape[0]):
             norm = row_norm(terms, r, scale)
             if np.isfinite(norm):
@@ -92,10 +95,11 @@ def assess(
     rows = rows_held(work, tables, mode, False)
     m = rows.shape[0]
     rank[st.AHEAD], rank[st.BEHIND], rank[st.LOST], rank[st.SIGMA], rank[st.RATE] = np.inf, np.inf, 0.0, 1.0, 0.0
-    rank[st.LEFT_AT] = np.inf
+    rank[st.LEFT_AT], rank[st.MOTION] = np.inf, motion(x, x_dot, tables.sizes[tb.N_Q])
     if m == 0:
         return
-    scale = column_scales(work, terms, n_u)
+    scale = vector(work, n_u)
+    column_scales(terms, scale)
     for r in rows:
         sizes[r] = max(sizes[r], row_norm(terms, r, scale))
     before, Q = matrix(work, m, n_u), matrix(work, m, n_u)
@@ -104,7 +108,8 @@ def assess(
         for i in range(n_u):
             Q[k, i] = before[k, i]
     order, L = indices(work, m), matrix(work, m, m)
-    taken = orthogonalise(Q, order, L, REDUNDANT)
+    were_independent = rank[st.ACTIVE] == m and rank[st.INDEPENDENT] == m
+    taken = orthogonalise(Q, order, L, VANISHED if were_independent else REDUNDANT)
     if taken == 0:
         return
     rank[st.INDEPENDENT], rank[st.ACTIVE] = taken, m
@@ -124,9 +129,15 @@ def assess(
             for j in range(first):
                 weights[rows[order[j]]] = max(weights[rows[order[j]]], abs(combination[j]))
             weights[rows[order[k]]] = 1.0
-    rank[st.LEFT_AT] = t + AHEAD_OFTEN * min(
-        rank[st.SIGMA] / max(_fastest(before, after, extent), 1e-300), min(abs(rank[st.AHEAD]), abs(rank[st.BEHIND]))
-    )
+    rank[st.CHANGE] = _fastest(before, after, extent)
+    soonest = _soonest(rank[st.SIGMA], rank[st.RATE], rank[st.CHANGE])
+    rank[st.LEFT_AT] = t + AHEAD_OFTEN * min(soonest, min(abs(rank[st.AHEAD]), abs(rank[st.BEHIND])))
+
+
+@lean
+def _soonest(sigma: float, rate: float, change: float) -> float:
+    """Return the time (s) in which rank could be lost, ``rate tau + (change tau)^2 / 2 = sigma``."""
+    return float(2.0 * sigma / max(rate + np.sqrt(rate * rate + 2.0 * sigma * change * change), 1e-300))
 
 
 @lean
@@ -142,11 +153,18 @@ def _fastest(before: Floats, after: Floats, extent: float) -> float:
 
 
 @lean
+def motion(x: Floats, x_dot: Floats, n_q: int) -> float:
+    """Return how fast the coordinates change at most, over their size where that is above 1 (1/s)."""
+    fastest = 0.0
+    for i in range(n_q):
+        fastest = max(fastest, abs(x_dot[i]) / (1.0 + abs(x[i])))
+    return float(fastest)
+
+
+@lean
 def _probe_time(x: Floats, x_dot: Floats) -> float:
     """Return over what time (s) rows are differenced, from how fast the state changes."""
-    fastest = 0.0
-    for i in range(x.shape[0]):
-        fastest = max(fastest, abs(x_dot[i]) / (1.0 + abs(x[i])))
+    fastest = motion(x, x_dot, x.shape[0])
     return 1e-6 / max(fastest, 1e-300) if fastest > 0.0 else 1e-6
 
 
@@ -276,13 +294,44 @@ def speed_norm(rank: Floats) -> float:
 
 
 @lean
-def is_near(rank: Floats, h: float) -> bool:
-    """Whether a change point is so near that the stages of a step of length ``h`` are put on the rows.
+def is_weak(rank: Floats, left: float) -> bool:
+    """Whether no more than ``left`` is left of a row that is about to vanish, or has just done so.
 
-    Where little is left of a row, a stage that is off the rows by its own error has that error divided by what is left.
+    A row of which little is left all the time is not: the time in which it would vanish is long beside that in which
+    rows change.
     """
     distance = min(rank[st.AHEAD], abs(rank[st.BEHIND]))
-    return bool(distance < st.NEAR_STEPS * h or distance * rank[st.RATE] < st.NEAR)
+    vanishes = distance * rank[st.CHANGE] < st.TURNED or rank[st.SIGMA] < st.TINY
+    return bool(distance * rank[st.RATE] < left and vanishes)
+
+
+@lean
+def is_near(rank: Floats, h: float, left: float) -> bool:
+    """Whether a change point is so near that the stages of a step of length ``h`` are put on the rows.
+
+    Where little is left of a row, a stage that is off the rows by its own error has that error divided by what is left;
+    that is made up for by the step being short, except near the change point.
+
+    Parameters
+    ----------
+    left : float
+        What is left of a row below which it is divided by too little whatever the step, see :func:`least_left`.
+    """
+    distance = min(rank[st.AHEAD], abs(rank[st.BEHIND]))
+    steps = distance < st.NEAR_STEPS * h or (distance < st.FAR_STEPS * h and is_weak(rank, st.NEAR))
+    return bool(steps or is_weak(rank, left))
+
+
+@lean
+def least_left(tables: Tables, rtol: float) -> float:
+    """Return what must be left of a row so that the residual of its projection, over the square of it, does not show.
+
+    Parameters
+    ----------
+    rtol : float
+        Relative tolerance of the run.
+    """
+    return float(min(st.NEAR, np.sqrt(10.0 * tables.tolerances[tol.PROJECTION] / rtol)))
 
 
 @lean
@@ -310,9 +359,13 @@ def passing_fraction(stages: int, guards: bool) -> float:
 def look_ahead(
     work: Workspace, tables: Tables, t: float, x: Floats, x_dot: Floats, c: Floats, mode: int, rank: Floats
 ) -> bool:
-    """Look at the rank of the rows again if it may be lost soon, see :func:`assess`; return whether that was done."""
+    """Look at the rank of the rows again if it may be lost soon, see :func:`assess`; return whether that was done.
+
+    While stages are put on the rows they are looked at before every step: its nodes are to keep clear.
+    """
     rank[st.UNSEEN] += 1.0
-    if t >= rank[st.LEFT_AT] or rank[st.UNSEEN] > UNSEEN_STEPS:
+    faster = motion(x, x_dot, tables.sizes[tb.N_Q]) > FASTER * rank[st.MOTION]  # what is at rest may start moving
+    if t >= rank[st.LEFT_AT] or faster or rank[st.LANDS] != 0.0 or rank[st.UNSEEN] > UNSEEN_STEPS:
         rank[st.UNSEEN] = 0.0
         assess(work, tables, t, x, x_dot, c, mode, rank)
         return True

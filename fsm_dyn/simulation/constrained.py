@@ -76,6 +76,16 @@ def factor_bilateral(arena: Arena, terms: Terms, held: NDArray[np.int64], n_u: i
 
 
 @lean
+def least_pivot(bilateral: Bilateral) -> float:
+    """Return the last pivot of the scaled system, as a part of the first; 0 where it has not full rank."""
+    n = bilateral.rows.shape[0]
+    if bilateral.rank[0] < n:
+        return 0.0
+    last = bilateral.matrix[bilateral.rows[n - 1], bilateral.columns[n - 1]]
+    return float(abs(last / bilateral.matrix[bilateral.rows[0], bilateral.columns[0]]))
+
+
+@lean
 def solve_bilateral(
     bilateral: Bilateral,
     force: NDArray[np.float64],

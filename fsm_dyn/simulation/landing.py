@@ -51,21 +51,22 @@ def land(
     """
     n_q, n_u, n_rows = tables.sizes[tb.N_Q], tables.sizes[tb.N_U], tables.sizes[tb.N_ROWS]
     sizes = rank[st.RANK_COUNT : st.RANK_COUNT + n_rows]
+    release(work, (0, 0))
+    terms = open_terms(work.addresses[0])
+    rows = rows_held(work, tables, mode, False)
+    m = rows.shape[0]
+    scale, right, move = vector(work, n_u), vector(work, m), vector(work, n_u)
+    B, order, L = matrix(work, m, n_u), indices(work, m), matrix(work, m, m)
     moved, last = 0.0, np.inf
     for _ in range(_MOST_MOVES):
-        release(work, (0, 0))
-        terms = open_terms(work.addresses[0])
         call_kernel(tables.terms[0], t, x, c, terms.whole)
-        rows = rows_held(work, tables, mode, False)
-        m = rows.shape[0]
-        scale = column_scales(work, terms, n_u)
-        B, order, L = matrix(work, m, n_u), indices(work, m), matrix(work, m, m)
+        column_scales(terms, scale)
         fill_scaled(terms, rows, scale, sizes, B)
-        right, move = vector(work, m), vector(work, n_u)
+        taken = orthogonalise(B, order, L, REDUNDANT)
         for k in range(m):
+            right[k] = 0.0
             if tables.row_positional[rows[k]] == 1:
                 right[k] = -terms.residual[rows[k]] / (sizes[rows[k]] if sizes[rows[k]] > 0.0 else 1.0)
-        taken = orthogonalise(B, order, L, REDUNDANT)
         least_move(B, order, L, taken, right, move)
         square = 0.0
         for i in range(n_u):

@@ -70,12 +70,10 @@ def why_not(
     driven, missed = _asked_for(work, tables, t, x, c, mode, rank)
     if speed <= AT_REST and vanishing(work, tables, t, x, c, mode, rank) > 0:
         return outcomes.UNDETERMINED
-    if missed > MISSED:
-        return outcomes.NO_BRANCH
     if driven > DRIVEN:
         rank[st.AHEAD] = 0.5 * rank[st.SIGMA] / max(rank[st.RATE], 1e-300)
         return outcomes.STRETCHED
-    return status
+    return outcomes.NO_BRANCH if missed > MISSED else status
 
 
 @lean
@@ -90,7 +88,8 @@ def _asked_for(
     call_kernel(tables.terms[0], t, x, c, terms.whole)
     rows = rows_held(work, tables, mode, False)
     m = rows.shape[0]
-    scale = column_scales(work, terms, n_u)
+    scale = vector(work, n_u)
+    column_scales(terms, scale)
     B, order, L = matrix(work, m, n_u), indices(work, m), matrix(work, m, m)
     fill_scaled(terms, rows, scale, sizes, B)
     taken = orthogonalise(B, order, L, WEAK)
@@ -134,7 +133,8 @@ def vanishing(work: Workspace, tables: Tables, t: float, x: Floats, c: Floats, m
     call_kernel(tables.terms[0], t, x, c, terms.whole)
     rows = rows_held(work, tables, mode, False)
     m = rows.shape[0]
-    scale = column_scales(work, terms, n_u)
+    scale = vector(work, n_u)
+    column_scales(terms, scale)
     before, Q = matrix(work, m, n_u), matrix(work, m, n_u)
     fill_scaled(terms, rows, scale, sizes, before)
     fill_scaled(terms, rows, scale, sizes, Q)

@@ -25,7 +25,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 Array = npt.NDArray[np.float64]
 
-_LONG = 3000  # instructions of the terms: compiling them well would take longer than they ever run
+_LONG = 4000  # instructions of the terms: compiling them well would take longer than they ever run
 _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
 
 _KINDS = {"gap": tb.GAP, "compliant": tb.COMPLIANT, "dry_friction": tb.DRY_FRICTION, "lock": tb.LOCK}

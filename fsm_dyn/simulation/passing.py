@@ -12,6 +12,7 @@ from fsm_dyn.simulation.change_points import (
     clear_length,
     is_near,
     is_rounding,
+    least_left,
     least_passage,
     look_ahead,
     passing_fraction,
@@ -46,7 +47,7 @@ def look(tables: Tables, state: State, work: Work, t: float, h: float) -> tuple[
     seen = look_ahead(work, tables, t, state.x, state.x_dot, state.c, mode, rank)
     if seen and rests_in_change_point(work, tables, t, state.x, state.c, mode, rank):
         return outcomes.UNDETERMINED, h
-    rank[st.LANDS] = 1.0 if is_near(rank, h) else 0.0
+    rank[st.LANDS] = 1.0 if is_near(rank, h, st.NEAR) else 0.0
     return outcomes.GOING, clear_length(rank[st.AHEAD], h, passing_fraction(0, False))
 
 
@@ -57,10 +58,11 @@ def keep_clear(tables: Tables, method: MethodArrays, options: Options, state: St
     It is ``h`` at most, but where rounding asks for a longer step over a change point (:func:`least_passage`).
     """
     rank = state.rank
-    rank[st.LANDS] = 1.0 if is_near(rank, h) else 0.0
-    passage = h
+    passage, left = h, 0.0
     if method.counts[ADAPTIVE] != 0:
-        passage *= least_passage(h * rank[st.RATE], options.numbers[st.RTOL])
+        rtol = options.numbers[st.RTOL]
+        passage, left = h * least_passage(h * rank[st.RATE], rtol), least_left(tables, rtol)
+    rank[st.LANDS] = 1.0 if is_near(rank, h, left) else 0.0
     if not rank[st.AHEAD] < 1.5 * passage:
         return h, False
     guards = guard_count(tables, state.counters[st.MODE]) > 0

@@ -16,13 +16,14 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arena import Workspace, indices, mark, release, vector
 from fsm_dyn.simulation.compiled import lean
-from fsm_dyn.simulation.constrained import factor_bilateral, solve_bilateral
+from fsm_dyn.simulation.constrained import factor_bilateral, least_pivot, solve_bilateral
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.rank import independent_rows
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import Terms, open_terms
 
 NEWTON_STEPS: Final = 2
+INDEPENDENT: Final = 1e-4  # the least pivot, a square of what is left of a row, above which no row is implied
 FAR: Final = 1e-5  # a residual beyond this after the Newton steps is no drift but a failure
 
 
@@ -64,7 +65,7 @@ def project(
     before = terms.energies[0] + terms.energies[1]
     for _ in range(NEWTON_STEPS):
         top = mark(work)
-        _newton_step(work, tables, terms, independent_rows(work, terms, rows, tables.sizes[tb.N_U]), x)
+        _newton_step(work, tables, terms, rows, x)
         release(work, top)
         call_kernel(tables.terms[0], t, x, c, terms.whole)
         if _largest(terms, rows) <= tables.tolerances[tol.PROJECTION]:
@@ -128,13 +129,16 @@ def _largest(terms: Terms, rows: NDArray[np.int64]) -> float:
 def _newton_step(
     work: Workspace, tables: Tables, terms: Terms, rows: NDArray[np.int64], x: NDArray[np.float64]
 ) -> None:
-    """Move the configuration onto rows that are independent, as far as one step of Newton's method leads."""
+    """Move the configuration onto those rows that are independent, as far as one step of Newton's method leads."""
     n_q, n_u = tables.sizes[tb.N_Q], tables.sizes[tb.N_U]
+    bilateral = factor_bilateral(work, terms, rows, n_u)
+    if least_pivot(bilateral) < INDEPENDENT:
+        rows = independent_rows(work, terms, rows, n_u)
+        bilateral = factor_bilateral(work, terms, rows, n_u)
     m = rows.shape[0]
     target, move, reaction = vector(work, m), vector(work, n_u), vector(work, m)
     for k in range(m):
         target[k] = -terms.residual[rows[k]]
-    bilateral = factor_bilateral(work, terms, rows, n_u)
     solve_bilateral(bilateral, vector(work, n_u), target, move, reaction, 0.0)
     for i in range(n_q):
         for j in range(n_u):

@@ -59,12 +59,10 @@ def rows_held(arena: Arena, tables: Tables, mode: int, positional: bool) -> Inte
 
 
 @lean
-def column_scales(arena: Arena, terms: Terms, n_u: int) -> Floats:
-    """Return ``diag(M)^-1/2``, 1 where a speed has no inertia, shape (n_u,)."""
-    scale = vector(arena, n_u)
-    for i in range(n_u):
+def column_scales(terms: Terms, scale: Floats) -> None:
+    """Write ``diag(M)^-1/2``, 1 where a speed has no inertia, shape (n_u,)."""
+    for i in range(scale.shape[0]):
         scale[i] = 1.0 / np.sqrt(terms.M[i, i]) if terms.M[i, i] > 0.0 else 1.0
-    return scale
 
 
 @lean
@@ -93,7 +91,8 @@ def independent_rows(arena: Arena, terms: Terms, rows: Integers, n_u: int) -> In
     no more is left must not be used, as moving along it would divide the residual by itself.
     """
     m = rows.shape[0]
-    scale, sizes = column_scales(arena, terms, n_u), vector(arena, terms.residual.shape[0])
+    scale, sizes = vector(arena, n_u), vector(arena, terms.residual.shape[0])
+    column_scales(terms, scale)
     off = 0.0
     for r in rows:
         sizes[r] = row_norm(terms, r, scale)

@@ -73,10 +73,15 @@ INDEPENDENT: Final = 12  # number of rows that are independent beside a change p
 UNSEEN: Final = 13  # steps since the rows were looked at
 ACTIVE: Final = 14  # number of rows active
 WORST: Final = 15  # largest error of a step near the change point that was accepted though above its tolerance
-RANK_COUNT: Final = 16
+CHANGE: Final = 16  # how fast a row changes at most, as a part of its size (1/s)
+MOTION: Final = 17  # how fast the coordinates changed when the rows were looked at (1/s)
+RANK_COUNT: Final = 18
 
 NEAR: Final = 0.2  # what is left of a row below which, if it is about to vanish, stages are put on the rows
 NEAR_STEPS: Final = 3.0  # steps from a change point within which stages are put on the rows
+FAR_STEPS: Final = 8.0  # steps from it within which they are if little is left of a row
+TINY: Final = 1e-2  # what is left of a row that vanishes, however fast rows change
+TURNED: Final = 2.0  # times its size by which a row changes at most up to a change point that is foreseen
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 

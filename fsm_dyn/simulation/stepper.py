@@ -15,7 +15,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arming import rearm
-from fsm_dyn.simulation.change_points import is_near, look_ahead, note_passage
+from fsm_dyn.simulation.change_points import is_weak, look_ahead, note_passage
 from fsm_dyn.simulation.charts import better_chart
 from fsm_dyn.simulation.compiled import lean, routine
 from fsm_dyn.simulation.contradiction import CLEAR, LATE, contradiction
@@ -90,7 +90,7 @@ def _reach(tables: Tables, drive: DriveArrays, method: MethodArrays, options: Op
 def choose_chart(tables: Tables, state: State, work: Work) -> int:
     """Change the chart where the pivot at the state at hand is too small; return a status."""
     other = better_chart(tables, state, work, state.clock[st.TIME], state.x, state.clock[st.PIVOT])
-    if other < 0 and is_near(state.rank, 0.0) and state.clock[st.PIVOT] > 0.0:  # there all charts are as bad
+    if other < 0 and is_weak(state.rank, st.NEAR) and state.clock[st.PIVOT] > 0.0:  # there all charts are as bad
         state.clock[st.PIVOT_ALARM] = 0.1 * state.clock[st.PIVOT]
         return outcomes.GOING
     if other < 0:

@@ -206,7 +206,7 @@ def make_transition(
     if not changed and reason == resolution.CONTRADICTION:
         return outcomes.INCONSISTENT
     state.counters[st.MODE] = target
-    state.rank[st.LEFT_AT], state.rank[st.LANDS] = -np.inf, 0.0
+    state.rank[st.LEFT_AT], state.rank[st.LANDS], state.rank[st.ACTIVE] = -np.inf, 0.0, 0.0
     state.clock[st.PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
     if changed and tables.mode_flags[target] & tb.PROJECTS != 0:
         # what closed within the tolerance is brought to zero now, so that no step begins off its rows

@@ -5,7 +5,8 @@ released, begins to slide or changes its face is then decided by what the locati
 early for a reason that lies in the mechanism, and then a ramp close by ends for it too; where that one does not, the
 end was *false*.
 
-``campaign("toggle_switch", 1000)`` makes a thousand runs; the tests make a few of every model.
+One model for every law of a contact; shipped ones are in :mod:`tests.campaign.ramps`.  ``campaign("slot", 1000)`` makes
+a thousand runs.
 """
 
 from __future__ import annotations
@@ -20,13 +21,6 @@ import fsm_dyn
 
 CLOSE_BY = 1e-9  # relative change of a ramp that decides whether an end is false
 MOST_STEPS = 100_000
-
-# input: (least and largest force, shortest and longest piece of a ramp)
-SHIPPED = {
-    "toggle_switch": {"finger": (-15.0, 15.0, 0.05, 1.5)},
-    "push_button": {"finger": (-3.0, 6.0, 0.05, 1.5)},
-    "piano_action_simple": {"finger": (0.0, 15.0, 0.03, 0.5)},
-}
 
 
 def _puck(contact: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -57,6 +51,7 @@ def _puck(contact: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
+# input: (least and largest force, shortest and longest piece of a ramp)
 _FORCES = {"lift": (-3.0, 6.0, 0.05, 1.0), "push": (-3.0, 3.0, 0.05, 1.0)}
 _IN_SPACE = {**_FORCES, "across": (-3.0, 3.0, 0.05, 1.0)}
 _SLIP = {"gap": "y", "slip": "rate(x)"}
@@ -147,22 +142,16 @@ class Ramp:
         )
 
 
-def source(model: str) -> tuple[Any, dict[str, tuple[float, float, float, float]]]:
-    """Return what ``fsm_dyn.compile`` is given for a model of this module, and the ranges of its ramps."""
-    return (model, SHIPPED[model]) if model in SHIPPED else LAWS[model]
-
-
 def ramp(model: str, seed: int) -> Ramp:
     """The ramp with this number, the same on every machine; every second one has round numbers, every
     eighth or so takes a microsecond and less.
 
-    The models of single laws come with all masses and forces larger by a power of ten, between 10⁻⁶ and 10⁶: the
-    motion does not depend on it.
+    All masses and forces are larger by a power of ten, between 10⁻⁶ and 10⁶: the motion does not depend on it.
     """
     rng = np.random.default_rng([seed, sum(map(ord, model))])
     given, until = {}, 0.0
     is_round, is_steep = bool(rng.random() < 0.5), bool(rng.random() < 0.25)
-    for name, (low, high, shortest, longest) in source(model)[1].items():
+    for name, (low, high, shortest, longest) in LAWS[model][1].items():
         pieces = int(rng.integers(1, 5))
         lengths = rng.uniform(shortest, longest, pieces)
         if is_steep:
@@ -175,8 +164,7 @@ def ramp(model: str, seed: int) -> Ramp:
             times, forces = np.arange(pieces + 1) * max(round(float(times[1]), 2), 0.05), np.round(forces, 1)
         given[name] = {"linear": [[float(t), float(f)] for t, f in zip(times, forces, strict=True)]}
         until = max(until, float(times[-1]))
-    parameters = {"s": 10.0 ** int(rng.integers(-6, 7))} if model in LAWS else {}
-    return Ramp(model, seed, until, given, parameters)
+    return Ramp(model, seed, until, given, {"s": 10.0 ** int(rng.integers(-6, 7))})
 
 
 def judge(graph: Any, one: Ramp) -> str:
@@ -193,7 +181,7 @@ def judge(graph: Any, one: Ramp) -> str:
 
 def campaign(model: str, count: int, first: int = 0) -> Iterator[tuple[Ramp, str]]:
     """Make so many runs of a model, and give those whose end is wrong."""
-    graph = fsm_dyn.compile(source(model)[0])
+    graph = fsm_dyn.compile(LAWS[model][0])
     for seed in range(first, first + count):
         one = ramp(model, seed)
         wrong = judge(graph, one)

@@ -71,11 +71,12 @@ def test_a_slider_drives_its_crank_through_five_dead_points():
 # -- where a motion cannot go on ---------------------------------------------------------------------------------
 
 
-def test_a_loop_driven_beyond_its_length_is_stretched_to_its_limit():
-    error = failed(slider_crank("2.2 + 0.4*t", guess=1.2), 3.0)
+@pytest.mark.parametrize("rtol", np.linspace(0.5e-9, 2e-9, 10))
+def test_a_loop_driven_beyond_its_length_is_stretched_to_its_limit(rtol):
+    error = failed(slider_crank("2.2 + 0.4*t", guess=1.2), 3.0, rtol=rtol)
     run = error.trajectory
     assert run.outcome.name == "stretched to its limit"
-    assert run.t[-1] == pytest.approx(2.0, abs=1e-9)
+    assert run.t[-1] == pytest.approx(2.0, abs=1e-10)
     assert run.q[-1, 2] == pytest.approx(3.0, abs=1e-9)
     text = str(error)
     assert "pin_x" in text

@@ -34,6 +34,7 @@ QUANTITIES = ("step", "transition", "start")
 BOUNDS = {False: 1.03, True: 1.25}  # of the step, for models without and with loops
 SPAN = 2.0  # s; runs are shorter where so long a one takes more than MOST_STEPS steps
 MOST_STEPS = 2000
+LEAST_STEPS = 500  # of the longest; fewer take no longer than the rest of a run
 SHORTER = (1.0, 0.5, 0.25, 0.125)  # lengths of the steps, of the longest
 REPEATS = 30
 LONGEST = 1.0  # s of processor time spent on the runs of one length
@@ -56,7 +57,7 @@ def plan_of(name):
     """What is run of a model, and whether it has loops."""
     graph = fsm_dyn.compile(name)
     run = fsm_dyn.simulate(graph, SPAN, max_steps=MOST_STEPS, on_failure="return")
-    steps = max(len(run.t) - 2 * len(run.transitions), 10)
+    steps = max(len(run.t) - 2 * len(run.transitions), LEAST_STEPS)
     until = float(run.t[-1])
     plan = {"model": name, "until": until, "step": until / steps}
     return plan, any(row.role == "position" for row in graph.automaton.rows)
@@ -176,6 +177,7 @@ def main():
     parser.add_argument("revision")
     parser.add_argument("--models", nargs="*", default=[])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--caches", type=Path, help="directory for the caches of both sides, for use again")
     given = parser.parse_args()
     commit = subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{given.revision}^{{commit}}"],
@@ -185,7 +187,8 @@ def main():
         sys.exit(f"error: git knows no revision '{given.revision}'")
     medians, over = {}, []
     with tempfile.TemporaryDirectory() as made, worktree(commit, Path(made) / "there") as there:
-        places = [(ROOT, Path(made) / "cache_here"), (there, Path(made) / "cache_there")]
+        caches = given.caches or Path(made)
+        places = [(ROOT, caches / "cache_here"), (there, caches / "cache_there")]
         print(f"this checkout / {commit[:12]}, processor time, {given.rounds} rounds each\n")
         print(f"{'model':<26}" + "".join(f"{name:>13} " for name in QUANTITIES) + " bound of the step")
         for name in given.models or models.names():

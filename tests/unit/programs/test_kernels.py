@@ -14,7 +14,7 @@ from fsm_dyn.programs import kernels, llvm, parts
 def chain():
     """Return a function that makes a long program: each value depends on the one before and on a far one."""
 
-    def make(length):
+    def make(length, wide=0):
         graph = p.Graph()
         names = tuple(f"q{i}" for i in range(7))
         symbols = [graph.symbol(name) for name in names]
@@ -26,6 +26,8 @@ def chain():
         truth = p.compare("<", values[20], values[21])
         outputs = {"few": values[8::101], "last": values[-1], "argument": symbols[3]}
         outputs |= {"where": p.where(truth, values[-2], values[-3]), "constant": 2.5}
+        if wide:
+            outputs["matrix"] = [symbols[3], 0.0, 1.0] * wide
         return p.Program.from_nodes(p.Layout(q=names), outputs)
 
     return make
@@ -103,6 +105,16 @@ def test_parts_cover_the_program_and_reuse_places(chain):
     assert slots < 150
     for piece in pieces:
         assert len(set(piece.received.values())) == len(piece.received)
+
+
+def test_what_is_written_is_shared_out_among_the_parts(chain):
+    """A large matrix is mostly constants: written by one part, they made a function that grows with the program."""
+    program = chain(3000, wide=2000)
+    pieces, _ = parts.divide(program, 200)
+    assert max(len(piece.outputs) for piece in pieces) <= 1.5 * program.size / len(pieces)
+    x = np.linspace(-1.0, 1.0, 7)
+    matrix = p.compile_programs([program], p.ObjectCache(None))[0].outputs(0.0, x, [])["matrix"]
+    np.testing.assert_array_equal(matrix, [x[3], 0.0, 1.0] * 2000)
 
 
 def test_threads_compile_at_once(layout):
