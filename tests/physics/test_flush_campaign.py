@@ -94,7 +94,7 @@ def test_a_brick_among_flush_tiles(name):
     assert met >= RUNS / 2
 
 
-@pytest.mark.parametrize("cuts", [(-0.1, 0.1), (-1.0, 0.0, 1.0)])
+@pytest.mark.parametrize("cuts", [(-1.0, 0.0, 1.0), pytest.param((-0.1, 0.1), marks=pytest.mark.long)])
 def test_a_tower_that_is_knocked(cuts):
     a, count = 0.2, 3
     names = [f"b{i}" for i in range(count)]

@@ -76,7 +76,7 @@ def mirrored(mode, tiles):
 CUTS = [(-1.0, -0.2), (-0.2, 0.15), (0.15, 0.9)]
 
 
-@pytest.mark.parametrize("names", [("a",), ("a", "b")])
+@pytest.mark.parametrize("names", [("a",), pytest.param(("a", "b"), marks=pytest.mark.long)])
 def test_runs_in_the_mirror_are_mirrored(names):
     def table(cuts):
         pairs = [("a", f"tile{i + 1}") for i in range(len(cuts))] + [("b", "a")] * (len(names) - 1)
@@ -178,6 +178,7 @@ def test_a_shift_by_a_hair_shifts_the_run_by_a_hair():
             np.testing.assert_allclose(twin.q[-1] - run.q[-1], [shift, 0, 0], atol=CLOSE / 10 + shift)
 
 
+@pytest.mark.long
 def test_a_tower_may_stand_a_hair_beside_itself():
     bodies = {f"b{i}": brick(0.2, 0.1) for i in range(3)}
     pairs = [("b0", "tile1"), ("b1", "b0"), ("b2", "b1")]

@@ -20,6 +20,7 @@ RUNS = {
     "seat_belt_reel": (0.5, "x"),
 }
 HAIR = 1e-12
+LONG = {"piano_action", "escapement_deadbeat"}  # the others of their kind are here every time
 WAYS = {"mirrored": mirrored, "in another order": lambda model: renumbered(swapped(model))}
 
 
@@ -28,7 +29,9 @@ def positions(run, times):
     return run.sample(times).q
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in RUNS]
+)
 def plain(request):
     """Name, mapping, run, and how far a motion that begins a hair beside it is from it after a while."""
     name = request.param

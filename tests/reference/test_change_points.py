@@ -63,9 +63,7 @@ def test_embedding_at_run_time_passes_change_points(two_loops):
 # -- a four-bar whose shortest and longest bars are as long as the others together ------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rtol", "error"), [(1e-6, 3e-4), (1e-7, 3e-5), (1e-8, 3e-6), (1e-9, 3e-7), (1e-10, 3e-8)]
-)
+@pytest.mark.parametrize(("rtol", "error"), [(1e-6, 3e-4), (1e-7, 3e-5), (1e-8, 3e-6), (1e-9, 3e-7), (1e-10, 3e-8)])
 def test_a_four_bar_in_line_goes_on_as_its_velocity_does(in_line, rtol, error):
     run = fsm_dyn.simulate(in_line, 5.0, rtol=rtol, atol=1e-2 * rtol)
     times = np.linspace(0.0, 5.0, 51)
