@@ -25,7 +25,11 @@ ranges : mapping
     Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not tell them itself.
 
 Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
-codes.
+codes; 16 to 19 are the D-pad's up, down, left and right.  A D-pad that the device tells of as four buttons
+(``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it tells of as a hat presses the buttons.
+
+Where the kernel's buffer was full (``SYN_DROPPED``), axes and buttons are asked for again: at once, and after the rest
+of that packet, which does not count.
 """
 
 from __future__ import annotations
@@ -50,8 +54,14 @@ from fsm_dyn.live.device import WATCHDOG, Sample, Spec
 EVENT: Final = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
 ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
 EV_SYN, EV_KEY, EV_ABS, EV_MOST = 0, 1, 3, 0x1F
-SYN_DROPPED: Final = 3
+SYN_REPORT, SYN_DROPPED = 0, 3
+KEY_BYTES: Final = 0x300 // 8  # KEY_CNT bits
+KEYS_PRESSED: Final = 0x18  # EVIOCGKEY
+READ: Final = 2  # _IOC_READ
 BUTTONS: Final = range(0x120, 0x140)
+DPAD: Final = range(0x220, 0x224)  # up, down, left, right
+HAT_X, HAT_Y = 0x10, 0x11
+HAT_RANGE: Final = (-1, 1)
 CODES: Final = {
     "x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "throttle": 6, "rudder": 7, "hat0x": 0x10, "hat0y": 0x11,
 }  # fmt: skip
@@ -64,9 +74,31 @@ _BEYOND: Final = 1.1  # of the reach: where a stick in mode ``position`` cannot 
 _KNOWN: Final = frozenset({"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"})
 
 
+def request(direction: int, number: int, size: int) -> int:
+    """Return the number of an ioctl of evdev, by the rule of asm-generic/ioctl.h."""
+    return direction << 30 | size << 16 | ord("E") << 8 | number
+
+
 def absolute_request(code: int) -> int:
-    """Return the number of the ioctl ``EVIOCGABS(code)``, by the rule of asm-generic/ioctl.h for reading."""
-    return 2 << 30 | ABSOLUTE.size << 16 | ord("E") << 8 | 0x40 + code
+    """Return the number of the ioctl ``EVIOCGABS(code)``."""
+    return request(READ, 0x40 + code, ABSOLUTE.size)
+
+
+def bits_request(kind: int) -> int:
+    """Return the number of the ioctl ``EVIOCGBIT(kind, KEY_BYTES)``: which codes of a kind the device has."""
+    return request(READ, 0x20 + kind, KEY_BYTES)
+
+
+def has(bits: bytes, code: int) -> bool:
+    """Return whether the bit of a code is set."""
+    return bool(bits[code // 8] >> code % 8 & 1)
+
+
+def button_of(code: int) -> int:
+    """Return the bit of a button by its code, 0 for none."""
+    if code in BUTTONS:
+        return 1 << (code & 0xF)
+    return 1 << 16 + code - DPAD.start if code in DPAD else 0
 
 
 def gamepads(listing: str = "/proc/bus/input/devices") -> dict[str, str]:
@@ -110,7 +142,7 @@ class Driver:
         self._ranges: dict[int, tuple[int, int]] = {}
         self._deflected = dict.fromkeys(self._codes, 0.0)
         self._buttons, self._rest, self._readings = 0, b"", 0
-        self._gone = False
+        self._gone = self._lost = False
         self._before = time.monotonic()
         self.strange: Counter[str] = Counter()
 
@@ -176,34 +208,56 @@ class Driver:
             ) from error
 
     def open(self) -> None:
-        """Learn the ranges of the axes, and where they are.
+        """Learn the ranges of the axes, where they are, and what is pressed.
 
         Raises
         ------
         InputError
             The device does not tell, and they were not given.
         """
-        for code in self._codes:
-            told = self._asked(code)
-            if told is not None:
-                self._ranges[code] = self._given.get(code, (told[1], told[2]))
-                self._deflect(code, told[0])
-            elif code in self._given:
-                self._ranges[code] = self._given[code]
+        keys = self._asked(bits_request(EV_KEY), KEY_BYTES)
+        pad = keys is not None and has(keys, DPAD.start)
+        for code in {*self._codes, HAT_X, HAT_Y}:
+            told, hat = self._axis(code), code in (HAT_X, HAT_Y)
+            if code in self._given or told is not None:
+                self._ranges[code] = self._given.get(code, told[1:] if told else HAT_RANGE)
+            elif hat and (pad or code not in self._codes):
+                self._ranges[code] = HAT_RANGE
             else:
                 name = next(name for name, number in CODES.items() if number == code)
                 raise InputError(f"the gamepad has no axis '{name}'", remedy="choose others by --option axes=...")
+        self._ask()
 
-    def _asked(self, code: int) -> tuple[int, int, int] | None:
+    def _ask(self) -> None:
+        """Take axes and buttons as the kernel tells them, where it does."""
+        pressed = self._asked(request(READ, KEYS_PRESSED, KEY_BYTES), KEY_BYTES)
+        if pressed is not None:
+            self._buttons = 0
+            for code in (*BUTTONS, *DPAD):
+                if has(pressed, code):
+                    self._press(code, True)
+            self._follow_pad()
+        for code in self._ranges:
+            told = self._axis(code)
+            if told is not None:
+                self._deflect(code, told[0])
+
+    def _axis(self, code: int) -> tuple[int, int, int] | None:
         """Return value, least and greatest of an axis as the kernel tells them; None where it does not."""
-        import fcntl  # not on every system
-
-        try:
-            told = fcntl.ioctl(self._transport, absolute_request(code), bytes(ABSOLUTE.size))
-        except OSError:
+        told = self._asked(absolute_request(code), ABSOLUTE.size)
+        if told is None:
             return None
         value, least, greatest, *_ = ABSOLUTE.unpack(told)
         return (value, least, greatest) if least < greatest else None
+
+    def _asked(self, number: int, size: int) -> bytes | None:
+        """Return what the kernel answers to an ioctl; None where it does not."""
+        import fcntl  # not on every system
+
+        try:
+            return fcntl.ioctl(self._transport, number, bytes(size))
+        except OSError:
+            return None
 
     def calibrate(self) -> None:
         """The middle of its range is a stick's zero."""
@@ -236,6 +290,7 @@ class Driver:
             data = b""
         self._gone = not data
         if not data:
+            self._lost = False
             self._deflected, self._buttons, self._rest = dict.fromkeys(self._codes, 0.0), 0, b""
             return
         data = self._rest + data
@@ -246,21 +301,48 @@ class Driver:
 
     def _take(self, kind: int, code: int, value: int) -> None:
         """Take an event; what is none is counted."""
-        if kind == EV_ABS:
-            if code in self._ranges:
-                self._deflect(code, value)
-        elif kind == EV_KEY:
-            if code in BUTTONS:
-                bit = 1 << (code & 0xF)
-                self._buttons = self._buttons | bit if value else self._buttons & ~bit
-        elif kind == EV_SYN and code == SYN_DROPPED:  # the kernel's buffer was full: ask how things are
-            self.strange["events lost"] += 1
-            self.open()
+        if kind == EV_SYN:
+            self._synchronize(code)
         elif kind > EV_MOST:
             self.strange["no event"] += 1
+        elif self._lost:
+            return
+        elif kind == EV_ABS and code in self._ranges:
+            self._deflect(code, value)
+        elif kind == EV_KEY and button_of(code):
+            self._press(code, bool(value))
+            if code in DPAD:
+                self._follow_pad()
+
+    def _synchronize(self, code: int) -> None:
+        """Ask how things are where the kernel's buffer was full, and again after the rest of that packet."""
+        dropped = code == SYN_DROPPED
+        if dropped:
+            self.strange["events lost"] += 1
+        if dropped or (self._lost and code == SYN_REPORT):
+            self._lost = dropped
+            self._ask()
+
+    def _press(self, code: int, on: bool) -> None:
+        bit = button_of(code)
+        self._buttons = self._buttons | bit if on else self._buttons & ~bit
 
     def _deflect(self, code: int, value: int) -> None:
-        self._deflected[code] = deflection(value, *self._ranges[code], self._dead_zone)
+        """Take where an axis is; a hat presses the D-pad's buttons."""
+        part = deflection(value, *self._ranges[code], self._dead_zone)
+        if code in self._deflected:
+            self._deflected[code] = part
+        if code in (HAT_X, HAT_Y):
+            low = DPAD.start + 2 * (code == HAT_X)
+            self._press(low, part < 0.0)
+            self._press(low + 1, part > 0.0)
+
+    def _follow_pad(self) -> None:
+        """Move the hat as the D-pad's buttons are."""
+        up, down, left, right = (bool(self._buttons & button_of(code)) for code in DPAD)
+        for code, part in ((HAT_X, right - left), (HAT_Y, down - up)):
+            if code in self._deflected:
+                self._deflected[code] = float(part)
 
     def told(self) -> dict[str, int]:
         """Return how often events were lost, or were none."""

@@ -10,6 +10,11 @@ in N, m and m/s, in the coordinates that the service is configured for.  A comma
 sent none goes idle, in a time that is documented nowhere.  So it is the guard that lets go: its safe frame is a force
 of zero followed by the end of the connection, each a whole masked frame.
 
+Older services take the force as ``values``, newer ones as ``vector``, and a key that a service does not know is ignored
+without a word.  Therefore the state's ``current_cursor_force`` is compared with what was sent.  Before a run a force of
+10 mN finds out which key is taken.  During a run it is a fault if nothing is shown of forces above 50 mN for 50 ms.  So
+is a device whose ``status`` says that it is not calibrated.
+
 Options
 -------
 device_id : str
@@ -17,7 +22,9 @@ device_id : str
 host, port
     Of the service (127.0.0.1, 10001).  It is asked for nothing secret and trusts everybody: leave it on this computer.
 format : str
-    ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services (3.5).
+    ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services; by default it is found out.
+profile : str
+    Name of the session, by which Haply's Hub knows it and keeps its settings (``fsm_dyn:live``); none where empty.
 workspace : list
     For each axis how far it goes to either side of zero, or its least and greatest position, m (0.5: farther than its
     arms reach, whatever the coordinates).
@@ -56,16 +63,97 @@ PATIENCE: Final = 5.0  # s
 REACH: Final = 0.5  # m
 AXES: Final = ("x", "y", "z")
 FORMATS: Final = {"3.5": "vector", "3.1": "values"}
+PROFILE: Final = "fsm_dyn:live"
+PROBE: Final = (0.0, 0.0, 0.01)  # N, too little to be felt
+PROBES: Final = 20  # times that it is sent at the least
+PROBING: Final = 0.1  # s that it is sent at the least
+LEAST: Final = 0.05  # N, below which a force need not be shown
+SHOWN: Final = 0.1  # part of a force that has to be shown; filters of the service attenuate
+UNSHOWN: Final = 0.05  # s after which nothing shown is a fault
+ANSWERS: Final = 10  # that have to show nothing for that
 _GRIPS: Final = "wireless_verse_grip"
 _KNOWN: Final = frozenset(
-    {"device_id", "host", "port", "format", "force", "bandwidth", "patience", "workspace", *HANDLE}
+    {"device_id", "host", "port", "format", "profile", "force", "bandwidth", "patience", "workspace", *HANDLE}
 )
 
 
-def command(device: str, force: Sequence[float], key: str = "vector") -> str:
-    """Return the message that shows a force (N) on a device."""
+def command(device: str, force: Sequence[float], key: str = "vector", session: Mapping[str, Any] | None = None) -> str:
+    """Return the message that shows a force (N) on a device, with what there is to say of the session."""
     values = dict(zip(AXES, map(float, force), strict=True))
-    return json.dumps({"inverse3": [{"device_id": device, "commands": {"set_cursor_force": {key: values}}}]})
+    shown = {"inverse3": [{"device_id": device, "commands": {"set_cursor_force": {key: values}}}]}
+    return json.dumps({"session": session, **shown} if session else shown)
+
+
+def session_of(profile: str) -> dict[str, Any]:
+    """Return what is said of the session at first: its profile, and that the configuration is to be told again."""
+    named = {"configure": {"profile": {"name": profile}}} if profile else {}
+    return {**named, "force_render_full_state": {}}
+
+
+def within(found: Any, *names: str) -> Any:
+    """Return what a mapping of mappings has under names, one in the other; None where it has not."""
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def configured(config: Any) -> dict[str, int]:
+    """Return what a device's configuration does to forces, as counts by name; nothing of what it does not tell."""
+    found = {}
+    if within(config, "gravity_compensation", "enabled") is False:
+        found["gravity compensation off"] = 1
+    if within(config, "torque_scaling", "enabled") is False:
+        found["torque scaling off"] = 1
+    gain = within(config, "filters", "force_gate", "gain")
+    if isinstance(gain, int | float) and math.isfinite(gain):
+        found["force gate, %"] = round(100 * gain)
+    return found
+
+
+def uncalibrated(told: Any) -> bool:
+    """Return whether a device says that it is not calibrated."""
+    return within(told, "status", "calibrated") is False
+
+
+class ForceCheck:
+    """Compares the forces that are sent with those that the service says it shows.
+
+    The lag between them is not documented: only forces of which nothing is shown for a while are found.
+    """
+
+    def __init__(self) -> None:
+        self._least, self._since, self._answers = 0.0, math.inf, 0
+
+    def sent(self, force: Sequence[float]) -> None:
+        """Take a force that was sent, N."""
+        size = math.hypot(*force)
+        if size < LEAST:
+            self._since = math.inf
+        elif self._since == math.inf:
+            self._least, self._since, self._answers = size, time.monotonic(), 0
+        else:
+            self._least = min(self._least, size)
+
+    def shown(self, force: Sequence[float]) -> None:
+        """Take a force that is shown, N.
+
+        Raises
+        ------
+        ConnectionError
+            The service shows nothing of what it is sent.
+        """
+        if self._since == math.inf:
+            return
+        now, size = time.monotonic(), math.hypot(*force)
+        if size >= SHOWN * self._least:
+            self._since = math.inf
+            return
+        self._answers += 1
+        if self._answers >= ANSWERS and now - self._since >= UNSHOWN:
+            raise ConnectionError(
+                f"the Inverse service does not show the force that it is sent: current_cursor_force is {size:.3g} N "
+                f"where {self._least:.3g} N and more were sent for {now - self._since:.2g} s"
+            )
 
 
 def vector(found: Any) -> tuple[float, float, float]:
@@ -104,33 +192,44 @@ class Driver:
         self.spec = self.describe(options)
         self._device = str(options.get("device_id", ""))
         self._key = FORMATS[str(options.get("format", "3.5"))]
+        self._profile = str(options.get("profile", PROFILE))
         self._patience = float(options.get("patience", PATIENCE))
         self._line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
         self._rates = RateFilter(3, float(options.get("bandwidth", BANDWIDTH)))
         self._latest = Sample(0.0, 0, (0.0,) * 3, (0.0,) * 3)
         self._closed = False
+        self._check = ForceCheck()
+        self._configured: dict[str, int] = {}
+        self.untold = 0  # states without the force that is shown
         self.dropped: Counter[str] = Counter()
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options with the name of the device, which the service is asked for.
+        """Return the options with the name of the device and the format of forces, which the service is asked for.
 
         Raises
         ------
         InputError
-            There is no service, no such device, or no saying which one is meant.
+            There is no service, no such device, no saying which one is meant, it is not calibrated, or shows no force.
         """
         cls.describe(options)
         transport = cls.open_transport(options)
         line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
+        patience = float(options.get("patience", PATIENCE))
         try:
-            devices = cls._inventory(line, float(options.get("patience", PATIENCE)))
+            wanted = cls._chosen(cls._inventory(line, patience), options)
+            form = options.get("format") or cls._probed(line, wanted, patience)
         except (OSError, ValueError) as error:
             raise InputError(
                 "the Inverse service", found=str(error), remedy="is it Haply's that listens there?"
             ) from error
         finally:
             line.close()
+        return {**options, "device_id": wanted, "format": form}
+
+    @staticmethod
+    def _chosen(devices: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:
+        """Return the name of the device that is meant; raise InputError where it cannot be used."""
         wanted = str(options.get("device_id", "")) or (next(iter(devices)) if len(devices) == 1 else "")
         if wanted not in devices:
             raise InputError(
@@ -138,12 +237,57 @@ class Driver:
                 found=", ".join(devices) or "none is plugged in",
                 remedy="choose one by --option device_id=...",
             )
-        return {**options, "device_id": wanted}
+        if uncalibrated(devices[wanted]):
+            raise InputError(
+                f"the Inverse3 '{wanted}'",
+                found="its status says that it is not calibrated",
+                remedy="calibrate it as its manual says, or in Haply's Hub",
+            )
+        return wanted
+
+    @classmethod
+    def _probed(cls, line: WebSocketLine, device: str, patience: float) -> str:
+        """Return the format in which the service takes forces: the one whose force it says it shows."""
+        for form, key in FORMATS.items():
+            for _ in range(PROBES):
+                before = cls._shown(line, device, (0.0,) * 3, key, patience)
+            begin, times, found = time.monotonic(), 0, False
+            while not found and (times < PROBES or time.monotonic() - begin < PROBING):
+                found = _follows(cls._shown(line, device, PROBE, key, patience), before)
+                times += 1
+            cls._shown(line, device, (0.0,) * 3, key, patience)
+            if found:
+                return form
+        raise InputError(
+            "the Inverse service",
+            found=f"it shows no force, be it sent as {' or as '.join(FORMATS.values())}",
+            remedy="is the device powered and ready, and does no other program move it?",
+        )
+
+    @classmethod
+    def _shown(
+        cls, line: WebSocketLine, device: str, force: Sequence[float], key: str, patience: float
+    ) -> tuple[float, float, float]:
+        """Send a force and return the one that the answer says is shown."""
+        line.say(command(device, force, key))
+        told = within(cls._devices(line, patience).get(device), "state", "current_cursor_force")
+        if told is None:
+            raise InputError(
+                "the Inverse service",
+                found="it tells no current_cursor_force, by which the format of forces is found out",
+                remedy=f"--option format=..., one of {', '.join(FORMATS)}",
+            )
+        return vector(told)
 
     @staticmethod
     def _inventory(line: WebSocketLine, patience: float) -> dict[str, Mapping[str, Any]]:
         """Return the devices that the service tells of when it is first met."""
         line.open(patience)
+        return Driver._devices(line, patience)
+
+    @staticmethod
+    def _devices(line: WebSocketLine, patience: float) -> dict[str, Mapping[str, Any]]:
+        """Return the devices that the next message tells of."""
         until = time.monotonic() + patience
         while time.monotonic() < until:
             for message in line.receive():
@@ -166,6 +310,8 @@ class Driver:
                 allowed="a text",
                 remedy="""quote it: --option 'device_id="0E00"'""",
             )
+        if not isinstance(options.get("profile", PROFILE), str):
+            raise given.refuse("profile", "a text")
         device = str(options.get("device_id", ""))
         zero = text_frame(command(device, (0.0,) * 3, FORMATS[form])) if device else b""
         low, high = given.workspace((REACH,) * 3)
@@ -203,7 +349,8 @@ class Driver:
             raise ConnectionError(
                 f"the Inverse service has no device '{self._device}', but {', '.join(devices) or 'none'}"
             )
-        self._line.say(command(self._device, (0.0,) * 3, self._key))
+        self._configured = configured(devices[self._device].get("config"))
+        self._line.say(command(self._device, (0.0,) * 3, self._key, session_of(self._profile)))
         until = time.monotonic() + self._patience
         while self._latest.sequence == 0:
             if time.monotonic() > until:
@@ -220,7 +367,8 @@ class Driver:
         Raises
         ------
         ConnectionError
-            The service has closed the connection, or speaks something else.
+            The service has closed the connection, speaks something else or shows no force, or the device is not
+            calibrated.
         """
         for message in self._line.receive():
             try:
@@ -238,19 +386,30 @@ class Driver:
         if not isinstance(state, Mapping):
             raise ValueError("without a state")
         now, position = time.monotonic(), vector(state.get("cursor_position"))
-        measured = state.get("cursor_velocity")
+        measured, shown = state.get("cursor_velocity"), state.get("current_cursor_force")
+        if shown is not None:
+            self._check.shown(vector(shown))
         velocity = self._rates.take(now, position) if measured is None else vector(measured)
         self._latest = Sample(now, self._latest.sequence + 1, position, velocity, _buttons(message))
+        if "config" in found:
+            self._configured = configured(found["config"])
+        if uncalibrated(found):
+            raise ConnectionError(f"the Inverse3 '{self._device}' is not calibrated any more")
+        if shown is None:
+            self.untold += 1
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
         """Show a force; it is not shown where the service does not read, which a stall will tell."""
-        if not self._line.say(command(self._device, force, self._key)):
+        if self._line.say(command(self._device, force, self._key)):
+            self._check.sent(force)
+        else:
             self.dropped["not sent"] += 1
         return force
 
     def told(self) -> dict[str, int]:
-        """Return how many messages were dropped, and why."""
-        return dict(self.dropped)
+        """Return how many messages were of no use and why, and what the service's configuration does to forces."""
+        untold = {"without the force shown": self.untold} if self.untold else {}
+        return {**self.dropped, **untold, **self._configured}
 
     def close(self) -> None:
         """Leave the service, after a force of zero; may be called again."""
@@ -260,6 +419,12 @@ class Driver:
                 self.write((0.0,) * 3)
             finally:
                 self._line.close()
+
+
+def _follows(shown: Sequence[float], before: Sequence[float]) -> bool:
+    """Return whether what is shown has followed the probe from what was shown before it."""
+    along = sum((s - b) * p for s, b, p in zip(shown, before, PROBE, strict=True))
+    return along >= SHOWN * math.hypot(*PROBE) ** 2
 
 
 def _buttons(message: Mapping[str, Any]) -> int:

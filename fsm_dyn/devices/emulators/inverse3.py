@@ -1,9 +1,11 @@
 """A service that answers as Haply's does, see :mod:`fsm_dyn.devices.inverse3`, with one device made of numbers.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.body.EmulatedBody` and ``port`` (to listen at; a free one),
-``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true).  Whatever it is sent names the force by
-``vector`` or ``values``.  It lets go when its client leaves, and its watchdog is what makes a device idle that is sent
-nothing.  A command beyond the others: ``leave`` closes the connection.
+``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true), ``service`` (``3.5``, or ``3.1``),
+``calibrated``, ``gravity_compensation`` and ``torque_scaling`` (true).  A service takes the force under the key of its
+version, ``vector`` or ``values``, and ignores any other without a word; one of 3.5 takes the profile of a session.  It
+lets go when its client leaves, and its watchdog is what makes a device idle that is sent nothing.  Commands beyond the
+others: ``leave`` closes the connection, ``ignore`` (``on``) has forces ignored, ``calibrated`` (``on``).
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from websockets.server import ServerProtocol
 from fsm_dyn.devices.emulators.body import EmulatedBody, check
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.devices.inverse3 import AXES, listed, parsed, vector
+from fsm_dyn.devices.given import Given
+from fsm_dyn.devices.inverse3 import AXES, FORMATS, listed, parsed, vector, within
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 
-_KNOWN: Final = frozenset({"port", "device_id", "velocity"})
+_SWITCHES: Final = ("velocity", "calibrated", "gravity_compensation", "torque_scaling")
+_KNOWN: Final = frozenset({"port", "device_id", "service", *_SWITCHES})
 _IDLE: Final = 0.001  # s between looks at the handles where nobody asks
 
 
@@ -42,6 +46,11 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
         There is no such option, or it cannot be so.
     """
     check("inverse3", options, _KNOWN)
+    given = Given("emulated inverse3", options, options)
+    given.choice("service", "3.5", FORMATS)
+    for name in _SWITCHES:
+        if not isinstance(options.get(name, True), bool):
+            raise given.refuse(name, "true, false")
     if int(options.get("axes", 3)) != 3:
         raise InputError("axes of an Inverse3", found=str(options["axes"]), allowed="3")
     return EmulationProcess(__name__, options)
@@ -89,6 +98,10 @@ class Service:
         self.body = EmulatedBody(options)
         self.device = str(options.get("device_id", "0E00"))
         self._with_velocity = bool(options.get("velocity", True))
+        self._version = str(options.get("service", "3.5"))
+        self._calibrated, self._ignoring = bool(options.get("calibrated", True)), False
+        self._config = self._configuration(options)
+        self.profile = ""
         self.listening = socket.create_server(("127.0.0.1", int(options.get("port", 0))))
         self.listening.setblocking(False)
         self.clients: list[Client] = []
@@ -100,7 +113,28 @@ class Service:
 
     def commands(self) -> dict[str, Any]:
         """Return what carries out what is asked on the standard input."""
-        return {**self.body.commands(), "leave": self._leave}
+        more = {"leave": self._leave, "ignore": self.ignore, "calibrated": self.calibrate}
+        return {**self.body.commands(), **more}
+
+    def _configuration(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the service tells of the device's configuration, as on docs.haply.co, "WebSocket Protocol"."""
+        found = {
+            "type": "inverse3",
+            "gravity_compensation": {"enabled": bool(options.get("gravity_compensation", True)), "scaling_factor": 1.0},
+            "handedness": "right",
+            "torque_scaling": {"enabled": bool(options.get("torque_scaling", True))},
+        }
+        filters = {"filters": {"force_gate": {"gain": 0.3}, "damping": {"scalar": 0.0}}}
+        return {**found, **(filters if self._version == "3.5" else {})}
+
+    def ignore(self, on: bool = True) -> None:
+        """Have forces ignored from now on, or taken again."""
+        self._ignoring = bool(on)
+        self.body.release("ignored")
+
+    def calibrate(self, on: bool = True) -> None:
+        """Have the device's status say that it is calibrated, or is not."""
+        self._calibrated = bool(on)
 
     def _leave(self) -> None:
         for client in self.clients:
@@ -132,28 +166,37 @@ class Service:
                 client.protocol.send_text(self._told(first=True))
             elif isinstance(event, Frame) and event.opcode is Opcode.TEXT:
                 client.pass_on()
-                self._obey(event.data)
-                self._answer(client)
+                self._answer(client, full=self._obey(event.data))
         client.pass_on()
 
-    def _obey(self, message: bytes | bytearray | memoryview) -> None:
+    def _obey(self, message: bytes | bytearray | memoryview) -> bool:
+        """Do what a message says, as far as this version knows the words; return whether all is to be told."""
         try:
-            item = listed(parsed(bytes(message)))[self.device]
-            shown = item["commands"]["set_cursor_force"]
-            force = vector(shown.get("vector", shown.get("values")))
-        except (ValueError, KeyError):
+            said = parsed(bytes(message))
+            device = listed(said).get(self.device)
+        except ValueError:
             self.body.counts["no force"] += 1
-            return
-        self.body.obey(force)
+            return False
+        name = within(said, "session", "configure", "profile", "name")
+        if self._version == "3.5" and isinstance(name, str):
+            self.profile = name
+        try:
+            force = vector(within(device, "commands", "set_cursor_force", FORMATS[self._version]))
+        except ValueError:
+            self.body.counts["no force"] += 1
+        else:
+            if not self._ignoring:
+                self.body.obey(force)
+        return within(said, "session", "force_render_full_state") is not None
 
-    def _answer(self, client: Client) -> None:
+    def _answer(self, client: Client, full: bool) -> None:
         """Send a state, or what is left of it on this line."""
         if self.body.stalled or self.body.frozen or client.protocol.state is not State.OPEN:
             return
         if self.body.spoiling.once:
             client.send(os.urandom(self.body.spoiling.once))
             self.body.spoiling.once = 0
-        client.protocol.send_text(self._told())
+        client.protocol.send_text(self._told(full=full))
         data = b"".join(client.protocol.data_to_send())
         if self.body.spoiling.how == "garbage":
             data = os.urandom(len(data))
@@ -161,16 +204,17 @@ class Service:
             data = data[: len(data) // 2]
         client.send(data)
 
-    def _told(self, first: bool = False) -> bytes:
+    def _told(self, first: bool = False, full: bool = False) -> bytes:
         """Return what the service says of its devices: none, where there is no power."""
         body = self.body
         state = {"cursor_position": dict(zip(AXES, body.position, strict=True))}
         if self._with_velocity:
             state["cursor_velocity"] = dict(zip(AXES, body.velocity, strict=True))
         state["current_cursor_force"] = dict(zip(AXES, body.force, strict=True))
-        device: dict[str, Any] = {"device_id": self.device, "state": state}
-        if first:
-            device["config"] = {"type": "inverse3", "handedness": "right"}
+        status = {"calibrated": self._calibrated, "in_use": True, "power_supply": body.plugged, "ready": True}
+        device: dict[str, Any] = {"device_id": self.device, "state": state, "status": status}
+        if first or full:
+            device["config"] = self._config
         message: dict[str, Any] = {"inverse3": [device] if body.plugged else []}
         if first:
             message["session_id"] = len(self.clients)

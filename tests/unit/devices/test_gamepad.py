@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
+import shutil
+import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -51,13 +56,6 @@ def pad(monkeypatch):
         each.driver.close()
         if each.pipe >= 0:
             os.close(each.pipe)
-
-
-def test_the_request_is_that_of_the_headers():
-    """As a C compiler makes EVIOCGABS(ABS_X) and EVIOCGABS(ABS_RY) of linux/input.h, on machines of 64 bits."""
-    assert gamepad.absolute_request(0) == 0x80184540
-    assert gamepad.absolute_request(4) == 0x80184544
-    assert EVENT.size == 24
 
 
 @given(some.integers(-300, 300), some.floats(0.0, 0.9))
@@ -145,22 +143,133 @@ def test_half_an_event_waits_for_its_other_half(pad):
     assert it.read().buttons == 0b10
 
 
-def test_ranges_as_the_kernel_tells_them(pad, monkeypatch):
-    """Asked at the beginning, and again where its buffer was full."""
-    import fcntl
+class Kernel:
+    """What evdev answers to ioctls: axes with their ranges, which keys there are and which are pressed."""
 
-    value = [128]
+    def __init__(self, monkeypatch, axes, keys=()):
+        self.axes, self.keys, self.pressed = dict(axes), set(keys), set()
+        monkeypatch.setattr(fcntl, "ioctl", self.answer)
 
-    def told(descriptor, request, data):
-        return ABSOLUTE.pack(value[0], 0, 256, 0, 0, 0)
+    def answer(self, descriptor, request, data):
+        direction, size, letter, number = (
+            request >> 30,
+            request >> 16 & 0x3FFF,
+            chr(request >> 8 & 0xFF),
+            request & 0xFF,
+        )
+        assert (direction, letter, size) == (2, "E", len(data))
+        if number in (0x18, 0x21):  # EVIOCGKEY, EVIOCGBIT(EV_KEY)
+            found = sum(1 << code for code in (self.pressed if number == 0x18 else self.keys))
+            return found.to_bytes(size, "little")
+        if number - 0x40 not in self.axes:
+            raise OSError(22, "Invalid argument")
+        return ABSOLUTE.pack(*self.axes[number - 0x40], 0, 0, 0)
 
-    monkeypatch.setattr(fcntl, "ioctl", told)
+
+def test_after_events_were_lost_axes_and_keys_are_asked_again(pad, monkeypatch):
+    """At once, and after the rest of the packet, whose events may be those of a packet that was lost in part."""
+    kernel = Kernel(monkeypatch, {0: (128, 0, 256), 1: (128, 0, 256)}, {0x130, 0x131, 0x132})
+    kernel.pressed = {0x131}
     it = pad(ranges=None, reach=1.0, dead_zone=0.0)
-    assert it.read(1000).position == pytest.approx([0.0, 0.0])
-    value[0] = 192
-    it.tell((EV_SYN, SYN_DROPPED, 0))
-    assert it.read(1000).position == pytest.approx([0.5, -0.5])
+    sample = it.read(1000)
+    assert sample.position == pytest.approx([0.0, 0.0])
+    assert sample.buttons == 0b10, "pressed before"
+    it.tell((EV_KEY, 0x132, 1), (EV_SYN, 0, 0))
+    assert it.read().buttons == 0b110
+    kernel.axes[0] = kernel.axes[1] = (192, 0, 256)
+    kernel.pressed = {0x130}
+    it.tell((EV_SYN, SYN_DROPPED, 0), (EV_KEY, 0x131, 1), (EV_ABS, 0, 0))
+    sample = it.read(1000)
+    assert sample.position == pytest.approx([0.5, -0.5])
+    assert sample.buttons == 0b1, "nothing sticks that was let go, and the rest of the packet does not count"
+    kernel.axes[0] = kernel.axes[1] = (64, 0, 256)
+    kernel.pressed = {0x131}
+    it.tell((EV_SYN, 0, 0))
+    sample = it.read(1000)
+    assert sample.position == pytest.approx([-0.5, 0.5])
+    assert sample.buttons == 0b10
+    it.tell((EV_KEY, 0x130, 1), (EV_SYN, 0, 0))
+    assert it.read().buttons == 0b11, "events count again"
     assert it.driver.told() == {"events lost": 1}
+
+
+PAD = {0x220: (0, -1), 0x221: (0, 1), 0x222: (-1, 0), 0x223: (1, 0)}  # BTN_DPAD_UP and following, as a hat
+
+
+@pytest.mark.parametrize("code", sorted(PAD))
+def test_a_pad_is_buttons_and_a_hat_whichever_the_device_tells(pad, monkeypatch, code):
+    x, y = PAD[code]
+    bit = 1 << 16 + code - 0x220
+    kernel = Kernel(monkeypatch, {}, PAD)
+    it = pad(ranges=None, axes=["hat0x", "hat0y"], reach=1.0)
+    for told, wanted in ((1, (x, y)), (0, (0, 0))):
+        it.tell((EV_KEY, code, told), (EV_SYN, 0, 0))
+        sample = it.read(1000)
+        assert sample.position == pytest.approx(wanted)
+        assert sample.buttons == bit * told
+    kernel.pressed = {code}
+    it.tell((EV_SYN, SYN_DROPPED, 0), (EV_SYN, 0, 0))
+    assert it.read(1000).position == pytest.approx((x, y))
+
+    kernel = Kernel(monkeypatch, {0: (0, -9, 9), 0x10: (0, -1, 1), 0x11: (0, -1, 1)})
+    it = pad(ranges=None, axes=["x", "hat0x", "hat0y"], reach=1.0)
+    for told in (1, 0):
+        it.tell((EV_ABS, 0x10, told * x), (EV_ABS, 0x11, told * y), (EV_SYN, 0, 0))
+        sample = it.read(1000)
+        assert sample.position == pytest.approx([0, told * x, told * y])
+        assert sample.buttons == bit * told
+    kernel.axes |= {0x10: (x, -1, 1), 0x11: (y, -1, 1)}
+    it = pad(ranges=None, axes=["x"])
+    assert it.read().buttons == bit, "a hat that moves no axis presses too, from the beginning"
+
+
+def test_opposite_buttons_of_a_pad_cancel(pad, monkeypatch):
+    Kernel(monkeypatch, {}, PAD)
+    it = pad(ranges=None, axes=["hat0x"], reach=1.0)
+    it.tell((EV_KEY, 0x222, 1), (EV_KEY, 0x223, 1), (EV_SYN, 0, 0))
+    assert it.read(1000).position == pytest.approx([0.0])
+    it.tell((EV_KEY, 0x222, 0), (EV_SYN, 0, 0))
+    assert it.read(1000).position == pytest.approx([1.0])
+
+
+def test_a_hat_that_is_not_there(pad, monkeypatch):
+    Kernel(monkeypatch, {0: (0, -9, 9)}, {0x130})
+    with pytest.raises(InputError, match="no axis 'hat0x'"):
+        pad(ranges=None, axes=["x", "hat0x"])
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+def test_layouts_and_requests_are_those_of_the_kernels_header(tmp_path):
+    """Sizes, offsets, codes and ioctls of linux/input.h, as the C compiler makes them on this machine."""
+    wanted = {
+        "sizeof(struct input_event)": EVENT.size,
+        "offsetof(struct input_event, type)": struct.calcsize("@ll"),
+        "offsetof(struct input_event, code)": struct.calcsize("@llH"),
+        "offsetof(struct input_event, value)": struct.calcsize("@llHHi") - 4,
+        "sizeof(struct input_absinfo)": ABSOLUTE.size,
+        "offsetof(struct input_absinfo, minimum)": 4,
+        "offsetof(struct input_absinfo, maximum)": 8,
+        "EVIOCGABS(ABS_RY)": gamepad.absolute_request(gamepad.CODES["ry"]),
+        "EVIOCGKEY(KEY_CNT / 8)": gamepad.request(gamepad.READ, gamepad.KEYS_PRESSED, gamepad.KEY_BYTES),
+        "EVIOCGBIT(EV_KEY, KEY_CNT / 8)": gamepad.bits_request(EV_KEY),
+        "EV_SYN": EV_SYN, "EV_KEY": EV_KEY, "EV_ABS": EV_ABS, "EV_MAX": gamepad.EV_MOST,
+        "SYN_REPORT": gamepad.SYN_REPORT, "SYN_DROPPED": SYN_DROPPED,
+        "BTN_TRIGGER": gamepad.BUTTONS.start, "BTN_SOUTH": gamepad.BUTTONS.start + 0x10,
+        "BTN_DPAD_UP": gamepad.DPAD[0], "BTN_DPAD_DOWN": gamepad.DPAD[1],
+        "BTN_DPAD_LEFT": gamepad.DPAD[2], "BTN_DPAD_RIGHT": gamepad.DPAD[3],
+        **{f"ABS_{name.upper()}": code for name, code in gamepad.CODES.items()},
+    }  # fmt: skip
+    assert compiled(tmp_path, wanted) == wanted
+
+
+def compiled(folder, expressions):
+    """What C expressions over linux/input.h come to."""
+    lines = "".join(f'printf("%lld\\n", (long long)({each}));\n' for each in expressions)
+    source = "#include <linux/input.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {" + lines + "}"
+    (folder / "layout.c").write_text(source)
+    subprocess.run(["cc", "-o", folder / "layout", folder / "layout.c"], check=True)
+    told = subprocess.run([folder / "layout"], check=True, capture_output=True, text=True).stdout
+    return dict(zip(expressions, map(int, told.split()), strict=True))
 
 
 def test_an_axis_that_is_not_there(pad):

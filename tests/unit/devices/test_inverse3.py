@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import struct
@@ -15,6 +16,7 @@ from hypothesis import strategies as some
 from websockets.frames import Frame, Opcode
 
 from fsm_dyn.devices import inverse3
+from fsm_dyn.devices.emulators import inverse3 as emulated
 from fsm_dyn.devices.emulators.inverse3 import Service
 from fsm_dyn.devices.wire.websocket import WebSocketLine, text_frame
 from fsm_dyn.errors import InputError
@@ -152,7 +154,7 @@ def test_forces_go_and_states_come_one_to_one(beside):
 
 @pytest.mark.parametrize(("form", "velocity"), [("3.5", True), ("3.1", False)])
 def test_older_services_and_velocity_by_the_filter(beside, form, velocity):
-    it = beside(velocity=velocity, damping=0.0)
+    it = beside(velocity=velocity, damping=0.0, service=form)
     driver = it.drive(format=form, bandwidth=20.0)
     driver.write((0.4, 0.0, 0.0))  # 2 m/s^2
     begin = driver.read().sequence
@@ -161,6 +163,102 @@ def test_older_services_and_velocity_by_the_filter(beside, form, velocity):
     assert sample.sequence > begin
     # v^2 = 2 a x; what the filter makes of it lags, and of states in a heap it makes more
     assert 0.2 < sample.velocity[0] / (2.0 * 2.0 * sample.position[0]) ** 0.5 < 3.0
+
+
+@pytest.mark.parametrize("version", sorted(inverse3.FORMATS))
+def test_the_format_is_found_out_by_a_force_that_nobody_feels(beside, version):
+    it = beside(service=version)
+    assert inverse3.Driver.complete(it.options)["format"] == version
+    log = it.service.body.commands()["log"]()["log"]
+    assert max(abs(x) for entry in log for x in entry["force"]) == max(inverse3.PROBE)
+    assert not any(it.force()), "and it ends with none"
+    it.service.ignore()
+    with pytest.raises(InputError, match=r"(?s)shows no force.*vector or as values"):
+        inverse3.Driver.complete(it.options)
+
+
+def written_until_it_raises(driver, force):
+    """Write forces as the loop does; the longest that this may take is the tests' patience."""
+    end = time.monotonic() + 10.0
+    while time.monotonic() < end:
+        driver.write(force)
+        time.sleep(0.001)
+        driver.read()
+
+
+@pytest.mark.parametrize(("form", "version"), [("3.5", "3.1"), ("3.1", "3.5"), ("3.5", "3.5")])
+def test_a_force_that_is_not_shown_is_a_fault(beside, form, version):
+    """Under a key that the service ignores, or refused in the middle of a run; a weak force is none."""
+    it = beside(service=version)
+    driver = it.drive(format=form)
+    if form == version:
+        driver.write((0.0, 0.4, 0.0))
+        until(lambda: driver.read() and it.force()[1] == 0.4)
+        it.service.ignore()
+    begin = time.monotonic()
+    while time.monotonic() - begin < 3.0 * inverse3.UNSHOWN:
+        driver.write((0.0, 0.9 * inverse3.LEAST, 0.0))
+        driver.read()
+        time.sleep(0.001)
+    with pytest.raises(ConnectionError, match="does not show the force"):
+        written_until_it_raises(driver, (0.0, 0.4, 0.0))
+
+
+def test_forces_that_are_attenuated_or_shown_late_are_no_fault(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(inverse3.time, "monotonic", lambda: now)
+    check, waiting = inverse3.ForceCheck(), [(0.0, 0.0, 0.0)] * 5
+    for k in range(2000):
+        now = 1e-3 * k
+        waiting.append((math.sin(0.02 * k), 0.3 * (-1) ** k, 0.0))
+        check.sent(waiting[-1])
+        check.shown([0.3 * x for x in waiting.pop(0)])
+    check.sent((0.0, 0.3, 0.0))
+    for _ in range(inverse3.ANSWERS):
+        check.shown((0.0, 0.0, 0.0))
+    now += inverse3.UNSHOWN + 1e-6
+    with pytest.raises(ConnectionError, match=r"0 N where 0\.3 N and more were sent for 0\.05 s"):
+        check.shown((0.0, 0.0, 0.0))
+
+
+def test_a_device_that_is_not_calibrated_is_refused_and_a_fault(beside):
+    it = beside()
+    driver = it.drive()
+    it.service.calibrate(False)
+    with pytest.raises(InputError, match="not calibrated"):
+        inverse3.Driver.complete(it.options)
+    with pytest.raises(ConnectionError, match="not calibrated any more"):
+        written_until_it_raises(driver, (0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, {"force gate, %": 30}),
+        ({"gravity_compensation": False, "service": "3.1"}, {"gravity compensation off": 1}),
+        ({"torque_scaling": False}, {"torque scaling off": 1, "force gate, %": 30}),
+    ],
+)
+def test_profile_and_configuration(beside, options, told):
+    it = beside(**options)
+    driver = it.drive(format=options.get("service", "3.5"), profile="lab:wall")
+    until(lambda: driver.read().sequence)
+    assert driver.told() == told
+    assert it.service.profile == ("" if "service" in options else "lab:wall")
+    it.raw(told_config({"filters": {"force_gate": {"gain": 0.5}}}))
+    until(lambda: driver.read() and driver.told() == {"force gate, %": 50, "without the force shown": 1})
+
+
+def told_config(config):
+    """A full state, as the service sends one when its configuration is asked for."""
+    found = json.loads(state(0.0))
+    found["inverse3"][0]["config"] = config
+    return told(json.dumps(found))
+
+
+@pytest.mark.parametrize("config", [None, [], {"filters": 3}, {"gravity_compensation": "on", "torque_scaling": None}])
+def test_a_configuration_of_another_form_says_nothing(config):
+    assert inverse3.configured(config) == {}
 
 
 def test_buttons_of_a_grip(beside):
@@ -196,6 +294,7 @@ def test_frames_in_parts_and_pings(beside):
         (state(float("nan")), "number"),
         (state(float("inf")), "number"),
         (state(0.5, cursor_velocity={"x": 0}), "number"),
+        (state(0.5, current_cursor_force={"x": 0}), "number"),
     ],
 )
 def test_messages_of_no_use_are_counted_and_move_nothing(beside, text, why):
@@ -204,7 +303,7 @@ def test_messages_of_no_use_are_counted_and_move_nothing(beside, text, why):
     sample = driver.read()
     it.raw(told(text))
     until(lambda: driver.read() is not sample or driver.dropped)
-    assert driver.told() == {why: 1}
+    assert driver.dropped == {why: 1}
     assert driver.read() is sample
 
 
@@ -263,15 +362,18 @@ def test_a_service_that_reads_no_more_holds_nobody_up(beside):
 def test_which_device_is_asked_for(beside, monkeypatch):
     it = beside()
     port = it.options["port"]
-    assert inverse3.Driver.complete({"port": port}) == {"port": port, "device_id": "0E00"}
+    assert inverse3.Driver.complete({"port": port}) == {"port": port, "device_id": "0E00", "format": "3.5"}
     with pytest.raises(InputError, match=r"(?s)no Inverse3 'FFFF'.*0E00"):
         inverse3.Driver.complete({"port": port, "device_id": "FFFF"})
     both = json.dumps({"inverse3": [{"device_id": "0E00"}, {"device_id": "0E01"}]}).encode()
-    monkeypatch.setattr(it.service, "_told", lambda first=False: both)
+    monkeypatch.setattr(it.service, "_told", lambda first=False, full=False: both)
     with pytest.raises(InputError, match=r"(?s)which Inverse3\?.*0E00, 0E01"):
         inverse3.Driver.complete({"port": port})
-    assert inverse3.Driver.complete({"port": port, "device_id": "0E01"})["device_id"] == "0E01"
-    monkeypatch.setattr(it.service, "_told", lambda first=False: b'{"inverse3": []}')
+    known = inverse3.Driver.complete({"port": port, "device_id": "0E01", "format": "3.1"})
+    assert (known["device_id"], known["format"]) == ("0E01", "3.1")
+    with pytest.raises(InputError, match="no current_cursor_force"):
+        inverse3.Driver.complete({"port": port, "device_id": "0E01"})
+    monkeypatch.setattr(it.service, "_told", lambda first=False, full=False: b'{"inverse3": []}')
     with pytest.raises(InputError, match="none is plugged in"):
         inverse3.Driver.complete({"port": port})
 
@@ -302,8 +404,15 @@ def test_nobody_and_somebody_else_at_the_port():
         ({"device_id": 0.0}, "quote it"),
         ({"port": 0}, "1 to 65535"),
         ({"damping": -1}, "damping"),
+        ({"profile": 3}, "profile"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         inverse3.Driver.describe(options)
+
+
+@pytest.mark.parametrize(("options", "words"), [({"service": "3.0"}, "3.5, 3.1"), ({"calibrated": 1}, "true, false")])
+def test_an_emulated_service_that_cannot_be_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        emulated.start(options)
