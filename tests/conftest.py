@@ -1,12 +1,20 @@
 """What all tests share: pictures are drawn without a screen, and caches stay inside the test run."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 import yaml
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """Let Ctrl-C reach the tests and what they start: the background jobs of a shell ignore it, and so do theirs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

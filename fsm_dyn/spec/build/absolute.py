@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.joints import (
     Axis,
@@ -168,7 +169,7 @@ def _mapped(value: T, change: Callable[[Text], Text]) -> T:
         result = change(value)
     elif isinstance(value, Mapping):
         result = {key: _mapped(item, change) for key, item in value.items()}
-    elif isinstance(value, tuple):
+    elif isinstance(value, tuple) and not isinstance(value, Location):
         result = tuple(_mapped(item, change) for item in value)
     elif is_dataclass(value) and not isinstance(value, type):
         result = replace(value, **{f.name: _mapped(getattr(value, f.name), change) for f in fields(value)})

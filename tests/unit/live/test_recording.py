@@ -3,6 +3,7 @@
 import errno
 import json
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,8 +15,13 @@ from fsm_dyn.live import memory, recording
 from fsm_dyn.live.reading import read_recording
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.rows import Columns
+from fsm_dyn.live.stepping import DeviceMap, Limits
 
 COLUMNS = Columns((), ("x",), 1, (), (), ())
+SETTINGS = {
+    "axes": 1, "turns": [], "period": 1e-3, "substeps": 1, "method": "rk4", "mapping": asdict(DeviceMap()),
+    "limits": asdict(Limits()), "schedule": False, "parameters": {}, "modes": ["free"], "record": 5,
+}  # fmt: skip
 
 
 class Disk:
@@ -61,7 +67,7 @@ def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch,
     block = memory.Block.create(memory.Shape(COLUMNS.width, 5))
     fill(monkeypatch, 3000 + cut)
     monkeypatch.setattr(recording, "INTERVAL", 0.001)
-    recorder = Recorder(path, block, COLUMNS, {"paced": paced, "record": 5}, "{}")
+    recorder = Recorder(path, block, COLUMNS, {**SETTINGS, "paced": paced}, "{}")
     try:
         for number in range(1, 101):
             memory.put_row(block.rows, block.header, memory.ROWS, np.full(COLUMNS.width, float(number)))
