@@ -226,7 +226,10 @@ def test_an_effect_is_played_again_as_long_as_it_lasts_and_zero_does_not_wait(sh
     times = [k for k, on in enumerate(played) if on]
     assert 4 <= len(times) <= 5, "20 ms between them, and it lasts 50"
     assert len(kernel.uploaded) == count, "without another upload"
-    assert it.write(0.0, 0.0, after=0.0) == [0.0, 0.0]
+    assert it.write(2.0, 0.0) == pytest.approx([2.0, 0.0])
+    assert it.write(3.0, 0.0, after=0.001) == pytest.approx([2.0, 0.0]), "too early for another change"
+    it.written()
+    assert it.write(0.0, 0.0, after=0.001) == [0.0, 0.0]
     assert kernel.uploaded[-1]["level"] == 0
     assert it.written() == [GAIN, STOP]
     for k in range(1000):
