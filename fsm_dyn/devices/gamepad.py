@@ -1,4 +1,4 @@
-"""A gamepad or joystick, read as Linux tells of it (evdev): it moves a port and feels nothing.
+"""A gamepad or joystick, read as Linux tells of it (evdev): it moves a port, and may shake or push.
 
 In mode ``position`` a stick's deflection is a place, ``reach`` away at the most, followed by a critically damped filter
 so that it has a velocity.  In mode ``rate`` the deflection is a velocity, ``speed`` at the most, and the place where
@@ -23,6 +23,13 @@ bandwidth : float
     Of the filter, Hz (12).
 ranges : mapping
     Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not tell them itself.
+feedback : str
+    ``none``, ``rumble`` (the larger the force the more it shakes) or ``constant`` (the motors of a joystick or a wheel
+    push its axes ``x`` and ``y``) (none).
+force : float
+    The force that is shown by the largest level, N, or N m of an axis that turns (5).
+reverse : bool
+    Whether the device takes a direction for where a force comes from, not where it goes to (false).
 
 Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
 codes; 16 to 19 are the D-pad's up, down, left and right.  A D-pad that the device tells of as four buttons
@@ -47,17 +54,16 @@ from typing import Any, Final
 
 from fsm_dyn.devices.given import Given
 from fsm_dyn.devices.rates import follow
+from fsm_dyn.devices.wire.evdev import EVENT, LENGTH, NO_GAIN, READ, ForceFeedback, bits_request, has, request
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+from fsm_dyn.live.device import SAFE_FRAME, WATCHDOG, Sample, Spec
 
 # from linux/input.h and linux/input-event-codes.h
-EVENT: Final = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
 ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
 EV_SYN, EV_KEY, EV_ABS, EV_MOST = 0, 1, 3, 0x1F
 SYN_REPORT, SYN_DROPPED = 0, 3
 KEY_BYTES: Final = 0x300 // 8  # KEY_CNT bits
 KEYS_PRESSED: Final = 0x18  # EVIOCGKEY
-READ: Final = 2  # _IOC_READ
 BUTTONS: Final = range(0x120, 0x140)
 DPAD: Final = range(0x220, 0x224)  # up, down, left, right
 HAT_X, HAT_Y = 0x10, 0x11
@@ -66,32 +72,22 @@ CODES: Final = {
     "x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "throttle": 6, "rudder": 7, "hat0x": 0x10, "hat0y": 0x11,
 }  # fmt: skip
 MODES: Final = ("position", "rate")
+FEEDBACK: Final = ("none", "rumble", "constant")
+FORCE: Final = 5.0  # N
 REACH, SPEED, DEAD_ZONE, BANDWIDTH = 0.1, 0.2, 0.1, 12.0  # m, m/s, part of the way, Hz
 _MOST: Final = 64  # events taken in a tick
 _LONGEST: Final = 0.01  # s, the longest step of the filter
 _REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
 _BEYOND: Final = 1.1  # of the reach: where a stick in mode ``position`` cannot be
-_KNOWN: Final = frozenset({"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"})
-
-
-def request(direction: int, number: int, size: int) -> int:
-    """Return the number of an ioctl of evdev, by the rule of asm-generic/ioctl.h."""
-    return direction << 30 | size << 16 | ord("E") << 8 | number
+_KNOWN: Final = frozenset(
+    {"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"}
+    | {"feedback", "force", "reverse"}
+)
 
 
 def absolute_request(code: int) -> int:
     """Return the number of the ioctl ``EVIOCGABS(code)``."""
     return request(READ, 0x40 + code, ABSOLUTE.size)
-
-
-def bits_request(kind: int) -> int:
-    """Return the number of the ioctl ``EVIOCGBIT(kind, KEY_BYTES)``: which codes of a kind the device has."""
-    return request(READ, 0x20 + kind, KEY_BYTES)
-
-
-def has(bits: bytes, code: int) -> bool:
-    """Return whether the bit of a code is set."""
-    return bool(bits[code // 8] >> code % 8 & 1)
 
 
 def button_of(code: int) -> int:
@@ -145,6 +141,12 @@ class Driver:
         self._gone = self._lost = False
         self._before = time.monotonic()
         self.strange: Counter[str] = Counter()
+        kind, self._feedback = str(options.get("feedback", FEEDBACK[0])), None
+        if kind != FEEDBACK[0]:
+            self._feedback = ForceFeedback(self._transport, kind, float(options.get("force", FORCE)))
+        self._pushes = [self._codes.index(code) if code in self._codes else -1 for code in (CODES["x"], CODES["y"])]
+        self._toward = -1.0 if options.get("reverse", False) else 1.0
+        self._directed = kind == "constant"
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +186,29 @@ class Driver:
         turns, low, high = given.turns(len(named)), tuple[float, ...](), tuple[float, ...]()
         if options.get("mode", MODES[0]) == "position":
             low, high = given.workspace([_BEYOND * float(options.get("reach", REACH))] * len(named))
-        return Spec("gamepad", len(named), WATCHDOG, turns=turns, low=low, high=high, felt=False)
+        kind, full = given.choice("feedback", FEEDBACK[0], FEEDBACK), given.number("force", FORCE, above=True)
+        if not isinstance(options.get("reverse", False), bool):
+            raise given.refuse("reverse", "true, false")
+        if kind == FEEDBACK[0]:
+            return Spec("gamepad", len(named), WATCHDOG, turns=turns, low=low, high=high, felt=False)
+        felt = kind == "constant"
+        if felt and not {"x", "y"} & {name.removeprefix("-") for name in named}:
+            raise given.refuse("axes", "x, y or both: these are what a constant force pushes")
+        most = full if felt else math.inf
+        return Spec(
+            "gamepad",
+            len(named),
+            SAFE_FRAME,
+            watchdog=LENGTH,
+            safe_frame=NO_GAIN,
+            zero_frame=NO_GAIN,
+            force=most,
+            torque=most,
+            turns=turns,
+            low=low,
+            high=high,
+            felt=felt,
+        )
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
@@ -193,7 +217,8 @@ class Driver:
             raise InputError("the driver gamepad", found=sys.platform, allowed="Linux", remedy="use udp or the page")
         path = str(options.get("device", ""))
         try:
-            return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            shows = options.get("feedback", FEEDBACK[0]) != FEEDBACK[0]
+            return os.open(path, (os.O_RDWR if shows else os.O_RDONLY) | os.O_NONBLOCK)
         except PermissionError as error:
             raise InputError(
                 f"the gamepad '{path}' may not be read",
@@ -215,7 +240,7 @@ class Driver:
         InputError
             The device does not tell, and they were not given.
         """
-        keys = self._asked(bits_request(EV_KEY), KEY_BYTES)
+        keys = self._asked(bits_request(EV_KEY, KEY_BYTES), KEY_BYTES)
         pad = keys is not None and has(keys, DPAD.start)
         for code in {*self._codes, HAT_X, HAT_Y}:
             told, hat = self._axis(code), code in (HAT_X, HAT_Y)
@@ -227,6 +252,8 @@ class Driver:
                 name = next(name for name, number in CODES.items() if number == code)
                 raise InputError(f"the gamepad has no axis '{name}'", remedy="choose others by --option axes=...")
         self._ask()
+        if self._feedback is not None:
+            self._feedback.open()
 
     def _ask(self) -> None:
         """Take axes and buttons as the kernel tells them, where it does."""
@@ -345,16 +372,31 @@ class Driver:
                 self._deflected[code] = float(part)
 
     def told(self) -> dict[str, int]:
-        """Return how often events were lost, or were none."""
-        return dict(self.strange)
+        """Return how often events were lost, or were none, and forces could not be shown."""
+        failures = self._feedback.failures if self._feedback is not None else 0
+        return {**self.strange, **({"force not shown": failures} if failures else {})}
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Take a force and show none."""
-        return [0.0] * len(force)
+        """Show a force as the device can; return what pushes."""
+        shown = [0.0] * len(force)
+        if self._feedback is None:
+            return shown
+        if not self._directed:
+            self._feedback.show(time.monotonic(), 0.0, math.hypot(*force))
+            return shown
+        signs = [self._toward * self._signs[i] if i >= 0 else 0.0 for i in self._pushes]
+        right, down = (sign * force[i] if i >= 0 else 0.0 for sign, i in zip(signs, self._pushes, strict=True))
+        self._feedback.show(time.monotonic(), right, down)
+        for i, sign, part in zip(self._pushes, signs, self._feedback.shown, strict=True):
+            if i >= 0:
+                shown[i] = sign * part
+        return shown
 
     def close(self) -> None:
-        """Close the device file; may be called again."""
+        """End what is shown and close the device file; may be called again."""
         if self._transport >= 0:
+            if self._feedback is not None:
+                self._feedback.close()
             os.close(self._transport)
             self._transport = -1
 

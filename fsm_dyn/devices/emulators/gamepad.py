@@ -22,8 +22,9 @@ from typing import Any, Final
 from fsm_dyn.devices.emulators.body import Spoiling
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT, named_axes
+from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, named_axes
 from fsm_dyn.devices.given import Given
+from fsm_dyn.devices.wire.evdev import EVENT
 
 FULL: Final = 32767
 _FIRST: Final = BUTTONS.start + 0x10  # BTN_SOUTH

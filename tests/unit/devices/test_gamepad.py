@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import math
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -16,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from fsm_dyn.devices import gamepad
-from fsm_dyn.devices.gamepad import ABSOLUTE, EV_ABS, EV_KEY, EV_SYN, EVENT, SYN_DROPPED, deflection
+from fsm_dyn.devices.gamepad import ABSOLUTE, EV_ABS, EV_KEY, EV_SYN, SYN_DROPPED, deflection
+from fsm_dyn.devices.wire import evdev
+from fsm_dyn.devices.wire.evdev import EVENT
 from fsm_dyn.errors import InputError
 
 H = 1e-3
@@ -143,27 +147,159 @@ def test_half_an_event_waits_for_its_other_half(pad):
     assert it.read().buttons == 0b10
 
 
+class Shaken(Pad):
+    """A driver on a socket, where what it writes can be read."""
+
+    def __init__(self, monkeypatch, **options):
+        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.now, self.other = 10.0, ends[1]
+        self.pipe = ends[1].fileno()
+        self.other.setblocking(False)
+        monkeypatch.setattr(gamepad.time, "monotonic", lambda: self.now)
+        self.driver = gamepad.Driver({"reach": 1.0, **options}, ends[0].detach())
+        self.driver.open()
+
+    def written(self):
+        """The events since last time, type, code and value of each."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found += [event[2:] for event in EVENT.iter_unpack(self.other.recv(4096))]
+        return found
+
+    def write(self, *force, after=0.01):
+        self.now += after
+        return list(self.driver.write(force))
+
+
+XY = {0: (0, -9, 9), 1: (0, -9, 9)}
+GAIN, PLAY, STOP = (0x15, 0x60, 0xFFFF), (0x15, 3, 1), (0x15, 3, 0)
+
+
+@pytest.fixture
+def shaken(monkeypatch):
+    made = []
+
+    def make(effects, **options):
+        kernel = Kernel(monkeypatch, XY)
+        kernel.effects = effects
+        made.append(Shaken(monkeypatch, **options))
+        return kernel, made[-1]
+
+    yield make
+    for each in made:
+        each.driver.close()
+        each.other.close()
+
+
+@pytest.mark.parametrize(
+    ("force", "level", "direction"),
+    [
+        ((2.0, 0.0), 0.5, 0xC000),
+        ((-1.0, 0.0), 0.25, 0x4000),
+        ((0.0, 3.0), 0.75, 0x8000),  # axis -y: up
+        ((0.0, -40.0), 1.0, 0x0000),
+        ((1.0, -1.0), 2**0.5 / 4, 0xE000),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_constant_force_has_level_and_direction(shaken, force, level, direction, reverse):
+    kernel, it = shaken({0x52}, feedback="constant", force=4.0, reverse=reverse)
+    assert len(kernel.uploaded) == 1, "the effect is there, and shows nothing"
+    assert it.written() == []
+    shown = it.write(*force)
+    found = kernel.uploaded[-1]
+    assert (found["type"], found["id"], found["length"]) == (0x52, 3, 50)
+    assert found["direction"] == direction ^ (0x8000 if reverse else 0)
+    assert found["level"] == round(0x7FFF * level)
+    assert it.written() == [GAIN, PLAY]
+    size = math.hypot(*force)
+    assert shown == pytest.approx([min(1.0, 4.0 / size) * x for x in force])
+
+
+def test_an_effect_is_played_again_as_long_as_it_lasts_and_zero_does_not_wait(shaken):
+    kernel, it = shaken({0x52}, feedback="constant", force=4.0)
+    it.write(1.0, 0.0)
+    it.written()
+    count = len(kernel.uploaded)
+    played = [bool(it.written()) for _ in range(100) if it.write(1.0, 0.0, after=0.001)]
+    times = [k for k, on in enumerate(played) if on]
+    assert 4 <= len(times) <= 5, "20 ms between them, and it lasts 50"
+    assert len(kernel.uploaded) == count, "without another upload"
+    assert it.write(2.0, 0.0) == pytest.approx([2.0, 0.0])
+    assert it.write(3.0, 0.0, after=0.001) == pytest.approx([2.0, 0.0]), "too early for another change"
+    it.written()
+    assert it.write(0.0, 0.0, after=0.001) == [0.0, 0.0]
+    assert kernel.uploaded[-1]["level"] == 0
+    assert it.written() == [GAIN, STOP]
+    for k in range(1000):
+        it.write(math.sin(k), 0.0, after=0.001)
+    assert len(kernel.uploaded) - count <= 1000 // 4 + 2
+    it.driver.close()
+    assert it.written()[-1] == STOP
+    assert kernel.erased == [3]
+
+
+def test_rumble_shakes_and_pushes_nobody(shaken):
+    kernel, it = shaken({0x50}, feedback="rumble", force=4.0)
+    assert it.write(0.0, -2.0) == [0.0, 0.0]
+    assert (kernel.uploaded[-1]["type"], kernel.uploaded[-1]["level"]) == (0x50, 0x8000)
+    kernel.gone = True
+    it.write(0.0, -4.0)
+    assert it.driver.told() == {"force not shown": 1}
+
+
+@pytest.mark.parametrize(("effects", "kind"), [({0x50}, "constant"), ({0x52}, "rumble"), (set(), "rumble")])
+def test_an_effect_that_the_device_has_not(shaken, effects, kind):
+    with pytest.raises(InputError, match=f"shows no force by {kind}"):
+        shaken(effects, feedback=kind)
+
+
+def test_the_guard_ends_whatever_is_shown_and_else_it_ends_by_itself():
+    spec = gamepad.Driver.describe({"feedback": "constant", "force": 3.0})
+    assert (spec.felt, spec.force, spec.stop, spec.watchdog) == (True, 3.0, "safe_frame", evdev.LENGTH)
+    assert [event[2:] for event in EVENT.iter_unpack(spec.safe_frame)] == [(0x15, 0x60, 0)]
+    assert spec.zero_frame == spec.safe_frame
+    assert not gamepad.Driver.describe({"feedback": "rumble"}).felt
+    assert evdev.LENGTH > 2 * evdev.REFRESH
+
+
 class Kernel:
     """What evdev answers to ioctls: axes with their ranges, which keys there are and which are pressed."""
 
     def __init__(self, monkeypatch, axes, keys=()):
         self.axes, self.keys, self.pressed = dict(axes), set(keys), set()
+        self.effects, self.uploaded, self.erased, self.gone = set(), [], [], False
         monkeypatch.setattr(fcntl, "ioctl", self.answer)
 
     def answer(self, descriptor, request, data):
-        direction, size, letter, number = (
-            request >> 30,
-            request >> 16 & 0x3FFF,
-            chr(request >> 8 & 0xFF),
-            request & 0xFF,
-        )
-        assert (direction, letter, size) == (2, "E", len(data))
+        size, number = request >> 16 & 0x3FFF, request & 0xFF
+        if request >> 30 == 1:
+            return self.take(number, data)
+        assert (request >> 30, request >> 8 & 0xFF, size) == (2, ord("E"), len(data))
+        if number == 0x20 + 0x15:  # EVIOCGBIT(EV_FF)
+            data[:] = sum(1 << code for code in self.effects).to_bytes(size, "little")
+            return 0
         if number in (0x18, 0x21):  # EVIOCGKEY, EVIOCGBIT(EV_KEY)
             found = sum(1 << code for code in (self.pressed if number == 0x18 else self.keys))
             return found.to_bytes(size, "little")
         if number - 0x40 not in self.axes:
             raise OSError(22, "Invalid argument")
         return ABSOLUTE.pack(*self.axes[number - 0x40], 0, 0, 0)
+
+    def take(self, number, data):
+        """EVIOCSFF, which tells the number of a new effect, and EVIOCRMFF."""
+        if self.gone:
+            raise OSError(19, "No such device")
+        if number == 0x81:
+            self.erased.append(data)
+            return 0
+        assert number == 0x80
+        kind, number, direction, *_, length, _, level = struct.unpack_from("@HhHHHHHxxH", data)
+        if number == -1:
+            struct.pack_into("@h", data, 2, 3)
+        self.uploaded.append({"type": kind, "id": number, "direction": direction, "length": length, "level": level})
+        return 0
 
 
 def test_after_events_were_lost_axes_and_keys_are_asked_again(pad, monkeypatch):
@@ -250,8 +386,18 @@ def test_layouts_and_requests_are_those_of_the_kernels_header(tmp_path):
         "offsetof(struct input_absinfo, minimum)": 4,
         "offsetof(struct input_absinfo, maximum)": 8,
         "EVIOCGABS(ABS_RY)": gamepad.absolute_request(gamepad.CODES["ry"]),
-        "EVIOCGKEY(KEY_CNT / 8)": gamepad.request(gamepad.READ, gamepad.KEYS_PRESSED, gamepad.KEY_BYTES),
-        "EVIOCGBIT(EV_KEY, KEY_CNT / 8)": gamepad.bits_request(EV_KEY),
+        "EVIOCGKEY(KEY_CNT / 8)": evdev.request(evdev.READ, gamepad.KEYS_PRESSED, gamepad.KEY_BYTES),
+        "EVIOCGBIT(EV_KEY, KEY_CNT / 8)": evdev.bits_request(EV_KEY, gamepad.KEY_BYTES),
+        "EVIOCGBIT(EV_FF, FF_CNT / 8)": evdev.bits_request(evdev.EV_FF, evdev.FF_BYTES),
+        "EVIOCSFF": evdev.request(evdev.WRITE, 0x80, evdev.EFFECT_SIZE),
+        "EVIOCRMFF": evdev.request(evdev.WRITE, 0x81, 4),
+        "sizeof(struct ff_effect)": evdev.EFFECT_SIZE,
+        "offsetof(struct ff_effect, u)": evdev.HEAD.size,
+        "sizeof(((struct ff_effect *)0)->u)": evdev.UNION,
+        "sizeof(struct ff_constant_effect)": evdev.CONSTANT.size,
+        "sizeof(struct ff_rumble_effect)": evdev.RUMBLE.size,
+        "EV_FF": evdev.EV_FF, "FF_GAIN": evdev.FF_GAIN,
+        "FF_RUMBLE": evdev.EFFECTS["rumble"], "FF_CONSTANT": evdev.EFFECTS["constant"],
         "EV_SYN": EV_SYN, "EV_KEY": EV_KEY, "EV_ABS": EV_ABS, "EV_MAX": gamepad.EV_MOST,
         "SYN_REPORT": gamepad.SYN_REPORT, "SYN_DROPPED": SYN_DROPPED,
         "BTN_TRIGGER": gamepad.BUTTONS.start, "BTN_SOUTH": gamepad.BUTTONS.start + 0x10,
@@ -262,10 +408,30 @@ def test_layouts_and_requests_are_those_of_the_kernels_header(tmp_path):
     assert compiled(tmp_path, wanted) == wanted
 
 
-def compiled(folder, expressions):
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+def test_effects_are_read_by_c_as_they_were_meant(tmp_path):
+    """Every member, by its name."""
+    fields = {
+        "constant": {"type": 0x52, "id": 7, "direction": 0x4000, "replay.length": 50, "u.constant.level": 0x4000},
+        "rumble": {"type": 0x50, "id": 7, "direction": 0x4000, "replay.length": 50, "u.rumble.strong_magnitude": 0x8000,
+                   "u.rumble.weak_magnitude": 0x4000},
+    }  # fmt: skip
+    zero = ("trigger.button", "trigger.interval", "replay.delay")
+    for kind, wanted in fields.items():
+        data = ", ".join(map(str, evdev.effect(kind, 7, 0.5, 0x4000)))
+        before = f"const unsigned char data[] = {{{data}}}; struct ff_effect e; memcpy(&e, data, sizeof e);"
+        wanted = {f"e.{name}": value for name, value in {**wanted, **dict.fromkeys(zero, 0)}.items()}
+        assert compiled(tmp_path, [*wanted, "sizeof data == sizeof e"], before) == {
+            **wanted,
+            "sizeof data == sizeof e": 1,
+        }
+
+
+def compiled(folder, expressions, before=""):
     """What C expressions over linux/input.h come to."""
-    lines = "".join(f'printf("%lld\\n", (long long)({each}));\n' for each in expressions)
-    source = "#include <linux/input.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {" + lines + "}"
+    lines = before + "".join(f'printf("%lld\\n", (long long)({each}));\n' for each in expressions)
+    headers = "".join(f"#include <{name}.h>\n" for name in ("linux/input", "stddef", "stdio", "string"))
+    source = headers + "int main(void) {" + lines + "}"
     (folder / "layout.c").write_text(source)
     subprocess.run(["cc", "-o", folder / "layout", folder / "layout.c"], check=True)
     told = subprocess.run([folder / "layout"], check=True, capture_output=True, text=True).stdout
@@ -329,6 +495,10 @@ def test_where_it_may_not_be_read_and_where_it_cannot(monkeypatch):
         ({"mode": "force"}, "position, rate"),
         ({"dead_zone": 1.0}, "dead_zone"),
         ({"bandwidth": 0}, "bandwidth"),
+        ({"feedback": "spring"}, "none, rumble, constant"),
+        ({"feedback": "constant", "axes": ["rx"]}, "x, y or both"),
+        ({"feedback": "rumble", "force": 0}, "force"),
+        ({"reverse": 1}, "reverse"),
         ({"ranges": {"x": [1, 0]}}, "least, greatest"),
     ],
 )

@@ -213,6 +213,12 @@ def test_forces_that_are_attenuated_or_shown_late_are_no_fault(monkeypatch):
         waiting.append((math.sin(0.02 * k), 0.3 * (-1) ** k, 0.0))
         check.sent(waiting[-1])
         check.shown([0.3 * x for x in waiting.pop(0)])
+    check.sent((0.0, 4.0, 0.0))
+    for k in range(2000, 2100):
+        now = 1e-3 * k
+        check.sent((0.0, 0.06, 0.0))
+        check.shown((0.0, 0.05, 0.0))
+    check.sent((0.0, 0.0, 0.0))
     check.sent((0.0, 0.3, 0.0))
     for _ in range(inverse3.ANSWERS):
         check.shown((0.0, 0.0, 0.0))
