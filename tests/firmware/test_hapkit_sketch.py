@@ -80,12 +80,12 @@ def test_a_thousand_flips_of_five_sensors(tools, tmp_path):
 
 
 def test_a_flip_as_slow_as_a_sample_loses_nothing(tools):
-    """Readings in the middle of it are passed over; near its ends they are off by as much as may be a motion."""
+    """Readings in its middle are passed over; those near its ends may be motions, and the next goes on from two of them."""
     given = magnet(READINGS[0], slew=1e-3)
     seen = rig.run(*tools, 6.0, HELLO, given)
     error, begun = seen.errors()
     at = flips(seen, given.span)
-    assert np.abs(error).max() < 2 * 12 + 3
+    assert np.abs(error).max() < 64
     far = np.abs(begun[:, None] - at).min(axis=1) > 4e-3
     assert np.abs(error[far & (begun > 3.0)]).max() <= 2.0 + NOISE
 
