@@ -80,7 +80,7 @@ def test_a_thousand_flips_of_five_sensors(tools, tmp_path):
 
 
 def test_a_flip_as_slow_as_a_sample_loses_nothing(tools):
-    """Readings in its middle are passed over; those near its ends may be motions, and the next goes on from two of them."""
+    """Readings in its middle are passed over; those near its ends may be motions, from which the next goes on."""
     given = magnet(READINGS[0], slew=1e-3)
     seen = rig.run(*tools, 6.0, HELLO, given)
     error, begun = seen.errors()
