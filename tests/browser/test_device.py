@@ -26,7 +26,9 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     options = ("--driver", "hapkit", "--emulate", "--guard-timeout", "10", "--record", recording)
     started, page = viewed("virtual_wall", *options, command="device")
     page.running().wait(HELD)
-    assert page.locator("#device li").count() == 3, "what ends the force: tick process, guard, watchdog"
+    assert [end.split(" after ")[0].split(" writes ")[0] for end in page.locator("#device li").all_inner_texts()] == [
+        "the tick process", "the guard", "the guard", "its own watchdog",
+    ]  # fmt: skip
 
     # the hand presses the wall, by the softest coupler; then by one stiffer than the loop bears
     move(page, "Where the hand wants to be", -0.03)
