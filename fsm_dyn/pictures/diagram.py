@@ -42,9 +42,9 @@ def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
 
 
 def abridged(label: str, length: int) -> str:
-    """Return the label of a mode cut in its middle where it is too long: the state of a contact stands at its end."""
+    """Return the label of a mode cut before its last comma where it is too long: the contact's state stands there."""
     flat = " ".join(label.split())
     if len(flat) <= length or ", " not in flat or length < 3:
         return shortened(flat, length)
-    last = (length - 1) // 2
+    last = min(len(flat) - flat.rindex(", "), (length - 1) // 2)
     return f"{flat[: length - 1 - last]}…{flat[len(flat) - last :]}"

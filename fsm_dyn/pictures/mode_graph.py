@@ -21,7 +21,7 @@ _LABELS = 2  # of text at an arrow
 _TITLE, _LINE, _LABEL = 12.0, 10.0, 9.5  # sizes of letters, points
 _LEADING = 1.3
 _PADDING = (12.0, 7.0)
-_LONGEST = 34  # letters of a line
+_LONGEST = 38  # letters of a line
 _MARGIN = 14.0
 _HEAD = 7.0  # of an arrow
 
