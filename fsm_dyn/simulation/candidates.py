@@ -27,6 +27,7 @@ _BROKEN: Final = {
     law.NO_MOTION: "it leaves the motion undetermined",
     law.LEFT: "it is the state whose guard fired",
 }
+_WHOLE: Final = 2.0**53  # up to here every whole number is a double
 CHOSEN: Final = {
     next_state.NOTHING_TO_CHOOSE: "nothing to choose",
     next_state.ONLY_ONE: "the only one that agrees with forces and accelerations",
@@ -70,9 +71,14 @@ class Candidate:
 
 
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
-    """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them."""
+    """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them.
+
+    Contacts are bits of a double; those from the 54th on would take others with them, and such combinations are left out.
+    """
     found = []
     for row in log.reshape(-1, law.LOG_WIDTH)[:tried]:
+        if row[0] >= _WHOLE:
+            continue
         members, code = int(row[0]), int(row[1])
         contacts = [k for k in range(members.bit_length()) if members >> k & 1]
         digits = f"{code:0{len(contacts)}d}"[-len(contacts) :] if contacts else ""

@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
+from fsm_dyn.simulation.candidates import read_candidates
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +63,14 @@ def test_a_saved_run_is_explained_like_the_run_itself(ball, tmp_path):
 def test_outside_the_run_there_is_nothing_to_explain(ball):
     with pytest.raises(InputError, match="does not cover"):
         ball.explain(3.0)
+
+
+def test_combinations_that_a_double_cannot_hold_are_left_out():
+    """Contacts 3 and 60 make a number of 58 bits: others would be told in their place, or none."""
+    rows = [
+        [2.0**3 + 2.0**9, 12.0, 0.0, 0.0],
+        [2.0**60 + 2.0**3 + 1.0, 111.0, 0.0, 0.0],
+        [2.0**52 + 1.0, 21.0, 0.0, 0.0],
+    ]
+    found = read_candidates(np.array(rows).ravel(), 3)
+    assert [candidate.choices for candidate in found] == [((3, 1), (9, 2)), ((0, 2), (52, 1))]
