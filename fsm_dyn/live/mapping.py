@@ -153,8 +153,8 @@ class Limits:
         for name in ("force", "slew", "velocity", "torque", "torque_slew", "turning"):
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
-        if not self.outliers >= 0:
-            raise InputError("limits.outliers of a live run", found=str(self.outliers), allowed="from 0")
+        if not 0 <= self.outliers <= 1000:
+            raise InputError("limits.outliers of a live run", found=str(self.outliers)[:20], allowed="0 to 1000")
         if not self.ramp >= 0.0:
             raise InputError("limits.ramp of a live run", found=str(self.ramp), allowed="from 0 s")
         for name in ("low", "high", "velocities"):

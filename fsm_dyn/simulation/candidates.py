@@ -73,7 +73,7 @@ class Candidate:
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
     """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them.
 
-    Contacts are bits of a double; those from the 54th on would take others with them, and such combinations are left out.
+    Contacts are bits of a double; those from the 54th on would take others with them: such combinations are left out.
     """
     found = []
     for row in log.reshape(-1, law.LOG_WIDTH)[:tried]:
