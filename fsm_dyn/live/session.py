@@ -35,7 +35,7 @@ from fsm_dyn.live.sign_of_life import SignOfLife
 from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
-STARTING: Final = "starting the tick process and its guard, laying in modes for what nobody foresaw"
+STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
 _RESETS: Final = 64  # beyond which nobody asks for the rows before
 _PATIENCE: Final = 5.0  # s that a process asked to end may take
 

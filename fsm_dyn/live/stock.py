@@ -1,6 +1,6 @@
 """The running form of an automaton in a live run: modes not derived are embedded on line, from a stock made before.
 
-A mode that nobody foresaw is met in the middle of a tick and has to be there in the same tick.  What takes long is done
+A mode that was not listed is met in the middle of a tick and has to be there in the same tick.  What takes long is done
 before the loop begins: machine code for as many modes as the stock holds, room for them in the tables, the guards of
 every contact in every state.  What is left, some two tenths of a millisecond, is to list the mode's guards and to fill
 in its context.

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError, Location
-from tests.campaigns import artefacts, caches, files, flush, judging, laws, ledger, messages, ramps, report
+from tests.campaigns import artefacts, caches, files, flush, judging, laws, ledger, messages, ramps, report, steps
 from tests.campaigns.kinds import CAMPAIGNS, Kind
 from tests.campaigns.ledger import Ledger, key
 from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
+STEPS = 40
 FLUSH = {"tower_2": 12, "tiles_2": 12}
 BATCHES = {
     files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
@@ -40,6 +41,10 @@ def test_laws_of_models_with_contacts():
 @pytest.mark.parametrize("name", FLUSH)
 def test_laws_of_flush_geometry(name):
     fail_on([(seed, laws.flush_case(name, seed)) for seed in range(FLUSH[name])])
+
+
+def test_laws_of_steps_of_nanometres():
+    fail_on([(seed, steps.case(seed)) for seed in range(STEPS)])
 
 
 @pytest.mark.parametrize("kind", BATCHES, ids=lambda kind: f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")

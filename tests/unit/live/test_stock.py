@@ -1,4 +1,4 @@
-"""Modes nobody foresaw: there within the tick, the same as when they are listed and embedded off line."""
+"""Modes that were not listed: there within the tick, the same as when they are listed and embedded off line."""
 
 import numpy as np
 import pytest
