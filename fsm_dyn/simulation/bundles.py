@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-_WORDS = 4  # per array: its address and up to three lengths
-_MOST_DIMENSIONS = _WORDS - 1
 
 
 class BundleType(types.Type):
@@ -35,7 +33,9 @@ class BundleType(types.Type):
     def __init__(self, name: str, fields: dict[str, types.Array], lasting: bool) -> None:
         self.fields = fields
         self.lasting = lasting
-        self.order = {field: i for i, field in enumerate(fields)}
+        ends = np.cumsum([1 + kind.ndim for kind in fields.values()])  # an address, then the lengths
+        self.words = int(ends[-1])
+        self.begin = {field: int(end) - 1 - kind.ndim for (field, kind), end in zip(fields.items(), ends, strict=True)}
         shape = ", ".join(f"{field}: {kind.dtype}{kind.ndim}" for field, kind in fields.items())
         super().__init__(name=f"Bundle({name}: {shape})")
 
@@ -57,7 +57,7 @@ class _BundleAttributes(AttributeTemplate):
 @lower_getattr_generic(BundleType)
 def _get_field(context: Any, builder: Any, kind: BundleType, value: Any, name: str) -> Any:
     array_type = kind.fields[name]
-    first = kind.order[name] * _WORDS
+    first = kind.begin[name]
 
     def word(offset: int) -> Any:
         loaded = builder.load(builder.gep(value, [ir.Constant(ir.IntType(64), first + offset)]))
@@ -180,12 +180,12 @@ class Bundle:
 
     def pack(self, arrays: T) -> Packed:
         """Return the bundle of a named tuple; raises TypeError where an array is not as announced."""
-        table = np.zeros(_WORDS * len(self.fields), dtype=np.int64)
+        table = np.zeros(self.words, dtype=np.int64)
         words: list[int] = []
         for (field, (dtype, ndim)), array in zip(self.fields.items(), arrays, strict=True):
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
                 raise TypeError(f"{self.name}.{field} must be a C-contiguous {dtype} array of {ndim} dimensions")
-            words += (array.ctypes.data, *array.shape, *(1,) * (_MOST_DIMENSIONS - ndim))
+            words += (array.ctypes.data, *array.shape)
         table[:] = words
         return Packed(table.ctypes.data, table, arrays)
 
@@ -199,7 +199,7 @@ class Bundle:
         base: int = block.ctypes.data
         views = {dtype: block.view(dtype) for dtype, _ in places}
         block[at:] = table
-        block[at::_WORDS] += base
+        block[at::2] += base
         return self.cls(*[views[dtype][place] for dtype, place in places]), Packed(base + 8 * at, block, ())
 
     def _plan(self, lengths: tuple[int, ...]) -> _Plan:
@@ -211,7 +211,7 @@ class Bundle:
             for n, (dtype, _) in zip(lengths, self.fields.values(), strict=True):
                 first = at * 8 // dtype.itemsize
                 places.append((dtype, slice(first, first + n)))
-                table += (8 * at, n, 1, 1)
+                table += (8 * at, n)
                 at += 1 + (n * dtype.itemsize - 1) // 8
             self._plans[lengths] = (at, places, np.array(table, dtype=np.int64))
         return self._plans[lengths]
@@ -238,11 +238,11 @@ class Bundle:
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 word = ir.IntType(64)
                 start = context.make_array(table)(context, builder, arguments[0]).data
-                for i, array_type in enumerate(arrays.types):
+                for i, (array_type, first) in enumerate(zip(arrays.types, kind.begin.values(), strict=True)):
                     array = context.make_array(array_type)(context, builder, builder.extract_value(arguments[1], i))
                     entries = [builder.ptrtoint(array.data, word), *cgutils.unpack_tuple(builder, array.shape)]
                     for j, entry in enumerate(entries):
-                        builder.store(entry, builder.gep(start, [ir.Constant(word, i * _WORDS + j)]))
+                        builder.store(entry, builder.gep(start, [ir.Constant(word, first + j)]))
                 return start
 
             if list(arrays.types) != list(kind.fields.values()):
@@ -254,4 +254,4 @@ class Bundle:
     @property
     def words(self) -> int:
         """Length of its table of addresses."""
-        return _WORDS * len(self.fields)
+        return self.type.words

@@ -1,0 +1,54 @@
+/* Changing the choice of independent speeds while the active set stays. */
+
+#include "stepping.h"
+
+#define FSM_BETTER 2.0  // how many times the pivot of the other chart must be larger
+#define FSM_GOOD 0.01  // pivot with which a mode is entered without looking for another chart
+
+/* Return the chart of the active set with the largest pivot at `x`, -1 if none is enough better.
+
+   `pivot` is that of the present chart; `work.full_mid` is overwritten. */
+FSM_LOCAL int64_t fsm_better_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double t, fsm_vector x, double pivot)
+{
+    int64_t mode = state->counters->mode;
+    int64_t at = x.n + tables->sizes->n_u;
+    double least = pivot > 0.0 ? FSM_BETTER * pivot : 0.0;
+    int64_t best = -1;
+    for (int64_t other = 0; other < tables->sizes->n_modes; other++) {
+        if (other == mode || tables->mode_group.at[other] != tables->mode_group.at[mode]) {
+            continue;
+        }
+        tables->mode_full.at[other](t, x.at, state->c.at, work->full_mid.at);
+        double found = work->full_mid.at[at];
+        if (found > least) {
+            least = found;
+            best = other;
+        }
+    }
+    return best;
+}
+
+/* Return a chart of the mode `target` that is good at the state at hand, `target` itself if it is.
+
+   Where none is, -1; or, once one was asked for, the best there is.  `work.full_mid` is overwritten. */
+FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t target)
+{
+    int64_t at = state->x.n + tables->sizes->n_u;
+    int64_t best = target;
+    double largest = -1.0;
+    for (int64_t k = -1; k < tables->sizes->n_modes; k++) {
+        int64_t chart = k < 0 ? target : k;
+        if (tables->mode_group.at[chart] != tables->mode_group.at[target]) {
+            continue;
+        }
+        tables->mode_full.at[chart](state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        if (work->full_mid.at[at] >= FSM_GOOD) {
+            return chart;
+        }
+        if (work->full_mid.at[at] > largest) {
+            best = chart;
+            largest = work->full_mid.at[at];
+        }
+    }
+    return state->counters->asked == 1 ? best : -1;
+}

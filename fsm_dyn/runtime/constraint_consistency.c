@@ -1,0 +1,31 @@
+/* Rows that others stand in for, and that these no longer imply.
+
+   Where rows of a mode repeat each other, those left out of the elimination are kept by the others.  Inputs and time can
+   move surfaces apart that were at rest to each other when the mode began, two belts under one plank; then no motion keeps
+   all rows, and contacts have to give way (docs/theory.md, "Rows that contradict each other"). */
+
+#include "stepping.h"
+
+/* Return the largest speed along what a mode with the flag `REPEATS` holds, in units of the speed tolerance. */
+FSM_LOCAL double fsm_constraint_violation_speed(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode)
+{
+    fsm_arena_clear(&work->arena);
+    const struct fsm_terms *terms = fsm_terms_of(work);
+    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+    int64_t n_q = tables->sizes->n_q;
+    fsm_vector u = fsm_vector_part(x, n_q, n_q + tables->sizes->n_u);
+    double worst = 0.0;
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        int64_t code = AT(tables->mode_states, mode, k), kind = tables->contact_kind.at[k];
+        if (code == FSM_CONTACT_FREE || kind == FSM_KIND_LOCK) {
+            continue;
+        }
+        if (kind == FSM_KIND_GAP) {
+            worst = fsm_larger(worst, fabs(fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u)));
+        }
+        if (code == FSM_CONTACT_HELD && AT(tables->contact_rows, k, 1) >= 0) {
+            worst = fsm_larger(worst, fsm_slip_speed(tables, terms, k, u));
+        }
+    }
+    return worst / tables->tolerances->speed;
+}

@@ -1,0 +1,214 @@
+/* Finding the instant of the next event within a trial step, on the solution of the method itself. */
+
+#include "stepping.h"
+
+#define FSM_EVENT_LOCATION_EPS 2.220446049250313e-16
+#define FSM_EVENT_LOCATION_RETAKES 60
+#define FSM_REFINEMENTS 8
+
+static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at, double h, double tolerance);
+static double lowest(double a, double a_slope, double b, double b_slope, double length);
+
+/* Return how finely an instant near `t` is located (s). */
+FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
+{
+    return fsm_larger(tables->tolerances->time, 4.0 * FSM_EVENT_LOCATION_EPS * fabs(t));
+}
+
+/* Return where in the trial step, as a fraction of `h`, which guard fires first.
+
+   Instead of a guard `NO_EVENT`, or `MISPREDICTED` where a guard comes so near zero between its known values
+   that the estimated error of its interpolant decides. */
+FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double h, int64_t *which_found)
+{
+    int64_t mode = state->counters->mode;
+    int64_t n_g = fsm_guard_count(tables, mode);
+    int64_t most = tables->sizes->max_guards;
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double best = FSM_NONE;
+    int64_t which = FSM_NO_EVENT;
+    for (int64_t j = 0; j < n_g; j++) {
+        double sixth;
+        double size = fsm_quintic(state->guards.at[j], state->guards.at[most + j], work->full_mid.at[at + j], work->full_mid.at[at + n_g + j], work->full_end.at[at + j], work->full_end.at[at + n_g + j], h, work->roots, &sixth);
+        double tolerance = state->guards.at[2 * most + j] + 16.0 * FSM_EVENT_LOCATION_EPS * size;
+        bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
+        if (!waiting && fsm_surely_positive(work->roots, tolerance, sixth)) {
+            if (which == FSM_NO_EVENT && may_cross(state, work, j, most, n_g, at, h, tolerance)) {
+                which = FSM_INTERPOLANT_UNRELIABLE;
+            }
+            continue;
+        }
+        double root = fsm_first_crossing(work->roots, tolerance, waiting);
+        if (root <= 1.0) {
+            root = fsm_back_to_zero(work->roots, tolerance, root);
+        }
+        if (root < best) {
+            best = root;
+            which = j;
+        } else if (which == FSM_NO_EVENT && root > 1.0 && !waiting) {
+            which = FSM_INTERPOLANT_UNRELIABLE;
+        }
+    }
+    *which_found = which;
+    return best;
+}
+
+/* Whether a guard that turns between two known values may have been below zero at the turn.
+
+   A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
+   they meet.  Where it could meet zero at the slopes it is known to have, the step is too long to tell. */
+static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at, double h, double tolerance)
+{
+    double middle = work->full_mid.at[at + j], middle_slope = work->full_mid.at[at + n_g + j];
+    double first = lowest(state->guards.at[j], state->guards.at[most + j], middle, middle_slope, 0.5 * h);
+    double second = lowest(middle, middle_slope, work->full_end.at[at + j], work->full_end.at[at + n_g + j], 0.5 * h);
+    return fsm_smaller(first, second) < -tolerance;
+}
+
+/* Return how low a guard can be between two values if nowhere steeper than there; 0 where it need not turn.
+
+   It turns if it falls (or stands) and then rises, or if it lost more on the way than either slope explains. */
+static double lowest(double a, double a_slope, double b, double b_slope, double length)
+{
+    double mean = (b - a) / length;
+    bool falls_and_rises = a_slope <= 0.0 && 0.0 < b_slope;
+    if (!falls_and_rises && mean >= fsm_smaller(a_slope, b_slope)) {
+        return 0.0;
+    }
+    double steepest = fsm_larger(fabs(mean), fsm_larger(fabs(a_slope), fabs(b_slope)));
+    return 0.5 * (a + b - steepest * length);
+}
+
+/* Retake the step with other lengths until guard `j` is zero at its end.
+
+   Parameters
+   ----------
+   h, limit : float
+       First guess of the length, and the longest one (s).
+   negative : bool
+       Whether the guard is known to be at or below zero at `limit`.
+
+   Returns
+   -------
+   float
+       Length of the step to the event, whose end is in the workspace; -1 where the guard does not fall through
+       zero after all. */
+static double refine_event(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, int64_t j, double h, double limit, bool negative)
+{
+    int64_t most = tables->sizes->max_guards;
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode);
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double t = state->clock->time;
+    double close_to = fsm_clock_resolution(tables, t);
+    // a guard that starts a little below zero is zero where it starts; if it sinks from there it has no root to find,
+    // and its tolerance is the mark
+    double shift = 0.0;
+    if (state->armed.at[j] == FSM_GUARD_ARMED && state->guards.at[j] <= 0.0) {
+        shift = state->guards.at[most + j] > 0.0 ? -state->guards.at[j] : state->guards.at[2 * most + j];
+    }
+    double low = 0.0;
+    double high = limit;
+    for (int64_t pass = 0; pass < FSM_EVENT_LOCATION_RETAKES; pass++) {
+        fsm_trial_step(tables, drive, method, state, work, h, t + h);
+        state->counters->retakes++;
+        if (!fsm_end_is_finite(method, work) || fsm_project_end(tables, drive, method, state, work, t + h) > 1) {
+            return -1.0;
+        }
+        double value = work->full_end.at[at + j] + shift;
+        double slope = work->full_end.at[at + n_g + j];
+        if (value > 0.0) {
+            low = h;
+        } else {
+            high = h;
+            negative = true;
+        }
+        double newton = h;
+        if (slope < 0.0) {
+            newton = h - value / slope;
+            if (fabs(newton - h) <= close_to) {
+                return h;
+            }
+        }
+        if (negative && high - low <= close_to) {
+            return slope <= 0.0 ? h : -1.0;
+        }
+        if (slope < 0.0 && low < newton && newton < high) {
+            h = newton;
+        } else if (negative) {
+            h = 0.5 * (low + high);
+        } else {
+            return -1.0;
+        }
+    }
+    return -1.0;
+}
+
+/* Locate the first event of a trial step of length `h` in which guard `j` was seen to fire.
+
+   The shortened step is looked at again for guards that fire earlier, until none does.
+
+   Returns
+   -------
+   length : float
+       From the start of the step to the event (s); the trial step of this length is in the workspace.
+   guard : int
+       The guard that leads, or `MISPREDICTED`. */
+FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double fraction, int64_t j, int64_t *guard)
+{
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double close_to = fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, state->clock->time));
+    for (int64_t pass = 0; pass < FSM_REFINEMENTS; pass++) {
+        bool negative = work->full_end.at[at + j] <= 0.0;
+        double length = refine_event(tables, drive, method, state, work, j, fraction * h, h, negative);
+        if (length < 0.0) {
+            *guard = FSM_INTERPOLANT_UNRELIABLE;
+            return h;
+        }
+        fsm_evaluate_middle(tables, drive, method, state, work, length);
+        if (length <= close_to) {
+            *guard = j;
+            return length;
+        }
+        int64_t earlier;
+        fraction = fsm_first_event(tables, state, work, length, &earlier);
+        if (earlier == FSM_NO_EVENT || (earlier >= 0 && (1.0 - fraction) * length <= close_to)) {
+            *guard = j;
+            return length;
+        }
+        if (earlier == FSM_INTERPOLANT_UNRELIABLE) {
+            *guard = FSM_INTERPOLANT_UNRELIABLE;
+            return length;
+        }
+        h = length;
+        j = earlier;
+    }
+    *guard = FSM_INTERPOLANT_UNRELIABLE;
+    return h;
+}
+
+/* List the leading guard and all armed ones that reach zero in the same instant in `state.fired`. */
+FSM_LOCAL void fsm_collect_fired(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t lead)
+{
+    int64_t mode = state->counters->mode;
+    int64_t n_g = fsm_guard_count(tables, mode);
+    int64_t most = tables->sizes->max_guards;
+    int64_t first = tables->mode_guard_start.at[mode];
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double close_to = tables->tolerances->coincidence;
+    int64_t count = 1;
+    state->fired.at[0] = first + lead;
+    for (int64_t j = 0; j < n_g; j++) {
+        double value = work->full_end.at[at + j];
+        double slope = work->full_end.at[at + n_g + j];
+        if (j != lead && state->armed.at[j] == FSM_GUARD_ARMED && slope < 0.0 && value <= -slope * close_to) {
+            state->fired.at[count] = first + j;
+            count++;
+        }
+    }
+    state->counters->fired = count;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t j = state->fired.at[k] - first;
+        state->guards.at[3 * most + k] = work->full_end.at[at + j];
+        state->guards.at[4 * most + k] = work->full_end.at[at + n_g + j];
+    }
+}

@@ -1,0 +1,188 @@
+/* What the kernels of a mode give, worked out on line; the one routine that stands behind all such kernels.
+
+   Slopes of gaps, slip speeds and ends of faces are known exactly from the terms.  Forces and written conditions would
+   need derivatives of the terms; they are differenced centrally along the flow, which is right to about nine digits:
+   an event is located by its value, and the slope only steers the search (docs/theory.md, "On-line embedding"). */
+
+#include "online.h"
+
+#define FSM_PROBE 6e-06  // time, relative to that of the motion, over which forces are differenced
+
+// what :func:`evaluate` is asked for
+#define FSM_RHS 0
+#define FSM_FULL 1
+
+static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
+static double online_evaluation_probe_time(double *out, double *w, int64_t from_x, int64_t n);
+
+/* Write `x_dot` as the `rhs` kernel of the mode would. */
+static void rhs(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
+    fsm_accelerate(o, t, x, c, false);
+    int64_t n_q = o->sizes->n_q, U = o->sizes->n_u;
+    for (int64_t i = 0; i < n_q; i++) {
+        out[i] = w[at_q_dot + i];
+    }
+    for (int64_t i = 0; i < U; i++) {
+        out[n_q + i] = w[at_u_dot + i];
+    }
+}
+
+/* Accelerations, forces and all that guards look at; returns the smallest pivot of the reduced equations. */
+static double work_out(struct fsm_online_mode *o, double t, const double *x, const double *c, bool judge)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    double least = fsm_accelerate(o, t, x, c, judge);
+    int64_t at_x = chart[FSM_ONLINE_AT_X];
+    if (chart[FSM_ONLINE_RANK] == 0 && o->sizes->n_rows > 0) {
+        o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + chart[FSM_ONLINE_AT_A]);
+    }
+    o->programs.at[FSM_ONLINE_WATCH](t, w + at_x, c, w + chart[FSM_ONLINE_AT_STATIC]);
+    fsm_find_multipliers(o);
+    return least;
+}
+
+/* Whether the state (n,) is finite. */
+static bool is_finite(const double *x, int64_t n)
+{
+    double total = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        total += fabs(x[i]);
+    }
+    return total < FSM_INFINITY;
+}
+
+/* Write what the `full` kernel of the mode would, see Tables.
+
+   Where the pivot sounds the alarm another chart is chosen: below the floor, or far below the best that the chart
+   has shown.  Errors of integration in independent speeds are divided by the pivot in the dependent ones. */
+static void full(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_x = chart[FSM_ONLINE_AT_X], at_u_dot = chart[FSM_ONLINE_AT_U_DOT], at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
+    int64_t n_q = o->sizes->n_q, U = o->sizes->n_u, R = o->sizes->n_rows;
+    int64_t n = n_q + U, n_g = o->guard_quantity.n;
+    double pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
+    if (!(pivot >= fsm_larger(o->alarm->floor, o->alarm->level))) {
+        fsm_online_choose_chart(o, t, x, c);
+        pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
+    }
+    if (!is_finite(x, n)) {  // a trial that failed: what is tried next chooses anew
+        o->chart.at[FSM_ONLINE_CHOSEN] = 0;
+        pivot = FSM_NAN;
+    }
+    if (o->alarm->kept * pivot > o->alarm->level) {
+        o->alarm->level = o->alarm->kept * pivot;
+    }
+    for (int64_t i = 0; i < n_q; i++) {
+        out[i] = w[at_q_dot + i];
+    }
+    for (int64_t i = 0; i < U; i++) {
+        out[n_q + i] = w[at_u_dot + i];
+        out[n + i] = w[at_x + n_q + i];
+    }
+    out[n + U] = pivot;
+    int64_t values = n + U + 1;
+    int64_t slopes = values + n_g;
+    for (int64_t r = 0; r < R; r++) {
+        out[slopes + n_g + r] = w[at_multipliers + r];
+    }
+    fsm_guard_values(o, c, out, values);
+    bool differs = false;
+    for (int64_t g = 0; g < n_g; g++) {
+        if (fsm_has_exact_slope(o, g)) {
+            out[slopes + g] = fsm_exact_slope(o, c, g);
+        } else {
+            differs = true;
+        }
+    }
+    if (differs) {
+        difference(o, t, c, out, slopes);
+    }
+}
+
+/* Write the slopes that the terms do not give, by central differences along the flow. */
+static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_x = chart[FSM_ONLINE_AT_X], at_probe = chart[FSM_ONLINE_AT_PROBE], at_c = chart[FSM_ONLINE_AT_PROBE_C], at_guards = chart[FSM_ONLINE_AT_GUARDS];
+    int64_t n_g = o->guard_quantity.n, n = o->sizes->n_q + o->sizes->n_u;
+    struct fsm_sizes *s = o->sizes;
+    int64_t n_p = s->n_p, n_w = s->n_w;
+    int64_t third = n_p + 3 * n_w + s->n_contacts + s->n_memory;
+    int64_t n_c = third + n_w;
+    double time = online_evaluation_probe_time(out, w, at_x, n);
+    for (int64_t i = 0; i < n; i++) {
+        w[at_probe + i] = w[at_x + i];
+    }
+    for (int64_t i = 0; i < n_c; i++) {
+        w[at_c + i] = c[i];
+    }
+    double *context = w + at_c;
+    for (int64_t side = 0; side < 2; side++) {
+        double along = side == 0 ? time : -time;
+        for (int64_t i = 0; i < n; i++) {
+            w[at_probe + i] += (side == 0 ? along : 2.0 * along) * out[i];
+        }
+        for (int64_t i = n_p; i < n_p + 2 * n_w; i++) {  // inputs and their rates, at their rates
+            context[i] = c[i] + along * c[i + n_w];
+        }
+        for (int64_t i = 0; i < n_w; i++) {
+            context[n_p + 2 * n_w + i] = c[n_p + 2 * n_w + i] + along * c[third + i];
+        }
+        work_out(o, t + along, w + at_probe, context, false);
+        fsm_guard_values(o, context, w, at_guards + side * n_g);
+    }
+    for (int64_t g = 0; g < n_g; g++) {
+        if (!fsm_has_exact_slope(o, g)) {
+            out[slopes + g] = (w[at_guards + g] - w[at_guards + n_g + g]) / (2.0 * time);
+        }
+    }
+}
+
+/* Return over what time (s) to difference, from how fast the state changes. */
+static double online_evaluation_probe_time(double *out, double *w, int64_t from_x, int64_t n)
+{
+    double fastest = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        fastest = fsm_larger(fastest, fabs(out[i]) / (1.0 + fabs(w[from_x + i])));
+    }
+    return FSM_PROBE / (1.0 + fastest);
+}
+
+/* Do what a kernel of a mode embedded on line does.
+
+   Parameters
+   ----------
+   context_at : int
+       Address of the mode's Online bundle.
+   what : int
+       `RHS` or `FULL`.
+   t : float
+       Time, s.
+   x_at, c_at, out_at : int
+       Addresses of state, context and result, float64.
+
+   Returns
+   -------
+   int
+       0. */
+FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x, const double *c, double *out)
+{
+    struct fsm_online_mode *o = context_at;
+    if (o->chart.at[FSM_ONLINE_CHOSEN] == 0) {
+        fsm_online_choose_chart(o, t, x, c);
+    }
+    if (what == FSM_RHS) {
+        rhs(o, t, x, c, out);
+    } else {
+        full(o, t, x, c, out);
+    }
+    return 0;
+}

@@ -1,0 +1,301 @@
+/* What one run holds: inputs over time, method, options, state, workspace, and room for what is recorded. */
+
+#ifndef FSM_RUN_H
+#define FSM_RUN_H
+
+#include "arena.h"
+#include "tables.h"
+
+#define FSM_NEAR 0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
+#define FSM_NEAR_STEPS 3.0  // steps from a change point within which stages are put on the rows
+#define FSM_FAR_STEPS 8.0  // steps from it within which they are if little is left of a row
+#define FSM_TINY 0.01  // what is left of a row that vanishes, however fast rows change
+#define FSM_STATE_TURNED 2.0  // times its size by which a row changes at most up to a change point that is foreseen
+#define FSM_ROWS_PER_TURN 5  // a turn of the loop records at most this many rows
+
+// ``State.counters[PHASE]``
+#define FSM_PHASE_STEPPING 0
+#define FSM_PHASE_RESOLVING 1
+
+// status of a guard (``State.armed``)
+#define FSM_GUARD_WAITING 0
+#define FSM_GUARD_ARMED 1
+
+// ``State.history``: a ring of the last transitions
+#define FSM_RING 16
+#define FSM_RING_TIME 0
+#define FSM_RING_SIGN 1  // what happened, as one number
+#define FSM_RING_SPEED 2  // how fast the gap closed
+#define FSM_RING_CONTACT 3  // contact that closed, -1 if none
+#define FSM_RING_WIDTH 4
+
+// columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
+// candidates
+#define FSM_RECORD_TIME 0
+#define FSM_RECORD_SOURCE 1
+#define FSM_RECORD_TARGET 2
+#define FSM_RECORD_ROW 3  // row of the state after; the row before it holds the state before
+#define FSM_RECORD_REASON 4
+#define FSM_RECORD_FIRED 5
+#define FSM_RECORD_CANDIDATES 6
+#define FSM_RECORD_WRITTEN 7
+#define FSM_RECORD_ENERGY_BEFORE 8
+#define FSM_RECORD_ENERGY_AFTER 9
+#define FSM_RECORD_BETA 10
+#define FSM_RECORD_CONSISTENT 11
+#define FSM_RECORD_CHOSEN_BY 12
+#define FSM_RECORD_GUARDS 13
+#define FSM_MAX_FIRED 8
+#define FSM_GUARD_WIDTH 5  // event, contact, direction, value, slope
+
+// columns of the record of a passage through a change point; then the weights of the rows
+#define FSM_PASSAGE_TIME 0
+#define FSM_PASSAGE_MODE 1
+#define FSM_PASSAGE_RANK 2  // number of independent rows beside the change point
+#define FSM_PASSAGE_LOST 3  // how many of them are lost in it
+#define FSM_PASSAGE_ERROR 4  // estimated error of the step over it, in units of its tolerance
+#define FSM_PASSAGE_ROWS 5
+#define FSM_FEW 6  // contacts that meet in a transition: room for so many is there from the start
+
+/* Beginning of the dense output. */
+
+// positions in ``MethodArrays.dense``
+#define FSM_END 0  // t_1 (s)
+#define FSM_LENGTH 1  // h (s)
+#define FSM_COEFFICIENTS 2  // of the powers 0, 1, ... of s = (t - t_1) / h, n of each
+#define FSM_HIGHEST_DEGREE 5
+
+struct fsm_clock {
+    double time;
+    double begin;  // where the grid of fixed steps begins
+    double step;  // length the next step should have; 0: not chosen yet
+    double error;  // error norm of the last accepted step
+    double event_time;  // when the last transition happened
+    double pivot_alarm;  // pivot below which another chart is wanted
+    double jump;  // length of the advance to the end of a Zeno train, once its contacts are closed
+    double pivot;  // smallest scaled pivot at the state at hand
+    double window;  // when the present window of transitions began
+    double remaining;  // how long the train of impacts that is being ended goes on
+    double force;  // largest multiplier at the start of the mode; those of the modes before count half as much each time
+};
+
+struct fsm_counters {
+    int64_t mode;
+    int64_t phase;
+    int64_t reason;  // why the pending resolution is called
+    int64_t fired;  // number of guards in ``State.fired``
+    int64_t grid;  // number of the last grid point reached
+    int64_t segment;  // segment of the input tables
+    int64_t rows;  // rows recorded
+    int64_t transitions;  // transitions recorded
+    int64_t steps;  // steps accepted
+    int64_t rejected;  // steps rejected
+    int64_t retakes;  // steps retaken to locate events
+    int64_t instant;  // transitions made in this instant
+    int64_t history;  // transitions entered in ``State.history``
+    int64_t started;  // 1 once the first row stands
+    int64_t cycle;  // strokes in a cycle of the train of impacts that is being ended
+    int64_t window_count;  // transitions in the present window
+    int64_t asked;  // 1 once a chart was asked for that is good where the pending transition leads
+    int64_t passed;  // change points recorded
+};
+
+struct fsm_rank {
+    double sized;  // 1 once the sizes are known
+    double left_at;  // time up to which no rank can be lost (s)
+    double sigma;  // what is left of the weakest row, taken free of the others
+    double rate;  // how fast it changes at most (1/s)
+    double ahead;  // time from where the rows were looked at to the next change point (s), inf: none
+    double behind;  // the same of the last one, negative
+    double lost;  // number of rows that are lost in it
+    double lands;  // 1: stages of the present step are put on the rows
+    double speed_norm;  // norm of the scaled speeds
+    double tried_step;  // length of a step over the change point ahead that was rejected, 0: none
+    double tried_error;
+    double passes_at;  // when the present step passes a change point (s), inf: it does not
+    double independent;  // number of rows that are independent beside a change point
+    double unseen;  // steps since the rows were looked at
+    double active;  // number of rows active
+    double worst;  // largest error of a step near the change point that was accepted though above its tolerance
+    double change;  // how fast a row changes at most, as a part of its size (1/s)
+    double motion;  // how fast the coordinates changed when the rows were looked at (1/s)
+};
+
+struct fsm_option_numbers {
+    double until;
+    double fixed_step;
+    double max_step;
+    double rtol;
+};
+
+struct fsm_option_counts {
+    int64_t chunk;  // steps after which the loop returns to report progress
+    int64_t max_steps;
+    int64_t max_instant;  // transitions allowed in one instant
+};
+
+struct fsm_method_counts {
+    int64_t stages;
+    int64_t order;
+    int64_t adaptive;
+    int64_t degree;  // of the dense output that is followed instead of taking steps; 0: a tableau
+};
+
+struct fsm_input_counts {
+    int64_t n_inputs;
+    int64_t n_parameters;
+    int64_t constant;
+};
+
+struct fsm_impact_energy {
+    double before;
+    double after;
+    double beta;  // fraction of the restitution impulse kept by the energy remedy, 1: all of it
+};
+
+struct fsm_notes {
+    int64_t changed;  // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
+    int64_t candidates;  // combinations of contact states that were tried
+    int64_t written_transition;  // index of the written transition taken, -1: none
+    int64_t instant;  // in: transitions made so far in this instant
+    int64_t consistent;  // of the combinations tried, how many agreed
+    int64_t chosen_by;  // how the one taken was found: see next_state
+    int64_t target;  // mode found, for which a chart has to be chosen first
+};
+
+/* Inputs as the compiled loop reads them.
+
+   Attributes
+   ----------
+   counts : int64 array
+       Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
+   start : float64 array, shape (n_segments,)
+       Time (s) at which each segment begins; the first is -inf in effect.
+   origin : float64 array, shape (n_segments,)
+       Time (s) from which the polynomials of the segment count.
+   pieces : float64 array, shape (n_segments, n_w, 4)
+       Coefficients of the cubics, constant first.
+   next_hard : int64 array, shape (n_segments,)
+       First later segment at whose start value or slope may jump, so that a step must end there; n_segments if
+       there is none.
+   decides : int8 array, shape (n_segments,)
+       1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
+       of those with a kink moves a constraint, so that no force can jump.
+   kernels : int64 array
+       Addresses of kernels that write values and three rates of some inputs.
+   kernel_start : int64 array, shape (n_kernels + 1,)
+       Where the inputs of each kernel begin in `kernel_inputs`.
+   kernel_inputs : int64 array
+       Input numbers.
+   out : float64 array, shape (4 n_w,)
+       Workspace. */
+struct fsm_input_tables {
+    struct fsm_input_counts *counts;
+    int64_t counts_count;
+    fsm_vector start;
+    fsm_vector origin;
+    fsm_cube pieces;
+    fsm_indices next_hard;
+    fsm_codes decides;
+    fsm_kernels kernels;
+    fsm_indices kernel_start;
+    fsm_indices kernel_inputs;
+    fsm_vector out;
+};
+
+/* A tableau as the compiled step reads it.
+
+   `a` (s*s) row by row; `nodes` (s); `weights` (3*(s+1)): those of the result, of the error estimate and
+   of the state at mid-step; `counts`: number of stages, order, whether there is an error estimate, and the degree
+   of the dense output in `dense`, which is not zero where an implicit method is followed along it, see
+   dense_output. */
+struct fsm_method {
+    fsm_vector a;
+    fsm_vector nodes;
+    fsm_vector weights;
+    struct fsm_method_counts *counts;
+    int64_t counts_count;
+    fsm_vector dense;
+};
+
+/* What the caller asks of a run: see the index constants; `atol` per state, `mask` per mode (or one row). */
+struct fsm_options {
+    struct fsm_option_numbers *numbers;
+    int64_t numbers_count;
+    struct fsm_option_counts *counts;
+    int64_t counts_count;
+    fsm_vector atol;
+    fsm_code_table mask;
+};
+
+/* What the loop knows between two steps. */
+struct fsm_state {
+    fsm_vector x;
+    fsm_vector x_dot;
+    fsm_vector c;
+    struct fsm_clock *clock;
+    int64_t clock_count;
+    struct fsm_counters *counters;
+    int64_t counters_count;
+    fsm_vector guards;
+    fsm_indices armed;
+    fsm_indices fired;
+    fsm_indices limits;
+    fsm_vector history;
+    fsm_vector drift;
+    struct fsm_rank *rank;
+    int64_t rank_count;
+};
+
+/* Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution. */
+struct fsm_work {
+    fsm_vector k;
+    fsm_vector y;
+    fsm_vector x_end;
+    fsm_vector x_mid;
+    fsm_vector full_end;
+    fsm_vector full_mid;
+    fsm_vector roots;
+    struct fsm_arena arena;
+    fsm_indices addresses;
+    fsm_codes wanted;
+    fsm_vector impulse;
+    struct fsm_impact_energy *energy;
+    int64_t energy_count;
+    struct fsm_notes *notes;
+    int64_t notes_count;
+    fsm_vector u_before;
+    fsm_vector log;
+    fsm_indices implied;
+    fsm_vector c_after;
+};
+
+/* Where rows and transitions are recorded.
+
+   `rows`: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on.
+   `modes`: mode of each row.  `transitions`, `passages` through change points: see the index constants. */
+struct fsm_buffers {
+    fsm_matrix rows;
+    fsm_indices modes;
+    fsm_matrix transitions;
+    fsm_matrix passages;
+};
+
+/* The terms that belong to a workspace. */
+static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
+{
+    return (const struct fsm_terms *)(intptr_t)work->addresses.at[0];
+}
+
+/* The sizes of rows that stand behind what is known of their rank, and behind them their weights. */
+static inline fsm_vector fsm_rank_sizes(struct fsm_rank *rank, int64_t n_rows)
+{
+    return (fsm_vector){(double *)(rank + 1), n_rows};
+}
+
+static inline fsm_vector fsm_rank_weights(struct fsm_rank *rank, int64_t n_rows)
+{
+    return (fsm_vector){(double *)(rank + 1) + n_rows, n_rows};
+}
+
+#endif
