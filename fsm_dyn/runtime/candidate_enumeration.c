@@ -45,7 +45,7 @@ static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact
     int64_t at = 0;
     for (int64_t k = 0; k < count; k++) {
         int64_t choice = choices.at[k], a = m->normal.at[k], b = m->tangent.at[k];
-        if (a >= 0 && !fsm_is_open(choice) && (m->two_sided.at[k] == 0 || fsm_direction_of(choice) != 0.0)) {
+        if (a >= 0 && !fsm_meeting_is_open(choice) && (m->two_sided.at[k] == 0 || fsm_direction_of(choice) != 0.0)) {
             AT(g, at, a) = fsm_side_of(choice);
             h.at[at] = m->floor.at[a];
             at++;
@@ -115,7 +115,7 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
         int64_t choice = choices.at[k], a = m->normal.at[k], b = m->tangent.at[k];
         double along_slip = fsm_direction_of(choice);
         double amount = -1.0;
-        if (a >= 0 && fsm_is_open(choice)) {
+        if (a >= 0 && fsm_meeting_is_open(choice)) {
             amount = m->target.at[a] - v.at[a] - (1.0 + m->kinetic_friction.at[k]) * AT(m->slack, k, 0);
             if (amount > worst) {
                 worst = amount;

@@ -249,9 +249,9 @@ static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choice
 {
     int64_t choice = choices.at[k], a = m->normal.at[k], b = m->tangent.at[k];
     if (turns(m, choices, k) && AT(m->way, k, 0) == 0.0 && AT(m->way, k, 1) == 0.0) {
-        choice = fsm_is_open(choice) ? FSM_CHOICE_PARTED_HOLD : FSM_CHOICE_HOLD;
+        choice = fsm_meeting_is_open(choice) ? FSM_CHOICE_PARTED_HOLD : FSM_CHOICE_HOLD;
     }
-    if (a >= 0 && fsm_is_open(choice)) {
+    if (a >= 0 && fsm_meeting_is_open(choice)) {
         given.at[a] = m->floor.at[a];
         leader.at[a] = -1;
     } else if (a >= 0) {

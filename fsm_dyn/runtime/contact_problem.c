@@ -25,7 +25,7 @@ FSM_LOCAL double fsm_direction_of(int64_t choice)
 }
 
 /* Whether the normal row is not held. */
-FSM_LOCAL bool fsm_is_open(int64_t choice)
+FSM_LOCAL bool fsm_meeting_is_open(int64_t choice)
 {
     return choice == FSM_CHOICE_OPEN || (choice >= FSM_CHOICE_PARTED_HOLD && choice <= FSM_CHOICE_PARTED_BACKWARD);
 }

@@ -97,7 +97,7 @@ FSM_LOCAL double fsm_energy_consistent_fraction(fsm_vector plastic, fsm_vector p
 #define FSM_CHOICE_COUNT 9
 #define FSM_HIDDEN 1e-12  // a row whose response is this part of what it would be without the others is held by them
 FSM_LOCAL double fsm_direction_of(int64_t choice);
-FSM_LOCAL bool fsm_is_open(int64_t choice);
+FSM_LOCAL bool fsm_meeting_is_open(int64_t choice);
 FSM_LOCAL double fsm_side_of(int64_t choice);
 FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *arena, int64_t count);
 FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_matrix K, fsm_vector base, fsm_vector unheld, double scale);

@@ -6,7 +6,7 @@
 #include "algebra.h"
 
 #define FSM_EIGENVALUES_EPS 2.220446049250313e-16
-#define FSM_MOST 60  // double steps per eigenvalue
+#define FSM_EIGENVALUES_MOST 60  // double steps per eigenvalue
 
 static void to_hessenberg(fsm_matrix H);
 static int64_t deflated(fsm_matrix H, int64_t high);
@@ -31,7 +31,7 @@ FSM_LOCAL bool fsm_eigenvalues(fsm_matrix H, fsm_vector real, fsm_vector imagina
             high = high - 2;
             tries = 0;
         } else {
-            if (tries == FSM_MOST) {
+            if (tries == FSM_EIGENVALUES_MOST) {
                 return false;
             }
             tries++;

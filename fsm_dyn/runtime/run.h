@@ -22,7 +22,7 @@
 #define FSM_GUARD_ARMED 1
 
 // ``State.history``: a ring of the last transitions
-#define FSM_RING 16
+#define FSM_STATE_RING 16
 #define FSM_RING_TIME 0
 #define FSM_RING_SIGN 1  // what happened, as one number
 #define FSM_RING_SPEED 2  // how fast the gap closed

@@ -6,6 +6,12 @@
 #ifndef FSM_TYPES_H
 #define FSM_TYPES_H
 
+/* The paced loop and its drivers need a system with deadlines and sockets. */
+#if defined(__linux__) && !defined(FSM_NO_HOST)
+#define FSM_HAS_PACING
+#define _POSIX_C_SOURCE 200809L
+#endif
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>

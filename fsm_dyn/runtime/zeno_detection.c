@@ -16,7 +16,7 @@ static double largest_speed(struct fsm_state *state, int64_t count);
 
 static int64_t entry(struct fsm_state *state, int64_t back)
 {
-    return fsm_modulo(state->counters->history - 1 - back, FSM_RING) * FSM_RING_WIDTH;
+    return fsm_modulo(state->counters->history - 1 - back, FSM_STATE_RING) * FSM_RING_WIDTH;
 }
 
 /* Enter the event in the history; return whether a gap closes in it. */

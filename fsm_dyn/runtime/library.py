@@ -1,0 +1,118 @@
+"""The functions of the shared library, with the types of their arguments.
+
+The library is found as Python finds a module, so that an installation from a wheel, an editable one and a checkout with
+a library beside its sources all work.  Calls release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from ctypes import POINTER, Structure, c_bool, c_double, c_int64, c_void_p
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.errors import InstallationError
+
+_MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
+
+
+class Vector(Structure):
+    """A contiguous array of one dimension, by address and length."""
+
+    _fields_ = [("at", c_void_p), ("n", c_int64)]
+
+
+class Matrix(Structure):
+    """A contiguous array of two dimensions, by address and lengths."""
+
+    _fields_ = [("at", c_void_p), ("n", c_int64), ("m", c_int64)]
+
+
+def vector(array: NDArray[Any]) -> Vector:
+    """Return the view of an array of shape (n,); raise TypeError where it is not contiguous."""
+    _check(array, 1)
+    return Vector(array.ctypes.data, len(array))
+
+
+def matrix(array: NDArray[Any]) -> Matrix:
+    """Return the view of an array of shape (n, m); raise TypeError where it is not contiguous."""
+    _check(array, 2)
+    return Matrix(array.ctypes.data, *array.shape)
+
+
+def _check(array: NDArray[Any], dimensions: int) -> None:
+    if array.ndim != dimensions or not array.flags.c_contiguous or array.dtype not in _ENTRIES:
+        raise TypeError(f"a contiguous array of {dimensions} dimensions is wanted, not {array.dtype} {array.shape}")
+
+
+_ENTRIES: Final = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8))
+_RUN: Final = 7 * (c_void_p,)  # tables, inputs, method, options, state, work, buffers
+
+#: Result and arguments of every function, as ``fsm_dyn/runtime/*.h`` declares them.
+FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "fsm_advance": (c_int64, _RUN),
+    "fsm_implicit_step": (c_int64, (c_int64, *_RUN, c_double, c_double)),
+    "fsm_moreau_jean_steps": (
+        c_int64,
+        (*3 * (c_void_p,), c_int64, Vector, *3 * (Matrix,), Vector, *4 * (Matrix,), Vector, *2 * (POINTER(c_int64),)),
+    ),
+    "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
+    "fsm_online_evaluate": (c_int64, (c_void_p, c_int64, c_double, *3 * (c_void_p,))),
+    "fsm_move": (c_int64, (c_void_p, c_bool)),
+    "fsm_live_tick": (c_int64, (c_void_p, *6 * (c_int64,))),
+    "fsm_release_device": (None, (c_void_p, c_int64)),
+    "fsm_finish_tick": (c_int64, (c_void_p, c_bool)),
+}
+#: Those that only Linux has, which can sleep until a deadline.
+PACED: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "fsm_run_ticks": (c_int64, (c_void_p, c_void_p)),
+    "fsm_end_tick": (None, (c_void_p,)),
+    "fsm_beat_on": (None, (c_void_p, c_void_p, c_int64)),
+    "fsm_udp_read": (c_int64, (c_void_p, c_void_p)),
+    "fsm_udp_write": (c_int64, (c_void_p, c_void_p)),
+    "fsm_hand_read": (c_int64, (c_void_p, c_void_p)),
+    "fsm_hand_write": (c_int64, (c_void_p, c_void_p)),
+}
+
+
+def _load() -> ctypes.CDLL:
+    spec = importlib.util.find_spec(_MODULE)
+    if spec is None or spec.origin is None:
+        raise InstallationError(
+            "the runtime library of fsm_dyn is missing: it is compiled when the package is installed",
+            remedy="install the package, which needs a C compiler where there is no wheel: pip install --editable .",
+        )
+    return ctypes.CDLL(spec.origin)
+
+
+_library: Final = _load()
+
+
+def has_pacing() -> bool:
+    """Whether the library can sleep until a deadline."""
+    return hasattr(_library, "fsm_run_ticks")
+
+
+def function(name: str) -> Any:
+    """Return a function of the library; raise AttributeError where this system has none of this name."""
+    found = getattr(_library, name)
+    found.restype, found.argtypes = {**FUNCTIONS, **PACED}[name]
+    return found
+
+
+def address(name: str) -> int:
+    """Return the address of a function."""
+    return int(ctypes.cast(getattr(_library, name), c_void_p).value or 0)
+
+
+advance = function("fsm_advance")
+implicit_step = function("fsm_implicit_step")
+moreau_jean_steps = function("fsm_moreau_jean_steps")
+moreau_jean_may_start = function("fsm_moreau_jean_may_start")
+move = function("fsm_move")
+live_tick = function("fsm_live_tick")
+release_device = function("fsm_release_device")
+finish_tick = function("fsm_finish_tick")

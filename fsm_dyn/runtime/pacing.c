@@ -1,0 +1,116 @@
+/* The whole loop without the interpreter, for drivers whose reading and writing is compiled: faster than 2 kHz.
+
+   A tick sleeps until its deadline, reads, advances, writes and counts; the loop returns where something has to be seen
+   to, and goes on from there.  The sleep is that of Linux; elsewhere the loop is the caller's. */
+
+#include "pacing.h"
+
+#ifdef FSM_HAS_PACING
+
+#include "atomic.h"
+#include <time.h>
+
+#define SECOND 1000000000LL  // ns
+#define UNPACED 64           // ticks between breaths
+
+static int64_t clock_time(clockid_t which)
+{
+    struct timespec now;
+    clock_gettime(which, &now);
+    return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+/* The monotonic clock's time, ns. */
+FSM_LOCAL int64_t fsm_monotonic(void) { return clock_time(CLOCK_MONOTONIC); }
+
+/* Sleep until a time of the monotonic clock (ns); return the time then. */
+static int64_t sleep_until(int64_t deadline)
+{
+    int64_t now = fsm_monotonic();
+    while (now < deadline) {
+        struct timespec until = {(time_t)(deadline / SECOND), (long)(deadline % SECOND)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        now = fsm_monotonic();
+    }
+    return now;
+}
+
+/* Count the time that the tick took, and set the next deadline; time lost is lost. */
+FSM_API void fsm_end_tick(struct fsm_pace *pace)
+{
+    struct fsm_pace_numbers *n = pace->numbers;
+    n->spent = clock_time(CLOCK_THREAD_CPUTIME_ID) - n->before;
+    int64_t done = fsm_monotonic();
+    n->duration = done - n->woke;
+    n->deadline += n->period;
+    n->late = 0;
+    if (n->period != 0 && done > n->deadline) {
+        n->late = done - n->deadline;
+        n->deadline = done;
+    }
+}
+
+/* Tick until something has to be seen to; return what (FSM_BACK_ENDS and so on). */
+FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
+{
+    struct fsm_live_header *header = tick->places->ring->header;
+    struct fsm_pace_numbers *n = pace->numbers;
+    struct fsm_tick_counts *counts = tick->counts;
+    int64_t axes = tick->device.n;  // positions and velocities
+    while (true) {
+        if ((counts->ticks >= n->watched || FSM_ACQUIRE(header->stopping) != 0) && n->passes == 0) {
+            return FSM_BACK_ENDS;
+        }
+        n->woke = n->period != 0 ? sleep_until(n->deadline) : fsm_monotonic();
+        if (n->period == 0) {
+            n->deadline = n->woke;
+        }
+        n->before = clock_time(CLOCK_THREAD_CPUTIME_ID);
+        if (FSM_ACQUIRE(header->mail) != n->mail) {
+            return FSM_BACK_MAIL;
+        }
+        if (counts->waiting != 0 && (tick->numbers->grip == 0.0 || counts->phase != FSM_LIVE_RUNNING)) {
+            return FSM_BACK_PENDS;
+        }
+        n->passes = 0;
+        if (n->read(n->data, pace->sample.at) != 0) {
+            return FSM_BACK_READ_FAILED;
+        }
+        for (int64_t i = 0; i < axes; i++) {
+            tick->device.at[i] = pace->sample.at[i];
+        }
+        int64_t sequence = (int64_t)pace->sample.at[axes], buttons = (int64_t)pace->sample.at[axes + 1];
+        int64_t found = fsm_go_through(tick, sequence, buttons, n->woke - n->began, n->woke - n->deadline, n->duration, n->spent);
+        if (found == FSM_TICK_WANTS) {
+            return FSM_BACK_WANTS;
+        }
+        if (FSM_ACQUIRE(header->zeroed) != counts->zeroed) {
+            // the guard has seen that no tick came: nothing old is shown
+            for (int64_t i = 0; i < tick->force.n; i++) {
+                tick->force.at[i] = 0.0;
+            }
+        }
+        if (n->write(n->data, tick->force.at) != 0) {
+            return FSM_BACK_WRITE_FAILED;
+        }
+        fsm_end_tick(pace);
+        if (found != 0 || n->late != 0) {
+            return FSM_BACK_LOOK;
+        }
+        if (n->period == 0 && counts->ticks % UNPACED == 0) {
+            return FSM_BACK_BREATHES;
+        }
+    }
+}
+
+/* Count on in `beats`, every `interval` ns, until `ends` is set: an owner's sign of life. */
+FSM_API void fsm_beat_on(int64_t *beats, const int64_t *ends, int64_t interval)
+{
+    struct timespec wait = {(time_t)(interval / SECOND), (long)(interval % SECOND)};
+    while (FSM_ACQUIRE(*ends) == 0) {
+        FSM_RELEASE(*beats, *beats + 1);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
+    }
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* What the loop gives to the device beyond what it is entitled to, and the damping that takes it back.
+
+   Along every axis of the device an account is kept of three things (docs/theory.md, "Passivity at run time"): the energy
+   given to the device, which is exact, since the force is held, where no delay is in it; the energy that the model was
+   given where it is coupled; and what coupler and device are known to have turned into heat.  Neither a motor in the model
+   nor an impact adds to the sum, only sampling, holding and limiting do.  Nothing here makes an array. */
+
+#include "live.h"
+
+#define FSM_MEMORY 0.1  // s, for which what was lost counts against what is gained later, and a gain against the loop
+
+static void device_side(struct fsm_tick *tick);
+static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wanted);
+static void model_side(struct fsm_tick *tick, struct fsm_state *state);
+static double acting(struct fsm_tick *tick, int64_t device);
+static double most_damping(struct fsm_tick *tick, struct fsm_state *state, int64_t device);
+
+/* Bring the accounts up to the tick that has just been made, and work out what is to be taken back. */
+FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick, struct fsm_state *state)
+{
+    bool held = tick->numbers->grip > 0.0 && tick->counts->advancing != 0;
+    device_side(tick);
+    if (tick->counts->unfinished == 0) {
+        model_side(tick, state);
+    }
+    double excess = 0.0;
+    int64_t last1 = tick->balance.n;
+    for (int64_t i = 0; i < last1; i++) {
+        if (!held) {
+            tick->balance.at[i] = 0.0;
+        } else if (tick->balance.at[i] < 0.0) {
+            tick->balance.at[i] *= fsm_larger(0.0, 1.0 - tick->numbers->period / FSM_MEMORY);
+        }
+        excess += fsm_larger(0.0, tick->balance.at[i]);
+        // who gave too much lately is to calm down, not only to stay as he is: what the device takes is its own then
+        tick->distrust.at[i] = fsm_larger(0.0, tick->distrust.at[i] - tick->numbers->period);
+        if (tick->balance.at[i] > 0.0 && tick->counts->passivity == FSM_PASSIVITY_CONTROL) {
+            tick->distrust.at[i] = FSM_MEMORY;
+        }
+    }
+    if (held && tick->numbers->grip_target == 0.0) {
+        tick->numbers->leak_opening = fsm_larger(tick->numbers->leak_opening, excess - tick->numbers->excess);
+    } else {
+        tick->numbers->leak = fsm_larger(tick->numbers->leak, excess);
+        tick->numbers->excess = excess;
+    }
+    take_back(tick, state, held && tick->counts->passivity == FSM_PASSIVITY_CONTROL);
+}
+
+/* Add what was given to the device since the tick before, less what its own damping is known to take. */
+static void device_side(struct fsm_tick *tick)
+{
+    double period = tick->numbers->period;
+    int64_t last1 = tick->balance.n;
+    for (int64_t i = 0; i < last1; i++) {
+        double way = tick->device.at[i] - tick->before.at[i];
+        tick->before.at[i] = tick->device.at[i];
+        // the least that b v^2 can come to over a way in a time
+        double heat = tick->distrust.at[i] <= 0.0 ? tick->device_damping.at[i] * way * way / period : 0.0;
+        tick->balance.at[i] += acting(tick, i) * way - heat;
+        tick->numbers->taken_back -= tick->back.at[i] * way;
+    }
+}
+
+/* Return the force that acted on an axis of the device between its last two samples, as late as it is known to. */
+static double acting(struct fsm_tick *tick, int64_t device)
+{
+    int64_t first = device * (FSM_LATEST + 2), whole = (int64_t)tick->numbers->delay;
+    for (int64_t k = FSM_LATEST + 1; k > 0; k--) {
+        tick->shown.at[first + k] = tick->shown.at[first + k - 1];
+    }
+    tick->shown.at[first] = tick->force.at[device];
+    double part = tick->numbers->delay - (double)whole;
+    return (1.0 - part) * tick->shown.at[first + whole] + part * tick->shown.at[first + whole + 1];
+}
+
+/* Add what the model was given in a tick by the coupled axes, less what the dampers of the couplers took. */
+static void model_side(struct fsm_tick *tick, struct fsm_state *state)
+{
+    int64_t n_a = tick->source.n;
+    double h = tick->numbers->period * tick->numbers->speed;
+    for (int64_t a = 0; a < n_a; a++) {
+        double force = tick->ports.at[a], place = tick->now.at[tick->slot.at[a]], rate = 0.0, port = tick->ports.at[2 * n_a + a];
+        double way = place - tick->coupled.at[n_a + a];
+        double energy = 0.5 * (tick->coupled.at[a] + force) * way;
+        if (tick->row.at[a] < 0) {
+            // the damper feels the rates sampled, but opens at those of the places: both change evenly
+            rate = tick->now.at[tick->slot.at[n_a + a]] - port;
+            double rate_before = tick->coupled.at[2 * n_a + a], opens_before = way / h - tick->coupled.at[3 * n_a + a];
+            double opens = way / h - port;
+            double mean = 2.0 * (rate_before * opens_before + rate * opens) + rate_before * opens + rate * opens_before;
+            energy -= tick->now.at[tick->slot.at[2 * n_a + a]] * state->c.at[tick->law.at[n_a + a]] * mean * h / 6.0;
+        }
+        tick->coupled.at[a] = force;
+        tick->coupled.at[n_a + a] = place;
+        tick->coupled.at[2 * n_a + a] = rate;
+        tick->coupled.at[3 * n_a + a] = port;
+        if (tick->source.at[a] >= 0) {
+            tick->balance.at[tick->source.at[a]] += tick->numbers->force_scale * energy;
+        }
+    }
+}
+
+/* Work out the forces that are to take back what was given too much, against the motion of the device. */
+static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wanted)
+{
+    int64_t n_d = tick->balance.n;
+    for (int64_t i = 0; i < n_d; i++) {
+        tick->back.at[i] = 0.0;
+        double velocity = tick->device.at[n_d + i];
+        if (!wanted || tick->balance.at[i] <= 0.0 || velocity == 0.0) {
+            continue;
+        }
+        // within a tick at the present velocity, but with no more damping than twice what a rigid wall could ask for
+        double damping = tick->balance.at[i] / (tick->numbers->period * velocity * velocity);
+        tick->back.at[i] = -fsm_smaller(damping, most_damping(tick, state, i)) * velocity;
+    }
+}
+
+/* Return `K (T + 2 t_d) + 2 |B|` of what an axis of the device feels; zero where it prescribes a coordinate. */
+static double most_damping(struct fsm_tick *tick, struct fsm_state *state, int64_t device)
+{
+    int64_t n_a = tick->source.n;
+    double found = 0.0;
+    double late = tick->numbers->period * (1.0 + 2.0 * tick->numbers->delay);
+    for (int64_t a = 0; a < n_a; a++) {
+        if (tick->source.at[a] == device && tick->row.at[a] < 0) {
+            double stiffness = state->c.at[tick->law.at[a]], damping = state->c.at[tick->law.at[n_a + a]];
+            double felt = tick->numbers->force_scale * tick->scale.at[a] * tick->scale.at[a];
+            found += felt * (fabs(stiffness) * late + 2.0 * fabs(damping));
+        }
+    }
+    return found;
+}

@@ -1,0 +1,136 @@
+/* From the model to the device: what the ports report, and the force within its limits.
+
+   Nothing here makes an array. */
+
+#include "live.h"
+
+static bool shorten(struct fsm_tick *tick, int64_t turns, double limit);
+static void want(struct fsm_tick *tick);
+static void fade(struct fsm_tick *tick);
+static bool follow(struct fsm_tick *tick, int64_t turns, double limit);
+
+/* Evaluate force, position and rate of all axes; the force of a prescribed one is the multiplier of its row. */
+FSM_LOCAL void fsm_report_ports(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_tick *tick)
+{
+    ((fsm_kernel)(intptr_t)tick->counts->kernel)(state->clock->time, state->x.at, state->c.at, tick->ports.at);
+    bool prescribed = false;
+    for (int64_t a = 0; a < tick->row.n; a++) {
+        prescribed = prescribed || tick->row.at[a] >= 0;
+    }
+    if (!prescribed) {
+        return;
+    }
+    int64_t mode = state->counters->mode;
+    tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, tick->full.at);
+    int64_t n = tables->sizes->n_q + tables->sizes->n_u;
+    int64_t at = n + tables->sizes->n_u + 1 + 2 * fsm_guard_count(tables, mode);
+    for (int64_t a = 0; a < tick->row.n; a++) {
+        if (tick->row.at[a] >= 0) {
+            tick->ports.at[a] = tick->numbers->grip * tick->full.at[at + tick->row.at[a]];
+        }
+    }
+}
+
+/* Work out the force that the device shows, zero where none may be. */
+FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
+{
+    shown = shown && tick->counts->released == 0;
+    if (shown && tick->counts->fault == FSM_FAULT_NONE) {
+        want(tick);
+        fade(tick);
+    }
+    if (!shown || tick->counts->fault != FSM_FAULT_NONE) {
+        int64_t last1 = tick->force.n;
+        for (int64_t i = 0; i < last1; i++) {
+            tick->force.at[i] = 0.0;
+        }
+        return;
+    }
+    bool limited = shorten(tick, 0, tick->numbers->force_limit);
+    limited = shorten(tick, 1, tick->numbers->torque_limit) || limited;
+    limited = follow(tick, 0, tick->numbers->slew_limit) || limited;
+    limited = follow(tick, 1, tick->numbers->torque_slew_limit) || limited;
+    if (limited) {
+        tick->counts->limited++;
+    }
+}
+
+/* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
+
+   What takes energy back that the device was given too much comes on top. */
+static void want(struct fsm_tick *tick)
+{
+    for (int64_t i = 0; i < tick->force.n; i++) {
+        double wanted = 0.0;
+        for (int64_t a = 0; a < tick->source.n; a++) {
+            if (tick->source.at[a] == i) {
+                wanted -= tick->numbers->force_scale * tick->scale.at[a] * tick->ports.at[a];
+            }
+        }
+        if (tick->back.at[i] != 0.0) {
+            wanted += tick->back.at[i];
+        }
+        if (!fsm_is_finite(wanted)) {
+            tick->counts->fault = FSM_FAULT_NOT_A_NUMBER;
+        }
+        tick->wanted.at[i] = wanted;
+    }
+}
+
+/* Let the force fade while no sample comes: it would push on, whatever becomes of the device.
+
+   All of it for a sixth of the time after which the device is released, nothing after half of it. */
+static void fade(struct fsm_tick *tick)
+{
+    int64_t most = tick->counts->release_ticks, missing = tick->counts->unchanged;
+    if (6 * missing <= most) {
+        return;
+    }
+    double part = most > 0 ? fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most) : 1.0;
+    tick->counts->faded += most > 0;
+    int64_t last1 = tick->wanted.n;
+    for (int64_t i = 0; i < last1; i++) {
+        tick->wanted.at[i] *= part;
+    }
+}
+
+/* Bring what is wanted along one kind of axes within the limit of its norm. */
+static bool shorten(struct fsm_tick *tick, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (tick->turns.at[i] == turns) {
+            square += tick->wanted.at[i] * tick->wanted.at[i];
+        }
+    }
+    if (square <= limit * limit) {
+        return false;
+    }
+    double factor = limit / sqrt(square);
+    int64_t last1 = tick->wanted.n;
+    for (int64_t i = 0; i < last1; i++) {
+        if (tick->turns.at[i] == turns) {
+            tick->wanted.at[i] *= factor;
+        }
+    }
+    return true;
+}
+
+/* Let what is shown along one kind of axes go towards what is wanted, no faster than the slew limit. */
+static bool follow(struct fsm_tick *tick, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (tick->turns.at[i] == turns) {
+            double change = tick->wanted.at[i] - tick->force.at[i];
+            square += change * change;
+        }
+    }
+    double factor = square <= limit * limit ? 1.0 : limit / sqrt(square);
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (tick->turns.at[i] == turns) {
+            tick->force.at[i] += factor * (tick->wanted.at[i] - tick->force.at[i]);
+        }
+    }
+    return factor < 1.0;
+}

@@ -1,0 +1,114 @@
+/* What a device says is examined before anything follows from it.
+
+   A sample is rejected where a number in it is none, its position lies outside the workspace or its velocity beyond the
+   limit, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
+   between them, whatever velocity comes with it; a device that shows no force may jump.  A rejected sample counts as none:
+   the one taken last stands, and `STALL_TICKS` go on.  More than `OUTLIERS` in succession are a fault, which the last
+   of them names. */
+
+#include "live.h"
+
+#define FSM_NANOSECOND 1e-09
+
+static int64_t examine(struct fsm_tick *tick);
+static bool too_fast(struct fsm_tick *tick, bool jump, double time);
+static double time_since(struct fsm_tick *tick);
+
+/* Let go, until a person clears the fault. */
+FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
+{
+    tick->counts->fault = fault;
+    tick->counts->phase = FSM_LIVE_FAULTY;
+    tick->counts->look = 1;
+}
+
+/* Take the sample that was read, or leave the one before where it is none that can be taken. */
+FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
+{
+    struct fsm_tick_counts *counts = tick->counts;
+    bool fresh = counts->sequence != counts->seen;
+    counts->seen = counts->sequence;
+    int64_t wrong = fresh ? examine(tick) : FSM_FAULT_NONE;
+    if (fresh && wrong == FSM_FAULT_NONE) {
+        counts->unchanged = 0;
+        counts->rejected = 0;
+        int64_t next1 = 1;
+        int64_t next2 = counts->wall;
+        int64_t next3 = counts->ticks;
+        counts->taken = next1;
+        counts->taken_wall = next2;
+        counts->taken_tick = next3;
+        for (int64_t i = 0; i < tick->device.n; i++) {
+            tick->taken.at[i] = tick->device.at[i];
+        }
+        return;
+    }
+    int64_t last4 = tick->device.n;
+    for (int64_t i = 0; i < last4; i++) {
+        tick->device.at[i] = tick->taken.at[i];
+    }
+    counts->unchanged++;
+    if (wrong != FSM_FAULT_NONE) {
+        counts->rejected++;
+        counts->rejected_ever++;
+        counts->look = 1;
+    }
+    if (counts->phase != FSM_LIVE_RUNNING) {
+        return;
+    }
+    if (counts->rejected > counts->outliers && wrong != FSM_FAULT_NONE) {
+        fsm_fail(tick, wrong);
+    } else if (counts->unchanged > counts->stall_ticks) {
+        fsm_fail(tick, FSM_FAULT_STALLED);
+    }
+}
+
+/* Return the fault that a sample shows, `NONE` where it can be taken. */
+static int64_t examine(struct fsm_tick *tick)
+{
+    int64_t n_d = tick->force.n;
+    for (int64_t i = 0; i < n_d; i++) {
+        if (!(fsm_is_finite(tick->device.at[i]) && fsm_is_finite(tick->device.at[n_d + i]))) {
+            return FSM_FAULT_NOT_A_NUMBER;
+        }
+    }
+    for (int64_t i = 0; i < n_d; i++) {
+        if (tick->device.at[i] < tick->low.at[i] || tick->device.at[i] > tick->high.at[i]) {
+            return FSM_FAULT_OUT_OF_WORKSPACE;
+        }
+    }
+    if (too_fast(tick, false, 1.0)) {
+        return FSM_FAULT_TOO_FAST;
+    }
+    if (tick->counts->taken != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
+        return FSM_FAULT_JUMPED;
+    }
+    return FSM_FAULT_NONE;
+}
+
+/* Return the time since a sample was taken last, by the clock or by the ticks where that is more, s. */
+static double time_since(struct fsm_tick *tick)
+{
+    double by_clock = FSM_NANOSECOND * (double)(tick->counts->wall - tick->counts->taken_wall);
+    return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->taken_tick) * tick->numbers->period);
+}
+
+/* Whether a sample's velocity or, for a `jump`, its way in a time (s) is beyond the limits. */
+static bool too_fast(struct fsm_tick *tick, bool jump, double time)
+{
+    int64_t n_d = tick->force.n;
+    double straight = 0.0, turning = 0.0;
+    for (int64_t i = 0; i < n_d; i++) {
+        double way = jump ? tick->device.at[i] - tick->taken.at[i] : tick->device.at[n_d + i];
+        if (fabs(way) > time * tick->fastest.at[i]) {
+            return true;
+        }
+        if (tick->turns.at[i] != 0) {
+            turning += way * way;
+        } else {
+            straight += way * way;
+        }
+    }
+    double limit = time * tick->numbers->velocity_limit, limit_turning = time * tick->numbers->turning_limit;
+    return straight > limit * limit || turning > limit_turning * limit_turning;
+}

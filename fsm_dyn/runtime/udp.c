@@ -1,0 +1,167 @@
+/* Reading and writing of the driver `udp`, for loops faster than 2 kHz.
+
+   Datagrams are those of fsm_dyn/devices/wire/datagrams.py, on a socket that is connected: others' do not come here.  A
+   header is looked at as two whole numbers and a float, as it stands in the memory of a little-endian machine. */
+
+#include "pacing.h"
+
+#ifdef FSM_HAS_PACING
+
+#include <sys/socket.h>
+
+#define MOST_DATAGRAMS 64  // taken in a tick
+#define HEADER_LENGTH 24   // bytes
+#define HAS_VELOCITY 1
+#define FLAG_RUNNING 1
+#define FLAG_FAULT 2
+#define FIRST_WORD (((int64_t)1 << 48) - 1)
+#define LOW (((int64_t)1 << 32) - 1)
+#define VERSION_BITS ((int64_t)0xff << 32)
+#define SILENCE 1000000000LL  // ns without a sample after which sequence numbers begin anew
+
+/* Why a datagram was dropped, or not sent. */
+enum { WRONG_SIZE, WRONG_MAGIC, WRONG_VERSION, WRONG_AXES, NOT_A_NUMBER, OLD, NOT_SENT };
+
+struct fsm_udp_numbers {
+    int64_t descriptor;  // of the socket
+    int64_t longest;     // bytes of a datagram that are taken
+    int64_t sample;      // magic, version and number of axes of a sample, as the first 48 bits
+    int64_t force;       // the same of a force
+    int64_t sequence;    // of the latest sample
+    int64_t buttons;
+    int64_t sent;    // forces
+    int64_t heard;   // ns of the monotonic clock, when the latest sample came
+    int64_t before;  // 1: a position is known from which a velocity can be estimated
+};
+
+/* What is kept of the conversation: `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
+   `times`: the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s). */
+struct fsm_udp_link {
+    struct fsm_udp_numbers *numbers;
+    int64_t numbers_count;
+    fsm_indices dropped;
+    fsm_indices words;
+    fsm_vector floats;
+    fsm_vector position;
+    fsm_vector velocity;
+    fsm_vector times;
+    struct fsm_live_header *header;
+    int64_t header_count;
+};
+
+FSM_API int64_t fsm_udp_read(void *data, double *sample);
+FSM_API int64_t fsm_udp_write(void *data, const double *force);
+
+/* Why what came is no sample, -1 if it is one. */
+static int64_t refused(const struct fsm_udp_link *link, int64_t length)
+{
+    int64_t n = link->position.n, first = link->words.at[0];
+    int64_t wrong = (first ^ link->numbers->sample) & FIRST_WORD;
+    if (length < HEADER_LENGTH) {
+        return WRONG_SIZE;
+    }
+    if ((wrong & LOW) != 0) {
+        return WRONG_MAGIC;
+    }
+    if ((wrong & VERSION_BITS) != 0) {
+        return WRONG_VERSION;
+    }
+    if (wrong != 0) {
+        return WRONG_AXES;
+    }
+    int64_t count = ((first >> 48) & HAS_VELOCITY) != 0 ? 2 * n : n;
+    if ((length - HEADER_LENGTH) % 8 != 0) {
+        return WRONG_SIZE;
+    }
+    for (int64_t i = 0; i < (length - HEADER_LENGTH) / 8 + 1; i++) {  // the time first
+        if (!fsm_is_finite(link->floats.at[2 + i])) {
+            return NOT_A_NUMBER;
+        }
+    }
+    return length == HEADER_LENGTH + 8 * count ? -1 : WRONG_SIZE;
+}
+
+/* Take a datagram for what it is worth. */
+static void take(struct fsm_udp_link *link, int64_t length)
+{
+    struct fsm_udp_numbers *numbers = link->numbers;
+    int64_t n = link->position.n, reason = refused(link, length);
+    int64_t sequence = link->words.at[1] & LOW, now = fsm_monotonic();
+    double time = link->floats.at[2];
+    bool anew = now - numbers->heard > SILENCE;
+    if (reason < 0 && !anew) {
+        int64_t ahead = (sequence - numbers->sequence) & LOW;
+        if (ahead == 0 || ahead >= (int64_t)1 << 31 || time <= link->times.at[0]) {
+            reason = OLD;
+        }
+    }
+    if (reason >= 0) {
+        link->dropped.at[reason]++;
+        return;
+    }
+    bool measured = ((link->words.at[0] >> 48) & HAS_VELOCITY) != 0, known = numbers->before != 0 && !anew;
+    double step = time - link->times.at[0], part = -expm1(-link->times.at[1] * step);
+    for (int64_t i = 0; i < n; i++) {
+        double x = link->floats.at[3 + i];
+        if (measured) {
+            link->velocity.at[i] = link->floats.at[3 + n + i];
+        } else if (known) {
+            link->velocity.at[i] += part * ((x - link->position.at[i]) / step - link->velocity.at[i]);
+        } else {
+            link->velocity.at[i] = 0.0;
+        }
+        link->position.at[i] = x;
+    }
+    numbers->before = measured ? 0 : 1;
+    numbers->sequence = sequence;
+    numbers->buttons = (link->words.at[1] >> 32) & LOW;
+    numbers->heard = now;
+    link->times.at[0] = time;
+}
+
+/* Take what has come, and tell the latest sample. */
+FSM_API int64_t fsm_udp_read(void *data, double *sample)
+{
+    struct fsm_udp_link *link = data;
+    struct fsm_udp_numbers *numbers = link->numbers;
+    for (int64_t k = 0; k < MOST_DATAGRAMS; k++) {
+        int64_t length = recv((int)numbers->descriptor, link->words.at, (size_t)numbers->longest, MSG_DONTWAIT);
+        if (length < 0) {  // nothing; or a peer that is no more, which a stall will tell
+            break;
+        }
+        take(link, length);
+    }
+    int64_t n = link->position.n;
+    for (int64_t i = 0; i < n; i++) {
+        sample[i] = link->position.at[i];
+        sample[n + i] = link->velocity.at[i];
+    }
+    sample[2 * n] = (double)numbers->sequence;
+    sample[2 * n + 1] = (double)numbers->buttons;
+    return 0;
+}
+
+/* Send a force. */
+FSM_API int64_t fsm_udp_write(void *data, const double *force)
+{
+    struct fsm_udp_link *link = data;
+    struct fsm_udp_numbers *numbers = link->numbers;
+    int64_t n = link->position.n, flags = link->header->phase == FSM_LIVE_RUNNING ? FLAG_RUNNING : 0;
+    if (link->header->fault != FSM_FAULT_NONE) {
+        flags |= FLAG_FAULT;
+    }
+    numbers->sent = (numbers->sent + 1) & LOW;
+    link->words.at[0] = numbers->force | flags << 48;
+    link->words.at[1] = numbers->sent | numbers->sequence << 32;
+    link->floats.at[2] = (double)fsm_monotonic() * 1e-9;
+    for (int64_t i = 0; i < n; i++) {
+        link->floats.at[3 + i] = force[i];
+    }
+    size_t length = (size_t)(HEADER_LENGTH + 8 * n);
+    if (send((int)numbers->descriptor, link->words.at, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        link->dropped.at[NOT_SENT]++;
+    }
+    return 0;
+}
+
+#endif
