@@ -144,7 +144,7 @@ def _from_value(name: str, value: InputValue, context: _Context) -> Pieces | Ker
     if isinstance(value, Schedule):
         return _from_schedule(name, value, context)
     if callable(value):
-        return drives.from_callable(name, value, context.span)
+        return drives.from_callable(value, context.span)
     if isinstance(value, Mapping):
         return _from_mapping(name, value, context)
     array = np.asarray(value, dtype=np.float64)

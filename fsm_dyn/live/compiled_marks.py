@@ -7,11 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_tick import Tick
-from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.bundles import Bundle
-from fsm_dyn.simulation.compiled import lean
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,24 +64,3 @@ def last_before(marks: Marks, t: float) -> int:
     number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
     marks.counts[MADE] = number + 1
     return number % room
-
-
-@lean
-def mark(marks: Marks, tick: Tick, t: float) -> None:
-    """Leave a mark where the model stands at time ``t`` (s), if one is due."""
-    if tick.counts[ct.ADVANCING] == 0 or tick.counts[ct.STATUS] != outcomes.DONE:
-        return
-    marks.counts[SINCE] += 1
-    if marks.counts[SINCE] < EVERY:
-        return
-    marks.counts[SINCE] = 0
-    slot = marks.counts[MADE] % marks.states.shape[0]
-    for i in range(marks.block.shape[0]):
-        marks.states[slot, i] = marks.block[i]
-    marks.inputs[slot, 0] = t
-    n_w = tick.now.shape[0]
-    for i in range(n_w):
-        marks.inputs[slot, 1 + i] = tick.now[i]
-    for k in range(tick.motion.shape[0]):
-        marks.inputs[slot, 1 + n_w + k] = tick.motion[k]
-    marks.counts[MADE] += 1

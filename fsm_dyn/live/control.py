@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import finish_tick, live_tick, release_device
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.runtime.library import finish_tick, live_tick, release_device
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
@@ -222,7 +222,7 @@ class Controller:
     def go(
         self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1
     ) -> bool:
-        """Carry out one tick, see :func:`.compiled_loop.live_tick`; return whether to look at the status."""
+        """Carry out one tick, see ``runtime/tick_step.c``; return whether to look at the status."""
         if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
             self.carry_out_pending()
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))

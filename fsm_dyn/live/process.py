@@ -24,13 +24,14 @@ from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_publishing as cp
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import control, memory
-from fsm_dyn.live.compiled_loop import finish_tick
 from fsm_dyn.live.control import Controller
 from fsm_dyn.live.device import Device, Waiting, driver_class
 from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.live.ticks import watch_port
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.library import finish_tick
 from fsm_dyn.simulation.bundles import Packed
 
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
@@ -245,8 +246,6 @@ class TickProcess:
         if not wants_compiled(self.settings, type(self.device)):
             return None
         io: pacing.CompiledIO | None = self.device.compiled()  # type: ignore[attr-defined]
-        if io is not None:
-            pacing.load()
         return io
 
     def _loop_compiled(self, io: pacing.CompiledIO) -> None:
@@ -258,7 +257,7 @@ class TickProcess:
         numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
         self._beats[memory.TICK_STATE] = memory.RUNNING
         while True:
-            reason = pacing.run_ticks(self.stepper.address, packed.address)
+            reason = library.function("fsm_run_ticks")(self.stepper.address, packed.address)
             if reason == pacing.ENDS:
                 if self._is_over():
                     return
@@ -279,7 +278,7 @@ class TickProcess:
                 looked = controller.conclude(ct.WANTS if wants else counts[ct.LOOK])
                 if wants:
                     self.device.write(memory.plain(self._force).tolist())
-                    pacing.end_tick(packed.address)
+                    library.function("fsm_end_tick")(packed.address)
                 if looked and not self._look():
                     return
                 if numbers[pacing.LATE]:
@@ -383,7 +382,7 @@ def said(error: Exception) -> str:
 
 def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
     """Tell whether a run goes by compiled reading and writing: too fast for Python, and driver and system can do it."""
-    return settings["period"] < PYTHON_PERIOD and hasattr(driver, "compiled") and pacing.clocks() is not None
+    return settings["period"] < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
 
 
 def ring_of(block: memory.Block) -> Packed:

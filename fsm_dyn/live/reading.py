@@ -33,8 +33,8 @@ from fsm_dyn.live.rows import FIXED, Columns
 from fsm_dyn.modes.guards import Event
 from fsm_dyn.schemata import convert, decode, opened
 from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.candidate_codes import LOG_WIDTH
 from fsm_dyn.simulation.candidates import CHOSEN, candidates_fit
-from fsm_dyn.simulation.contact_law import LOG_WIDTH
 from fsm_dyn.simulation.resolution import LOG_LENGTH
 
 _MAGIC: Final = b"\x89MCAP0\r\n"

@@ -16,13 +16,12 @@ from fsm_dyn import compiling
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters, graph_of
-from fsm_dyn.live import compiled_pacing, guard
+from fsm_dyn.live import guard
 from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
 from fsm_dyn.live.holding import held_ports, hold
-from fsm_dyn.live.process import new_stepper, wants_compiled
+from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.stepping import Limits, Stepper
-from fsm_dyn.live.ticks import load_compiled
 from fsm_dyn.spec.values import parameter_values
 
 CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
@@ -114,9 +113,6 @@ def prepare(
     }  # fmt: skip
     progress(CODE)
     stepper = new_stepper(plain, graph)
-    load_compiled(stepper.tick_data, stepper.address)
-    if wants_compiled(plain, device):
-        compiled_pacing.load()
     return Prepared(stepper, device, spec, plain)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,6 @@ from fsm_dyn.driving import make_drive
 from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.live import compiled_marks as cm
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import ADVANCE_ARGUMENTS, move
 from fsm_dyn.live.holding import HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
@@ -30,27 +28,20 @@ from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stock import StockMachine
 from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
+from fsm_dyn.runtime.library import move
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.bundles import Packed
-from fsm_dyn.simulation.compiled import address as compiled_address
 from fsm_dyn.simulation.drive import Drive, Pieces
 from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop import Loop, begin, supply
-from fsm_dyn.simulation.stepper import advance
 from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
 
 TURNS_PER_TICK: Final = 60  # steps and transitions in a tick; what is left waits for the next one
 MOST_INSTANT: Final = 40  # transitions in one instant
-
-
-@cache
-def advance_address() -> int:
-    """Return the address of the stepper's machine code; it is compiled, or read from disk, when first asked for."""
-    return compiled_address(advance, *ADVANCE_ARGUMENTS)
 
 
 @dataclass
@@ -250,7 +241,6 @@ class Stepper:
             loop.work_packed, loop.buffers_packed,
         )  # fmt: skip
         tick.places[: len(bundles)] = [packed.address for packed in bundles]
-        tick.places[ct.ADVANCE] = advance_address()
         tick.places[ct.SCHEDULE] = self._scheduled.packed.address
         if self._marks is None or self._marks.block is not loop.state_packed.table:
             self._marks = cm.new_marks(loop.state_packed.table, len(tick.now) + len(tick.motion), self._marks)

@@ -17,7 +17,7 @@ from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.modes.system import of_one_corner
 from fsm_dyn.online import context as oc
-from fsm_dyn.online.evaluation import FULL, RHS
+from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, quantities, routine_address
 from fsm_dyn.programs import Closures

@@ -10,10 +10,8 @@ import numpy as np
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.compiled_loop import finish_tick, live_tick, move, release_device
 from fsm_dyn.live.holding import Axis
 from fsm_dyn.live.mapping import Limits
-from fsm_dyn.online.mode import routine_address
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
@@ -118,19 +116,3 @@ def watch_port(tick: ct.Tick, passivity: str, damping: float | None, delay: floa
     tick.counts[ct.PASSIVITY] = PASSIVITY.index(passivity)
     tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
     tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)
-
-
-def load_compiled(tick: ct.Tick, address: int) -> None:
-    """Have compiled, or read from disk, all that ticks call; ``tick``, with its model at rest, is at ``address``.
-
-    A session does this before it starts a tick process, which then finds it on disk: where nothing is there yet, it
-    takes minutes rather than seconds.
-    """
-    kept = tick.counts.copy()
-    tick.counts[ct.PHASE], tick.counts[ct.ADVANCING] = ct.PAUSED, 0
-    move(address, False)
-    live_tick(address, 0, 0, 0, 0, -1, -1)
-    finish_tick(address, False)
-    release_device(address, 0)
-    routine_address()
-    tick.counts[:] = kept

@@ -21,6 +21,10 @@ from fsm_dyn.simulation.bundles import Bundle
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# which kernel of a mode is asked for
+RHS: Final = 0
+FULL: Final = 1
+
 # positions in ``Online.programs``
 ROWS: Final = 0
 MOTION: Final = 1
@@ -139,8 +143,6 @@ class Online(NamedTuple):
 
 
 ONLINE: Final = Bundle(Online, {"contact_rows": 2})
-
-open_online = ONLINE.opener()
 
 
 def _lengths(sizes: Integers, guards: int) -> list[int]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.embedding import ActiveSet
@@ -18,13 +16,13 @@ from fsm_dyn.modes.guards import Event, Guard
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.online import context as oc
-from fsm_dyn.online.evaluation import FULL, RHS, evaluate
+from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.programs import Closures
-from fsm_dyn.simulation import arena
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Packed
-from fsm_dyn.simulation.compiled import address
 from fsm_dyn.simulation.tables import Tables
 
 Array = npt.NDArray[np.float64]
@@ -36,10 +34,9 @@ _OUTPUTS = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
 _ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_int64])
 
 
-@cache
 def routine_address() -> int:
-    """Return the address of the routine behind all modes embedded on line; it is compiled when first asked for."""
-    return address(evaluate, types.int64, types.int64, types.float64, types.int64, types.int64, types.int64)
+    """Return the address of the routine behind all modes embedded on line."""
+    return library.address("fsm_online_evaluate")
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class OnlineFull:
             # the laws on forces and the simplex table of the widest margin, see fsm_dyn.simulation.feasibility
             floats=np.zeros(count * (open_forces + 1) + (count + 2) * wide + open_forces),
             integers=np.zeros(count + 1, np.int64),
-            top=np.zeros(arena.TOP_COUNT, np.int64),
+            top=np.zeros(st.TOP_COUNT, np.int64),
         )
         return online, oc.ONLINE.pack(online)
 

@@ -180,7 +180,7 @@ FSM_LOCAL int64_t fsm_select_contact_states(struct fsm_arena *arena, const struc
 #define FSM_ENERGY_COUNT 3
 #define FSM_NOTE_COUNT 7
 #define FSM_LOG_LENGTH 48  // room for the first candidates: see contact_law.write_log
-FSM_LOCAL int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers_found);
+FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers_found);
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, int64_t reason, double remaining, fsm_indices fired, int64_t n_fired, fsm_vector guards, double fineness, fsm_indices limits, fsm_codes wanted, fsm_vector impulse, struct fsm_impact_energy *energy, struct fsm_notes *notes, fsm_vector log, fsm_indices implied, int64_t *next_mode_found);
 FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes wanted);
 

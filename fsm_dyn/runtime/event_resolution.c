@@ -19,7 +19,7 @@ static bool has_changed(const struct fsm_sizes *sizes, fsm_vector state, fsm_vec
 
    A projection needs less.  Counted out over all that may stand at the same time: the mechanism's own system and the
    responses of the contacts' `n` rows, three scaled copies of the meeting, one part of it and one judgement. */
-FSM_LOCAL int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers_found)
+FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers_found)
 {
     int64_t held = sizes->n_rows, n = 3 * contacts;
     int64_t system = sizes->n_u + held;

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.errors import InstallationError
+from fsm_dyn.errors import FsmDynError
 
 _MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
 
@@ -60,6 +60,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
         (*3 * (c_void_p,), c_int64, Vector, *3 * (Matrix,), Vector, *4 * (Matrix,), Vector, *2 * (POINTER(c_int64),)),
     ),
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
+    "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_online_evaluate": (c_int64, (c_void_p, c_int64, c_double, *3 * (c_void_p,))),
     "fsm_move": (c_int64, (c_void_p, c_bool)),
     "fsm_live_tick": (c_int64, (c_void_p, *6 * (c_int64,))),
@@ -81,9 +82,9 @@ PACED: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
 def _load() -> ctypes.CDLL:
     spec = importlib.util.find_spec(_MODULE)
     if spec is None or spec.origin is None:
-        raise InstallationError(
-            "the runtime library of fsm_dyn is missing: it is compiled when the package is installed",
-            remedy="install the package, which needs a C compiler where there is no wheel: pip install --editable .",
+        raise FsmDynError(
+            "the runtime library of fsm_dyn is missing: it is compiled when the package is installed"
+            "\n  remedy: install the package, with a C compiler at hand: pip install --editable ."
         )
     return ctypes.CDLL(spec.origin)
 
@@ -110,9 +111,35 @@ def address(name: str) -> int:
 
 advance = function("fsm_advance")
 implicit_step = function("fsm_implicit_step")
-moreau_jean_steps = function("fsm_moreau_jean_steps")
-moreau_jean_may_start = function("fsm_moreau_jean_may_start")
 move = function("fsm_move")
 live_tick = function("fsm_live_tick")
 release_device = function("fsm_release_device")
 finish_tick = function("fsm_finish_tick")
+
+_arena_sizes = function("fsm_arena_sizes")
+_moreau_jean_steps = function("fsm_moreau_jean_steps")
+_moreau_jean_may_start = function("fsm_moreau_jean_may_start")
+
+
+def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
+    """Return how many floats and integers of an arena suffice where so many contacts meet; ``sizes`` of the tables."""
+    integers = c_int64()
+    floats = _arena_sizes(sizes.ctypes.data, contacts, integers)
+    return int(floats), integers.value
+
+
+def moreau_jean_steps(
+    tables: int, inputs: int, work: int, segment: int, times: NDArray[np.float64], *arrays: NDArray[Any]
+) -> tuple[int, int, int]:
+    """Step through all times, see ``runtime/moreau_jean.c``; return status, last row written and its segment."""
+    row, last = c_int64(), c_int64()
+    views = (vector(array) if array.ndim == 1 else matrix(array) for array in arrays)
+    status = _moreau_jean_steps(tables, inputs, work, segment, vector(times), *views, row, last)
+    return int(status), row.value, last.value
+
+
+def moreau_jean_may_start(
+    tables: int, work: int, t: float, x: NDArray[np.float64], c: NDArray[np.float64], codes: NDArray[np.int8]
+) -> bool:
+    """Whether no open contact is deeper than its tolerance where a run begins."""
+    return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), vector(codes)))

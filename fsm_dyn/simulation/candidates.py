@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import contact_law as law
-from fsm_dyn.simulation import next_state
+from fsm_dyn.simulation import candidate_codes as codes
 
 LAWS_KEPT: Final = 1e-9
 
@@ -19,22 +18,22 @@ _CHOICES: Final = (
     "slide - (other face)",
 )  # fmt: skip
 _BROKEN: Final = {
-    law.PULLS: "{0} would pull",
-    law.SINKS: "{0} would sink in",
-    law.OVER_LIMIT: "{0} would need more friction than it has",
-    law.AGAINST: "{0} would slide against its acceleration",
-    law.NO_SOLUTION: "its rows contradict each other",
-    law.NO_MOTION: "it leaves the motion undetermined",
-    law.LEFT: "it is the state whose guard fired",
+    codes.TENSION: "{0} would pull",
+    codes.PENETRATION_RATE: "{0} would sink in",
+    codes.FRICTION_EXCEEDED: "{0} would need more friction than it has",
+    codes.SLIP_AGAINST_FRICTION: "{0} would slide against its acceleration",
+    codes.NO_SOLUTION: "its rows contradict each other",
+    codes.MOTION_INDETERMINATE: "it leaves the motion undetermined",
+    codes.EXCLUDED: "it is the state whose guard fired",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 CHOSEN: Final = {
-    next_state.NOTHING_TO_CHOOSE: "nothing to choose",
-    next_state.ONLY_ONE: "the only one that agrees with forces and accelerations",
-    next_state.LEAST_CHANGE: "of those that agree, the one that changes least",
-    next_state.FIRED_KEPT: "nothing else agreed, so the state whose guard fired goes on",
-    next_state.POLICY: "several motions agree; by on_several the one that changes least goes on",
-    next_state.ARRESTED: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
+    codes.NO_CANDIDATES: "nothing to choose",
+    codes.UNIQUE: "the only one that agrees with forces and accelerations",
+    codes.LEAST_CHANGE: "of those that agree, the one that changes least",
+    codes.FIRED_STATE_KEPT: "nothing else agreed, so the state whose guard fired goes on",
+    codes.POLICY: "several motions agree; by on_several the one that changes least goes on",
+    codes.IMPACT_WITHOUT_COLLISION: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
 }
 
 
@@ -45,11 +44,11 @@ class Candidate:
     Attributes
     ----------
     choices : tuple of (contact, code)
-        Indices of contacts, and choices of :mod:`fsm_dyn.simulation.meeting`.
+        Indices of contacts, and choices of :mod:`fsm_dyn.simulation.candidate_codes`.
     violation : float
         Worst violation of a law, as a fraction of the largest force or acceleration at hand; up to 1e-9 it is none.
     law, contact : int
-        Which law (:mod:`fsm_dyn.simulation.contact_law`) is broken, by which contact.
+        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is broken, by which contact.
     """
 
     choices: tuple[tuple[int, int], ...]
@@ -76,7 +75,7 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
     Contacts are bits of a double; those from the 54th on would take others with them: such combinations are left out.
     """
     found = []
-    for row in log.reshape(-1, law.LOG_WIDTH)[:tried]:
+    for row in log.reshape(-1, codes.LOG_WIDTH)[:tried]:
         if row[0] >= _WHOLE:
             continue
         members, code = int(row[0]), int(row[1])

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.integrators import DEGREE, MethodArrays
 
 Floats = NDArray[np.float64]
@@ -32,19 +31,6 @@ def dense_method(n: int) -> MethodArrays:
     return MethodArrays(
         np.zeros(1), np.zeros(1), np.zeros(6), counts, np.zeros(COEFFICIENTS + (HIGHEST_DEGREE + 1) * n)
     )
-
-
-@lean
-def dense_state(method: MethodArrays, t: float, x: Floats) -> None:
-    """Write the state at ``t`` on the dense output into ``x``."""
-    n = x.shape[0]
-    s = (t - method.dense[END]) / method.dense[LENGTH]
-    degree = method.counts[DEGREE]
-    for j in range(n):
-        total = method.dense[COEFFICIENTS + degree * n + j]
-        for d in range(degree - 1, -1, -1):
-            total = total * s + method.dense[COEFFICIENTS + d * n + j]
-        x[j] = total
 
 
 def state_at(method: MethodArrays, n: int, t: float) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -284,80 +283,27 @@ def _merged(
 
 
 def from_callable(
-    name: str,
     function: Callable[[float], float] | tuple[Callable[[float], float], ...],
     span: tuple[float, float],
     tolerance: float = 1e-9,
-) -> KernelSource | Pieces:
-    """Turn a Python callable into an input: compiled with numba where that works, tabulated otherwise.
+) -> Pieces:
+    """Tabulate a Python callable, so that nothing of Python is called while the runtime steps.
 
     Parameters
     ----------
-    name : str
-        The input.
     function : callable or tuple of callables
-        Value as a function of time (s); in a tuple, also its rate and its second rate.  Rates that are not given
-        are taken by central differences, good to about eight and five digits, the third to a few.
+        Value as a function of time (s); of a tuple the value, rates follow from the table.
     span : tuple of float
-        First and last time of the run (s), for a table.
+        First and last time of the run (s).
     tolerance : float
-        Accuracy of a table, relative to the largest value (or to 1).
+        Accuracy of the table, relative to the largest value (or to 1).
 
-    Warns
-    -----
-    UserWarning
-        The callable could not be compiled and was tabulated.
+    Raises
+    ------
+    InputError
+        The table would be too long.
     """
-    functions = function if isinstance(function, tuple) else (function,)
-    try:
-        kernel = _compiled_callable(functions)
-    except Exception as error:  # whatever numba cannot do with a user's function
-        pieces = tabulate(functions[0], span, tolerance)
-        warnings.warn(
-            f"input '{name}' could not be compiled ({type(error).__name__}); it was tabulated with "
-            f"{len(pieces.start)} cubic pieces to a relative accuracy of {tolerance:g}",
-            stacklevel=2,
-        )
-        return pieces
-    return KernelSource(int(kernel.address), (name,), kernel)
-
-
-def _compiled_callable(functions: tuple[Callable[[float], float], ...]) -> Any:
-    import numba
-
-    compiled: list[Any] = [numba.njit(function) for function in functions]
-    for item in compiled:
-        item.compile("float64(float64)")
-    value = compiled[0]
-    given = len(compiled)
-    rate = compiled[1] if given > 1 else value
-    second = compiled[2] if given > 2 else rate
-
-    def kernel(t, x, c, out):  # type: ignore[no-untyped-def]
-        out[0] = value(t)
-        scale = max(1.0, abs(t))
-        if given > 1:
-            out[1] = rate(t)
-        else:
-            d = 6e-6 * scale
-            out[1] = (value(t + d) - value(t - d)) / (2.0 * d)
-        if given > 2:
-            out[2] = second(t)
-        elif given > 1:
-            d = 6e-6 * scale
-            out[2] = (rate(t + d) - rate(t - d)) / (2.0 * d)
-        else:
-            d = 1e-4 * scale
-            out[2] = (value(t + d) - 2.0 * out[0] + value(t - d)) / (d * d)
-        d = (1e-3 if given == 1 else 1e-4 if given == 2 else 6e-6) * scale
-        if given > 2:
-            out[3] = (second(t + d) - second(t - d)) / (2.0 * d)
-        elif given > 1:
-            out[3] = (rate(t + d) - 2.0 * out[1] + rate(t - d)) / (d * d)
-        else:
-            out[3] = (value(t + 2.0 * d) - value(t - 2.0 * d) - 2.0 * (value(t + d) - value(t - d))) / (2.0 * d**3)
-
-    return numba.cfunc("void(float64, CPointer(float64), CPointer(float64), CPointer(float64))")(kernel)
+    return tabulate(function[0] if isinstance(function, tuple) else function, span, tolerance)
 
 
 def tabulate(function: Callable[[float], float], span: tuple[float, float], tolerance: float = 1e-9) -> Pieces:

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation.bundles import Bundle
-from fsm_dyn.simulation.compiled import lean
-from fsm_dyn.simulation.kernels import call_kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -61,57 +59,3 @@ class DriveArrays(NamedTuple):
 
 
 DRIVE: Final = Bundle(DriveArrays, {"pieces": 3})
-
-
-@lean
-def update_inputs(drive: DriveArrays, t: float, segment: int, x: Floats, c: Floats) -> None:
-    """Write the inputs and their three rates at ``t`` into the context.
-
-    ``segment`` begins at the last breakpoint at which a step had to end; the smooth pieces up to the next one are
-    searched from there, and the limit from the left is taken at the next one.
-    """
-    if drive.counts[CONSTANT] == 0:
-        write_inputs(drive, t, segment, x, c)
-
-
-@lean
-def write_inputs(drive: DriveArrays, t: float, segment: int, x: Floats, c: Floats) -> None:
-    """Do what :func:`update_inputs` does, constant inputs included."""
-    n_w = drive.counts[N_INPUTS]
-    at = drive.counts[N_PARAMETERS]
-    third = c.shape[0] - n_w
-    low = segment
-    high = drive.next_hard[segment]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if drive.start[middle] <= t:
-            low = middle
-        else:
-            high = middle
-    d = t - drive.origin[low]
-    for i in range(n_w):
-        a1 = drive.pieces[low, i, 1]
-        a2 = drive.pieces[low, i, 2]
-        a3 = drive.pieces[low, i, 3]
-        c[at + i] = drive.pieces[low, i, 0] + d * (a1 + d * (a2 + d * a3))
-        c[at + n_w + i] = a1 + d * (2.0 * a2 + d * 3.0 * a3)
-        c[at + 2 * n_w + i] = 2.0 * a2 + 6.0 * a3 * d
-        c[third + i] = 6.0 * a3
-    for k in range(drive.kernels.shape[0]):
-        call_kernel(drive.kernels[k], t, x, c, drive.out)
-        first = drive.kernel_start[k]
-        m = drive.kernel_start[k + 1] - first
-        for i in range(m):
-            number = drive.kernel_inputs[first + i]
-            for rate in range(3):
-                c[at + rate * n_w + number] = drive.out[rate * m + i]
-            c[third + number] = drive.out[3 * m + i]
-
-
-@lean
-def next_breakpoint(drive: DriveArrays, segment: int) -> float:
-    """Return the time (s) of the next breakpoint at which a step must end, infinity if there is none."""
-    after = drive.next_hard[segment]
-    if after >= drive.start.shape[0]:
-        return np.inf
-    return drive.start[after]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
-from fsm_dyn.simulation import arena, outcomes, resolution
+from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
@@ -104,7 +104,7 @@ def _spare_room(tables: Tables, stages: int) -> Room | None:
 
 def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | None:
     """Give the compiled loop what it asks for; return how the run ends where that cannot be had."""
-    if status == outcomes.BUFFER_FULL and loop.work.top[arena.OVERFLOWN] != 0:
+    if status == outcomes.BUFFER_FULL and loop.work.top[st.OVERFLOWN] != 0:
         loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[tb.N_CONTACTS]))
     elif status == outcomes.BUFFER_FULL:
         _grow_buffers(loop)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.simulation import moreau_jean as mj
+from fsm_dyn.runtime import library
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -23,6 +23,17 @@ Codes = NDArray[np.int8]
 Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
 CHUNK = 2000  # steps between signs of life
+
+SWEEPS = 2000  # of the projected Gauss-Seidel method, at most (``runtime/moreau_jean.c``)
+
+# what the runtime reports of a run
+UNSOLVED = 0  # steps whose sweeps did not settle
+FIRST_UNSOLVED = 1  # when the first of them began (s)
+WORST_UNSOLVED = 2  # largest change of a speed in a last sweep, as a fraction of the fastest
+LONGEST = 3  # longest step that the compliant contacts allow where a step was too long (s)
+REPORT_COUNT = 4
+
+REBOUND = 2  # entry of ``energies``: part of the rebound that was kept
 
 
 def run_moreau_jean(
@@ -68,11 +79,11 @@ def run_moreau_jean(
             allowed=f"at most {longest:.3g} s",
             remedy="a shorter step, or method='dopri5' or 'radau'",
         )
-    if report[mj.UNSOLVED] > 0:
+    if report[UNSOLVED] > 0:
         warnings.warn(
-            f"{int(report[mj.UNSOLVED])} of {len(parts[0]) - 1} contact problems were not solved, the first at "
-            f"t = {report[mj.FIRST_UNSOLVED]:.6g} s: after {mj.SWEEPS} sweeps a speed still changed by "
-            f"{report[mj.WORST_UNSOLVED]:.1e} of the largest",
+            f"{int(report[UNSOLVED])} of {len(parts[0]) - 1} contact problems were not solved, the first at "
+            f"t = {report[FIRST_UNSOLVED]:.6g} s: after {SWEEPS} sweeps a speed still changed by "
+            f"{report[WORST_UNSOLVED]:.1e} of the largest",
             stacklevel=3,
         )
     return _as_run(tables, mode0, parts, mode_source, status)
@@ -94,16 +105,16 @@ def _march(
     x[0], c[0], codes[0], middle[0], free[0] = x0, c0, tables.mode_states[mode0], x0, x0[n_q:]
     first, last = int(s[tb.N_P]), int(s[tb.N_P] + 3 * s[tb.N_W])
     c[0, first:last] = drive(np.zeros(1), c0)[0]
-    report = np.zeros(mj.REPORT_COUNT)
+    report = np.zeros(REPORT_COUNT)
     packed = pack_tables(tables)
     _, work_packed = st.new_work(tables, 1, n_contacts)
     row, segment, status = 0, drive.segment_at(0.0), outcomes.DONE
-    if not mj.may_start(packed.address, work_packed.address, 0.0, x[0], c[0], codes[0]):
+    if not library.moreau_jean_may_start(packed.address, work_packed.address, 0.0, x[0], c[0], codes[0]):
         status = outcomes.PENETRATION
     while row < count and status == outcomes.DONE:
         goal = min(row + CHUNK, count)
         part = slice(row, goal + 1)
-        status, reached, segment = mj.march(
+        status, reached, segment = library.moreau_jean_steps(
             packed.address, drive.packed.address, work_packed.address, segment, times[part], x[part], c[part],
             codes[part], free_side, free[part], middle[part], impulses[part], energies[part], report,
         )  # fmt: skip
@@ -123,7 +134,7 @@ def _longest_step(tables: Tables, x0: Floats, c0: Floats, mode0: int, until: flo
 
     def refused(length: float) -> float:
         status, _, report = _march(tables, x0, c0, mode0, until, length, drive, None)
-        return float(report[mj.LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
+        return float(report[LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
 
     low, high, limit = step, step, refused(step)
     while np.isfinite(limit):
@@ -227,7 +238,7 @@ def _records(
     records[:, st.RECORD_TIME], records[:, st.RECORD_ROW] = times[changes], rows
     records[:, st.RECORD_SOURCE], records[:, st.RECORD_TARGET] = modes[changes - 1], modes[changes]
     records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = resolution.EVENT, -1
-    records[:, st.RECORD_BETA] = energies[changes, mj.REBOUND]
+    records[:, st.RECORD_BETA] = energies[changes, REBOUND]
     records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes, :2].T
     for i, happened in enumerate(events):
         records[i, st.RECORD_FIRED] = min(len(happened), st.MAX_FIRED)

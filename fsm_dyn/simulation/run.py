@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.runtime.library import advance
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -19,7 +20,6 @@ from fsm_dyn.simulation.drive import Drive, make_drive
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES, MethodArrays
 from fsm_dyn.simulation.loop import Loop, ModeSource, begin, finish, supply
 from fsm_dyn.simulation.raw_run import RawRun
-from fsm_dyn.simulation.stepper import advance
 from fsm_dyn.simulation.tables import Tables
 
 __all__ = ["STIFF_METHODS", "ModeSource", "RawRun", "run"]

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import arena, resolution, roots
+from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.bundles import Bundle, Packed
@@ -142,6 +142,12 @@ PASSAGE_RANK: Final = 2  # number of independent rows beside the change point
 PASSAGE_LOST: Final = 3  # how many of them are lost in it
 PASSAGE_ERROR: Final = 4  # estimated error of the step over it, in units of its tolerance
 PASSAGE_ROWS: Final = 5
+
+# ``Work.top``: what is in use of the arena, and the most there ever was
+OVERFLOWN: Final = 4  # 1: more was asked for than there is
+TOP_COUNT: Final = 5
+
+ROOT_ROOM: Final = 471  # floats in which roots are isolated (``runtime/quintic_roots.c``)
 
 FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
 
@@ -297,10 +303,10 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         n,
         full,
         full,
-        roots.WORKSPACE,
+        ROOT_ROOM,
         floats,
         integers,
-        arena.TOP_COUNT,
+        TOP_COUNT,
         1,
         int(s[tb.N_CONTACTS]),
         int(s[tb.N_ROWS]),

@@ -13,27 +13,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime import library
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
-from fsm_dyn.simulation.compiled import entry
 from fsm_dyn.simulation.dense_output import COEFFICIENTS, LENGTH, dense_method, follow, shift, state_at
 from fsm_dyn.simulation.drive import KERNEL, Drive
-from fsm_dyn.simulation.inputs import DRIVE, update_inputs
 from fsm_dyn.simulation.integrators import METHOD
-from fsm_dyn.simulation.kernels import call_kernel
-from fsm_dyn.simulation.landing import land
 from fsm_dyn.simulation.loop import Loop, ModeSource, finish, supply
-from fsm_dyn.simulation.passing import look
 from fsm_dyn.simulation.raw_run import RawRun
-from fsm_dyn.simulation.records import write_passage
 from fsm_dyn.simulation.step_limits import limit_step
-from fsm_dyn.simulation.stepper import advance, choose_chart, conclude, find_step
 
 Floats = NDArray[np.float64]
 
-# what ``serve`` is asked to do
+# what ``implicit_step`` is asked to do
 _DERIVATIVE: Final = 0  # work.k[:n] = x_dot(t, work.y)
 _FOLLOW: Final = 1  # accept the dense output up to t, to the next event, or as far as it can be trusted
 _CHART: Final = 2  # choose a better chart if there is one
@@ -41,56 +35,6 @@ _LOOK: Final = 3  # look for change points up to a length ahead; work.y[0] is th
 
 _STARTED: Final = 5  # steps after an event that bdf leaves to radau
 _SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
-
-_open_tables = st.TABLES.opener()
-_open_drive = DRIVE.opener()
-_open_method = METHOD.opener()
-_open_options = st.OPTIONS.opener()
-_open_state = st.STATE.opener()
-_open_work = st.WORK.opener()
-_open_buffers = st.BUFFERS.opener()
-
-
-@entry
-def serve(
-    what: int,
-    tables_at: int,
-    drive_at: int,
-    method_at: int,
-    options_at: int,
-    state_at: int,
-    work_at: int,
-    buffers_at: int,
-    t: float,
-    target: float,
-) -> int:
-    """Do one compiled part of an implicit step; see the codes above.  Returns a status."""
-    tables = _open_tables(tables_at)
-    drive = _open_drive(drive_at)
-    state = _open_state(state_at)
-    work = _open_work(work_at)
-    if what == _DERIVATIVE:
-        mode = state.counters[st.MODE]
-        update_inputs(drive, t, state.counters[st.SEGMENT], work.y, state.c)
-        if state.rank[st.LANDS] != 0.0:
-            land(work, tables, t, work.y, state.c, mode, state.rank, np.inf)
-        call_kernel(tables.mode_rhs[mode], t, work.y, state.c, work.k)
-        return outcomes.GOING
-    if what == _CHART:
-        return choose_chart(tables, state, work)
-    if what == _LOOK:
-        status, work.y[0] = look(tables, state, work, t, target)
-        return status
-    method = _open_method(method_at)
-    options = _open_options(options_at)
-    buffers = _open_buffers(buffers_at)
-    status, t_end, lead = find_step(tables, drive, method, options, state, work, t)
-    if status != outcomes.GOING:
-        return status
-    status = conclude(tables, drive, method, options, state, work, buffers, t_end, target, lead)
-    if state.rank[st.PASSES_AT] < np.inf:
-        write_passage(tables, state, buffers)
-    return status
 
 
 class _Stiff:
@@ -139,12 +83,12 @@ class _Stiff:
 
     def serve(self, what: int, t: float = 0.0, target: float = 0.0) -> int:
         """Call the compiled part."""
-        return int(serve(what, *self.addresses(self.dense_packed), t, target))
+        return int(library.implicit_step(what, *self.addresses(self.dense_packed), t, target))
 
     def resolve(self) -> int:
         """Carry out the pending transition; return a status."""
         self.solver, self.since = None, 0
-        return int(advance(*self.addresses(self.method_packed)))
+        return int(library.advance(*self.addresses(self.method_packed)))
 
     def is_full(self) -> bool:
         """Whether a step needs more room to record."""

@@ -51,8 +51,6 @@ TERM_NAMES = (
 
 TERMS: Final = Bundle(Terms, {"W": 2, "M": 2, "A": 2})
 
-open_terms = TERMS.opener()
-
 
 def pack_terms(sizes: NDArray[np.int64]) -> Packed:
     """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""

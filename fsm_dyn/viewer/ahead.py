@@ -94,18 +94,16 @@ def main() -> None:
 
 
 def _compile(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-    # SymPy and numba come with these; the server imports this module too.
+    # SymPy comes with these; the server imports this module too.
     from fsm_dyn import compiling
     from fsm_dyn.live.stepping import Stepper
-    from fsm_dyn.live.ticks import load_compiled
     from fsm_dyn.viewer.take import held_for_page
 
     graph = compiling.compile(model)
     tell("deriving the model with its handles")
     held, _ = held_for_page(graph, parameters)
     tell("making machine code")
-    stepper = Stepper(held)
-    load_compiled(stepper.tick_data, stepper.address)
+    Stepper(held)
 
 
 if __name__ == "__main__":
