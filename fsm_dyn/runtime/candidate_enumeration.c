@@ -74,6 +74,7 @@ static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact
 FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector y, fsm_vector v, double tolerance)
 {
     int64_t n = m->K.n;
+    arena->top->solved++;
     fsm_matrix basis;
     double remainder = fsm_solve_candidate(arena, m, choices, y, v, &basis);
     double scale = fsm_reference_scale(m, y);

@@ -5,9 +5,11 @@
 #define FSM_EVENT_LOCATION_EPS 2.220446049250313e-16
 #define FSM_EVENT_LOCATION_RETAKES 60
 #define FSM_REFINEMENTS 8
+#define FSM_MOST_RETAKES 40  // in one trial step, after which no other guard is looked for but a shorter step taken
 
 static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at, double h, double tolerance);
 static double lowest(double a, double a_slope, double b, double b_slope, double length);
+static bool rises(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t j, double h);
 
 /* Return how finely an instant near `t` is located (s). */
 FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
@@ -25,12 +27,17 @@ FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_sta
     int64_t n_g = fsm_guard_count(tables, mode);
     int64_t most = tables->sizes->max_guards;
     int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double *here = state->guards.at;
+    double *slopes = state->guards.at + most;
+    double *tolerances = slopes + most;
+    double *middle = work->full_mid.at + at;
+    double *end = work->full_end.at + at;
     double best = FSM_NONE;
     int64_t which = FSM_NO_EVENT;
     for (int64_t j = 0; j < n_g; j++) {
         double sixth;
-        double size = fsm_quintic(state->guards.at[j], state->guards.at[most + j], work->full_mid.at[at + j], work->full_mid.at[at + n_g + j], work->full_end.at[at + j], work->full_end.at[at + n_g + j], h, work->roots, &sixth);
-        double tolerance = state->guards.at[2 * most + j] + 16.0 * FSM_EVENT_LOCATION_EPS * size;
+        double size = fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
+        double tolerance = tolerances[j] + 16.0 * FSM_EVENT_LOCATION_EPS * size;
         bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
         if (!waiting && fsm_surely_positive(work->roots, tolerance, sixth)) {
             if (which == FSM_NO_EVENT && may_cross(state, work, j, most, n_g, at, h, tolerance)) {
@@ -157,7 +164,12 @@ FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_in
 {
     int64_t at = state->x.n + tables->sizes->n_u + 1;
     double close_to = fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, state->clock->time));
+    int64_t most = state->counters->retakes + FSM_MOST_RETAKES;
     for (int64_t pass = 0; pass < FSM_REFINEMENTS; pass++) {
+        if (state->counters->retakes > most) {
+            *guard = FSM_INTERPOLANT_UNRELIABLE;
+            return h;
+        }
         bool negative = work->full_end.at[at + j] <= 0.0;
         double length = refine_event(tables, drive, method, state, work, j, fraction * h, h, negative);
         if (length < 0.0) {
@@ -165,6 +177,10 @@ FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_in
             return h;
         }
         fsm_evaluate_middle(tables, drive, method, state, work, length);
+        if (state->armed.at[j] == FSM_GUARD_WAITING && !rises(tables, state, work, j, length)) {
+            *guard = FSM_INTERPOLANT_UNRELIABLE;
+            return h;
+        }
         if (length <= close_to) {
             *guard = j;
             return length;
@@ -184,6 +200,23 @@ FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_in
     }
     *guard = FSM_INTERPOLANT_UNRELIABLE;
     return h;
+}
+
+/* Whether guard `j` may be above zero within the trial step: one that waits has not fired unless it was. */
+static bool rises(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t j, double h)
+{
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode), most = tables->sizes->max_guards;
+    double *here = state->guards.at;
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double *middle = work->full_mid.at + at;
+    double *end = work->full_end.at + at;
+    double unused;
+    fsm_quintic(here[j], here[most + j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &unused);
+    double highest = work->roots.at[0];
+    for (int64_t i = 1; i < 6; i++) {
+        highest = fsm_larger(highest, work->roots.at[i]);
+    }
+    return highest > 0.0;
 }
 
 /* List the leading guard and all armed ones that reach zero in the same instant in `state.fired`. */

@@ -76,10 +76,10 @@ FSM_LOCAL void fsm_minimum_norm(struct fsm_arena *arena, fsm_vector y, fsm_matri
    Of all `s` that give it the smallest is taken. */
 static double widest_along(fsm_vector g, fsm_vector slack, double cap, fsm_vector s, fsm_vector *out1)
 {
-    double tau = cap;
+    double tau = cap, fixed = cap;
     for (int64_t i = 0; i < g.n; i++) {
         if (fabs(g.at[i]) <= FSM_FEASIBILITY_PIVOT) {
-            tau = fsm_smaller(tau, slack.at[i]);
+            fixed = fsm_smaller(fixed, slack.at[i]);
         } else if (g.at[i] > 0.0) {
             for (int64_t j = 0; j < g.n; j++) {
                 if (g.at[j] < -FSM_FEASIBILITY_PIVOT) {
@@ -98,10 +98,23 @@ static double widest_along(fsm_vector g, fsm_vector slack, double cap, fsm_vecto
     }
     s.at[0] = fsm_smaller(fsm_larger(0.0, low), fsm_larger(low, high));
     *out1 = s;
-    return tau;
+    return fsm_smaller(tau, fixed);
+}
+
+/* Whether an inequality depends on the unknowns. */
+static bool depends(fsm_matrix g, int64_t i)
+{
+    double largest = 0.0;
+    for (int64_t a = 0; a < g.m; a++) {
+        largest = fsm_larger(largest, fabs(AT(g, i, a)));
+    }
+    return largest > FSM_FEASIBILITY_PIVOT;
 }
 
 /* Maximise `tau <= cap` with `slack + g s >= tau`, by the simplex method with Bland's rule.
+
+   Inequalities that do not depend on `s` bound `tau` but take no part in the choice of `s`: where such a one is
+   the narrowest, the others would have room that is left to chance.
 
    Parameters
    ----------
@@ -119,27 +132,33 @@ FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_
     if (k == 1) {
         return widest_along(fsm_only_column(g), slack, cap, fsm_arena_vector(arena, 1), s_found);
     }
-    double lowest = cap;
+    double lowest = cap, fixed = cap;
     for (int64_t i = 0; i < m; i++) {
-        lowest = fsm_smaller(lowest, slack.at[i]);
+        if (depends(g, i)) {
+            lowest = fsm_smaller(lowest, slack.at[i]);
+        } else {
+            fixed = fsm_smaller(fixed, slack.at[i]);
+        }
     }
     int64_t width = 2 * k + 1 + m + 1;  // s+, s-, tau - lowest, one slack variable per row and one for the cap
     fsm_matrix table = fsm_arena_matrix(arena, m + 2, width + 1);
     fsm_indices basic = fsm_arena_indices(arena, m + 1);
     for (int64_t i = 0; i < m + 1; i++) {
         if (i < m) {
-            for (int64_t a = 0; a < k; a++) {
+            int64_t last1 = depends(g, i) ? k : 0;
+            for (int64_t a = 0; a < last1; a++) {
                 AT(table, i, a) = -AT(g, i, a);
                 AT(table, i, k + a) = AT(g, i, a);
             }
         }
-        AT(table, i, 2 * k) = 1.0;
+        bool takes_part = i == m || depends(g, i);
+        AT(table, i, 2 * k) = takes_part ? 1.0 : 0.0;
         AT(table, i, 2 * k + 1 + i) = 1.0;
-        AT(table, i, width) = (i < m ? slack.at[i] : cap) - lowest;
+        AT(table, i, width) = takes_part ? (i < m ? slack.at[i] : cap) - lowest : 0.0;
         basic.at[i] = 2 * k + 1 + i;
     }
     AT(table, m + 1, 2 * k) = -1.0;
-    for (int64_t pass = 0; pass < FSM_MOST_PIVOTS; pass++) {
+    for (int64_t pass2 = 0; pass2 < FSM_MOST_PIVOTS; pass2++) {
         int64_t entering = -1;
         for (int64_t j = 0; j < width; j++) {
             if (AT(table, m + 1, j) < -FSM_FEASIBILITY_PIVOT) {
@@ -187,5 +206,5 @@ FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_
         }
     }
     *s_found = s;
-    return lowest + AT(table, m + 1, width);
+    return fsm_smaller(lowest + AT(table, m + 1, width), fixed);
 }

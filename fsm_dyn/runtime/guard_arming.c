@@ -9,6 +9,8 @@
 #define FSM_IN_TURN 4  // decisions in one instant after which guards that fire in turn count as seen
 #define FSM_DEEP 100.0  // times the tolerance of a gap that an open corner is inside a polygon at most
 
+static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state);
+
 /* Tell whether this guard, or the same one of the mode before, is among those that fired. */
 static bool just_fired(const struct fsm_tables *tables, struct fsm_state *state, int64_t guard)
 {
@@ -23,15 +25,16 @@ static bool just_fired(const struct fsm_tables *tables, struct fsm_state *state,
 
 /* Return how much slip against its direction (m/s) a slip may have where it begins or reverses.
 
-   Where that has been decided in this instant already, a slip that counts as none is none. */
+   Where that has been decided in this instant already, a slip that counts as none is none; bringing the other speeds
+   that count as none to rest exactly, as the mode's rows do, may since have changed it by as much as those. */
 static double slip_left(const struct fsm_tables *tables, struct fsm_state *state, int64_t guard, double slope)
 {
     double left = 2.0 * slope * tables->tolerances->coincidence;
-    if (state->counters->instant >= FSM_IN_TURN) {
-        left = fsm_larger(left, tables->tolerances->speed);
-    }
     bool in_space = (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_IN_SPACE) != 0;
-    return in_space ? fsm_larger(left, FSM_TURNING * tables->tolerances->speed) : left;
+    if (in_space || state->counters->instant >= FSM_IN_TURN) {
+        left = fsm_larger(left, FSM_TURNING * tables->tolerances->speed);
+    }
+    return left;
 }
 
 /* Whether an open contact's guard is never below zero: a gate may open late, a face have an end to go round. */
@@ -220,19 +223,33 @@ FSM_LOCAL void fsm_arm_positive(const struct fsm_tables *tables, struct fsm_stat
    decided there, two bodies overlap. */
 FSM_LOCAL bool fsm_rearm(const struct fsm_tables *tables, struct fsm_state *state)
 {
-    int64_t most = tables->sizes->max_guards;
-    bool deep = false;
+    double *values = state->guards.at;
+    bool below = false;
+    double *zeros = values + 2 * tables->sizes->max_guards;
+    int64_t last1 = fsm_guard_count(tables, state->counters->mode);
+    for (int64_t j = 0; j < last1; j++) {
+        if (values[j] > zeros[j]) {
+            state->armed.at[j] = FSM_GUARD_ARMED;
+        } else {
+            below = true;
+        }
+    }
+    return below && is_inside(tables, state);
+}
+
+/* Whether a corner that waits to come out of a convex polygon is far inside. */
+static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state)
+{
     int64_t first = tables->mode_guard_start.at[state->counters->mode];
     int64_t last1 = fsm_guard_count(tables, state->counters->mode);
     for (int64_t j = 0; j < last1; j++) {
-        double value = state->guards.at[j];
-        int64_t contact = tables->guard_contact.at[first + j];
-        if (value > state->guards.at[2 * most + j]) {
-            state->armed.at[j] = FSM_GUARD_ARMED;
-        } else if (value < -FSM_DEEP * tables->tolerances->gap && state->armed.at[j] == FSM_GUARD_WAITING) {
+        if (state->guards.at[j] < -FSM_DEEP * tables->tolerances->gap && state->armed.at[j] == FSM_GUARD_WAITING) {
+            int64_t contact = tables->guard_contact.at[first + j];
             bool closes = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES && tables->contact_kind.at[contact] == FSM_KIND_GAP;
-            deep = deep || (closes && has_outline(tables, first + j) && always_outside(tables, contact));
+            if (closes && has_outline(tables, first + j) && always_outside(tables, contact)) {
+                return true;
+            }
         }
     }
-    return deep;
+    return false;
 }

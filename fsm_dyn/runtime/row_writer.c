@@ -8,15 +8,19 @@ FSM_LOCAL void fsm_write_row(const struct fsm_tables *tables, struct fsm_state *
     int64_t i = state->counters->rows;
     int64_t n = state->x.n;
     int64_t n_p = tables->sizes->n_p;
-    fsm_matrix rows = buffers->rows;
-    AT(rows, i, 0) = state->clock->time;
+    double *row = buffers->rows.at + i * buffers->rows.m;
+    row[0] = state->clock->time;
+    double *at = row + 1;
+    double *rates = row + (1 + n);
+    double *middle = row + (1 + 2 * n);
     for (int64_t j = 0; j < n; j++) {
-        AT(rows, i, 1 + j) = state->x.at[j];
-        AT(rows, i, 1 + n + j) = state->x_dot.at[j];
-        AT(rows, i, 1 + 2 * n + j) = x_mid.at[j];
+        at[j] = state->x.at[j];
+        rates[j] = state->x_dot.at[j];
+        middle[j] = x_mid.at[j];
     }
+    double *held = row + (1 + 3 * n - n_p);
     for (int64_t j = n_p; j < state->c.n; j++) {
-        AT(rows, i, 1 + 3 * n + j - n_p) = state->c.at[j];
+        held[j] = state->c.at[j];
     }
     buffers->modes.at[i] = state->counters->mode;
     state->counters->rows = i + 1;

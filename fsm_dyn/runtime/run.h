@@ -11,6 +11,11 @@
 #define FSM_FAR_STEPS 8.0  // steps from it within which they are if little is left of a row
 #define FSM_TINY 0.01  // what is left of a row that vanishes, however fast rows change
 #define FSM_STATE_TURNED 2.0  // times its size by which a row changes at most up to a change point that is foreseen
+
+// ``State.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
+#define FSM_WORK_OF_TRANSITION 6
+#define FSM_WORK_OF_CANDIDATE 0.4  // a combination of contact states solved, in an impact or a decision
+#define FSM_WORK_OF_MODE 30  // a mode met for the first time
 #define FSM_ROWS_PER_TURN 5  // a turn of the loop records at most this many rows
 
 // ``State.counters[PHASE]``
@@ -77,6 +82,7 @@ struct fsm_clock {
     double window;  // when the present window of transitions began
     double remaining;  // how long the train of impacts that is being ended goes on
     double force;  // largest multiplier at the start of the mode; those of the modes before count half as much each time
+    double put_off;  // length to go on with of a step whose next trial was put off, 0: none was
 };
 
 struct fsm_counters {
@@ -98,6 +104,7 @@ struct fsm_counters {
     int64_t window_count;  // transitions in the present window
     int64_t asked;  // 1 once a chart was asked for that is good where the pending transition leads
     int64_t passed;  // change points recorded
+    int64_t work_done;  // since the caller set it to zero, see ``WORK_OF_TRANSITION``
 };
 
 struct fsm_rank {
@@ -132,6 +139,7 @@ struct fsm_option_counts {
     int64_t chunk;  // steps after which the loop returns to report progress
     int64_t max_steps;
     int64_t max_instant;  // transitions allowed in one instant
+    int64_t max_work;  // beyond this the loop returns before it takes another trial step or resolves another instant
 };
 
 struct fsm_method_counts {

@@ -29,12 +29,15 @@ FSM_LOCAL void fsm_runge_kutta_step(fsm_kernel rhs, const struct fsm_input_table
 {
     int64_t n = x.n;
     int64_t stages = method->counts->stages;
+    double *a = method->a.at;
+    double *weights = method->weights.at;
+    double *rates = k.at;
     double total;
     for (int64_t i = 1; i < stages; i++) {
         for (int64_t j = 0; j < n; j++) {
             total = 0.0;
             for (int64_t m = 0; m < i; m++) {
-                total += method->a.at[i * stages + m] * k.at[m * n + j];
+                total += a[i * stages + m] * rates[m * n + j];
             }
             y.at[j] = x.at[j] + h * total;
         }
@@ -45,7 +48,7 @@ FSM_LOCAL void fsm_runge_kutta_step(fsm_kernel rhs, const struct fsm_input_table
     for (int64_t j = 0; j < n; j++) {
         total = 0.0;
         for (int64_t m = 0; m < stages; m++) {
-            total += method->weights.at[m] * k.at[m * n + j];
+            total += weights[m] * rates[m * n + j];
         }
         x_end.at[j] = x.at[j] + h * total;
     }
@@ -56,10 +59,12 @@ FSM_LOCAL void fsm_middle_state(const struct fsm_method *method, double h, fsm_v
 {
     int64_t n = x.n;
     int64_t stages = method->counts->stages;
+    double *weights = method->weights.at + 2 * (stages + 1);
+    double *rates = k.at;
     for (int64_t j = 0; j < n; j++) {
         double total = 0.0;
         for (int64_t m = 0; m < stages + 1; m++) {
-            total += method->weights.at[2 * (stages + 1) + m] * k.at[m * n + j];
+            total += weights[m] * rates[m * n + j];
         }
         x_mid.at[j] = x.at[j] + h * total;
     }
@@ -70,6 +75,8 @@ FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_v
 {
     int64_t n = x.n;
     int64_t stages = method->counts->stages;
+    double *weights = method->weights.at + (stages + 1);
+    double *rates = k.at;
     double square = 0.0;
     int64_t count = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -78,7 +85,7 @@ FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_v
         }
         double total = 0.0;
         for (int64_t m = 0; m < stages + 1; m++) {
-            total += method->weights.at[stages + 1 + m] * k.at[m * n + j];
+            total += weights[m] * rates[m * n + j];
         }
         double ratio = h * total / (atol.at[j] + rtol * fsm_larger(fabs(x.at[j]), fabs(x_end.at[j])));
         square += ratio * ratio;

@@ -89,7 +89,8 @@ static double first_length(const struct fsm_tables *tables, const struct fsm_met
    Returns
    -------
    status : int
-       `GOING` or a failure.
+       `GOING`, a failure, or `PAUSED` where the caller's `MAX_WORK` is done: a step of a fixed length that was
+       shortened goes on with the length it had come to.
    t_end : float
        Where the step ends (s); its end and middle are in the workspace.
    lead : int
@@ -100,13 +101,18 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
     bool adaptive = method->counts->adaptive != 0;
     int64_t order = method->counts->order;
     double h = first_length(tables, method, options, state, work, target - t);
+    bool resumed = state->clock->put_off > 0.0;
+    if (resumed) {
+        h = fsm_smaller(h, state->clock->put_off);
+        state->clock->put_off = 0.0;
+    }
     double least = 16.0 * FSM_STEPPER_EPS * fsm_larger(fabs(t), fabs(target));
     int64_t row = options->mask.n > 1 ? state->counters->mode : 0;
     double error = 1.0;
     bool shortened = false;
     bool on_rows = (tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
     bool ranks = on_rows && method->counts->degree == 0;  // an implicit step was looked at before it was taken
-    if (ranks) {
+    if (ranks && !resumed) {
         bool seen = fsm_look_ahead(work, tables, t, state->x, state->x_dot, state->c, state->counters->mode, state->rank);
         if (seen && fsm_rests_in_change_point(work, tables, t, state->x, state->c, state->counters->mode, state->rank)) {
             *t_end_found = t;
@@ -129,6 +135,13 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
             *t_end_found = t;
             *lead_found = -1;
             return FSM_TOO_MANY_STEPS;
+        }
+        if (shortened && !adaptive && state->counters->work_done > options->counts->max_work) {
+            state->clock->put_off = ranks ? wanted : h;
+            fsm_write_inputs(drive, t, state->counters->segment, state->x, state->c);
+            *t_end_found = t;
+            *lead_found = -1;
+            return FSM_PAUSED;
         }
         double t_end = t + h;
         if (h >= target - t || target - t_end < least) {
@@ -333,12 +346,22 @@ FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct 
 FSM_API int64_t fsm_advance(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
 {
     int64_t status;
-    for (int64_t pass = 0; pass < options->counts->chunk; pass++) {
+    for (int64_t turn = 0; turn < options->counts->chunk; turn++) {
+        if (state->counters->work_done > options->counts->max_work) {
+            return FSM_PAUSED;
+        }
         if (state->counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n || state->counters->transitions >= buffers->transitions.n || state->counters->passed >= buffers->passages.n) {
             return FSM_BUFFER_FULL;
         }
         if (state->counters->phase == FSM_PHASE_RESOLVING) {
+            int64_t solved = work->arena.top->solved;
             status = fsm_make_transition(tables, drive, method, options, state, work, buffers);
+            solved = work->arena.top->solved - solved;
+            state->counters->work_done += FSM_WORK_OF_TRANSITION + (int64_t)(FSM_WORK_OF_CANDIDATE * (double)solved);
+            int64_t left = options->counts->max_work - state->counters->work_done;
+            if (status == FSM_NEED_MODE && turn > 0 && left < FSM_WORK_OF_MODE) {
+                return FSM_PAUSED;
+            }
         } else {
             status = step(tables, drive, method, options, state, work, buffers);
         }

@@ -15,6 +15,7 @@
 #define FSM_PASSIVITY_OFF 0
 #define FSM_PASSIVITY_OBSERVE 1
 #define FSM_PASSIVITY_CONTROL 2
+#define FSM_OCCASION 1.0  // s without saturation, after which another one is another occasion
 #define FSM_LATEST 8  // ticks that a force may take to be shown, as far as that is accounted for
 
 // faults, ``Tick.counts[FAULT]``
@@ -64,6 +65,8 @@ struct fsm_tick_numbers {
     double delay;  // of the device, ticks, up to ``LATEST``
     double leak_opening;  // the same beyond that, while the grip opened, J
     double excess;  // what the device had been given too much when it was last held, J
+    double force_wanted;  // norm of the force wanted when the last occasion of saturation began, N
+    double torque_wanted;  // likewise, N m
 };
 
 struct fsm_tick_counts {
@@ -122,6 +125,9 @@ struct fsm_tick_counts {
     int64_t zeroed;  // how often the guard had shown a force of zero when last looked at
     int64_t may_jump;  // 1: positions may jump, as nobody feels what follows
     int64_t faded;  // ticks in which the force had faded because no sample came
+    int64_t saturated;  // ticks until the occasion of a force beyond the limit is over, 0: there is none
+    int64_t saturations;  // occasions since the run began
+    int64_t behind;  // ticks that ended before their model time was reached
 };
 
 struct fsm_live_header {
@@ -152,6 +158,8 @@ struct fsm_live_header {
     int64_t rejected;  // samples
     int64_t releases;  // how often the device was released
     int64_t faded;  // ticks in which the force had faded
+    int64_t saturations;  // occasions on which the force was saturated
+    int64_t behind;  // ticks that ended before their model time was reached
 };
 
 struct fsm_checkpoint_counts {

@@ -4,9 +4,10 @@
 
 #include "live.h"
 
-static bool shorten(struct fsm_tick *tick, int64_t turns, double limit);
+static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void want(struct fsm_tick *tick);
 static void fade(struct fsm_tick *tick);
+static double shorten(struct fsm_tick *tick, int64_t turns, double limit);
 static bool follow(struct fsm_tick *tick, int64_t turns, double limit);
 
 /* Evaluate force, position and rate of all axes; the force of a prescribed one is the multiplier of its row. */
@@ -46,8 +47,9 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
         }
         return;
     }
-    bool limited = shorten(tick, 0, tick->numbers->force_limit);
-    limited = shorten(tick, 1, tick->numbers->torque_limit) || limited;
+    double force = shorten(tick, 0, tick->numbers->force_limit), torque = shorten(tick, 1, tick->numbers->torque_limit);
+    note_saturation(tick, force, torque);
+    bool limited = force > 0.0 || torque > 0.0;
     limited = follow(tick, 0, tick->numbers->slew_limit) || limited;
     limited = follow(tick, 1, tick->numbers->torque_slew_limit) || limited;
     if (limited) {
@@ -94,8 +96,8 @@ static void fade(struct fsm_tick *tick)
     }
 }
 
-/* Bring what is wanted along one kind of axes within the limit of its norm. */
-static bool shorten(struct fsm_tick *tick, int64_t turns, double limit)
+/* Bring what is wanted along one kind of axes within the limit of its norm; return the norm if it was beyond. */
+static double shorten(struct fsm_tick *tick, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
@@ -104,16 +106,35 @@ static bool shorten(struct fsm_tick *tick, int64_t turns, double limit)
         }
     }
     if (square <= limit * limit) {
-        return false;
+        return 0.0;
     }
-    double factor = limit / sqrt(square);
+    double norm = sqrt(square);
     int64_t last1 = tick->wanted.n;
     for (int64_t i = 0; i < last1; i++) {
         if (tick->turns.at[i] == turns) {
-            tick->wanted.at[i] *= factor;
+            tick->wanted.at[i] *= limit / norm;
         }
     }
-    return true;
+    return norm;
+}
+
+/* Count the occasions on which the model asks for more than the device may show; norms, 0 within the limits.
+
+   An occasion ends when nothing was beyond the limits for a while; who feels nothing has none. */
+static void note_saturation(struct fsm_tick *tick, double force, double torque)
+{
+    struct fsm_tick_counts *counts = tick->counts;
+    if ((force > 0.0 || torque > 0.0) && counts->may_jump == 0) {
+        if (counts->saturated == 0) {
+            counts->saturations++;
+            counts->look = 1;
+            tick->numbers->force_wanted = force;
+            tick->numbers->torque_wanted = torque;
+        }
+        counts->saturated = fsm_most(1, (int64_t)(FSM_OCCASION / tick->numbers->period));
+    } else if (counts->saturated > 0) {
+        counts->saturated--;
+    }
 }
 
 /* Let what is shown along one kind of axes go towards what is wanted, no faster than the slew limit. */

@@ -108,7 +108,9 @@ FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struc
     header->limited = counts->limited;
     header->rejected = counts->rejected_ever;
     header->releases = counts->releases;
+    header->saturations = counts->saturations;
     header->faded = counts->faded;
+    header->behind = counts->behind;
     if (counts->passivity != FSM_PASSIVITY_OFF) {
         header->watched = counts->passivity;
         header->leak = (int64_t)(1000000000.0 * tick->numbers->leak);

@@ -152,6 +152,10 @@ static void conclude(struct fsm_tick *tick)
         return;
     }
     count(tick);
+    if (counts->unfinished != 0) {
+        counts->behind++;
+        counts->look = 1;
+    }
     if (counts->made > 0 && counts->until_transition != 0) {
         counts->look = 1;
     }
@@ -196,6 +200,7 @@ FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_
     struct fsm_tick_counts *counts = tick->counts;
     counts->look = 0;
     counts->made = 0;
+    tick->places->state->counters->work_done = 0;
     counts->sequence = sequence;
     counts->buttons = buttons;
     int64_t since = wall - counts->wall;

@@ -78,14 +78,16 @@ FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input
 
 /* Advance, contacts closed, to the end of a train of impacts; return a status.
 
-   Where something else happens on the way, the closed mode begins at once, and what happens is met in steps. */
+   Where something else happens on the way, or it is longer than the steps whose error is known to be small, the closed
+   mode begins at once, and what happens is met in steps. */
 static int64_t end_train(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
 {
     if (!fsm_evaluate_here(tables, state, work)) {
         return FSM_NON_FINITE;
     }
     double h = state->clock->jump, t = state->clock->time;
-    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment))) {
+    double longest = method->counts->adaptive == 0 ? options->numbers->fixed_step : state->clock->step;
+    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment)) || (h > longest && longest > 0.0)) {
         return FSM_CONTINUE;
     }
     fsm_trial_step(tables, drive, method, state, work, h, t + h);
@@ -175,6 +177,7 @@ FSM_LOCAL int64_t fsm_make_transition(const struct fsm_tables *tables, const str
         fsm_begin(tables, drive, state, work, buffers);
     }
     int64_t source = state->counters->mode;
+    state->clock->put_off = 0.0;
     int64_t target;
     int64_t status = resolve(tables, state, work, &target);
     if (status != FSM_CONTINUE && status != FSM_STOPPED) {

@@ -4,6 +4,8 @@
 
 #define FSM_MOVED 1  // what ``project`` returns when it changed the state
 
+static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end);
+
 /* Return the number of guards of a mode. */
 FSM_LOCAL int64_t fsm_guard_count(const struct fsm_tables *tables, int64_t mode)
 {
@@ -29,13 +31,16 @@ FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fs
     int64_t n = state->x.n;
     fsm_update_inputs(drive, t_end, state->counters->segment, work->x_end, state->c);
     tables->mode_full.at[mode](t_end, work->x_end.at, state->c.at, work->full_end.at);
-    int64_t at = method->counts->stages * n;
+    double *rates = work->k.at + method->counts->stages * n;
+    double *found = work->full_end.at;
     for (int64_t j = 0; j < n; j++) {
-        work->k.at[at + j] = work->full_end.at[j];
+        rates[j] = found[j];
     }
     int64_t n_q = tables->sizes->n_q;
+    double *speeds = work->x_end.at + n_q;
+    found = found + n;
     for (int64_t j = 0; j < tables->sizes->n_u; j++) {
-        work->x_end.at[n_q + j] = work->full_end.at[n + j];
+        speeds[j] = found[j];
     }
 }
 
@@ -43,21 +48,12 @@ FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fs
 FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end)
 {
     int64_t mode = state->counters->mode;
+    state->counters->work_done++;
     for (int64_t j = 0; j < state->x.n; j++) {
         work->k.at[j] = state->x_dot.at[j];
     }
-    if (method->counts->degree > 0) {
-        fsm_dense_state(method, t_end, work->x_end);
-        fsm_normalise_quaternions(tables, work->x_end);
-        if (state->rank->lands != 0.0) {
-            fsm_update_inputs(drive, t_end, state->counters->segment, work->x_end, state->c);
-            fsm_land(work, tables, t_end, work->x_end, state->c, mode, state->rank, FSM_INFINITY);
-        }
-    } else if (state->rank->lands != 0.0) {
-        if (!fsm_landed_step(tables, drive, method, state, work, h, t_end)) {
-            for (int64_t j = 0; j < state->x.n; j++) {
-                work->x_end.at[j] = FSM_NAN;
-            }
+    if (state->rank->lands != 0.0 || method->counts->degree > 0) {
+        if (!take_otherwise(tables, drive, method, state, work, h, t_end)) {
             return;
         }
     } else {
@@ -65,6 +61,28 @@ FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_
         fsm_normalise_quaternions(tables, work->x_end);
     }
     fsm_evaluate_end(tables, drive, method, state, work, t_end);
+}
+
+/* Take a trial step along a dense output, or on the rows of the mode; return whether its end was reached. */
+static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end)
+{
+    if (method->counts->degree > 0) {
+        fsm_dense_state(method, t_end, work->x_end);
+        fsm_normalise_quaternions(tables, work->x_end);
+        if (state->rank->lands != 0.0) {
+            int64_t mode = state->counters->mode;
+            fsm_update_inputs(drive, t_end, state->counters->segment, work->x_end, state->c);
+            fsm_land(work, tables, t_end, work->x_end, state->c, mode, state->rank, FSM_INFINITY);
+        }
+        return true;
+    }
+    if (fsm_landed_step(tables, drive, method, state, work, h, t_end)) {
+        return true;
+    }
+    for (int64_t j = 0; j < state->x.n; j++) {
+        work->x_end.at[j] = FSM_NAN;
+    }
+    return false;
 }
 
 /* Take a step as runge_kutta_step does, every stage and its end put on the rows of the mode.
@@ -122,13 +140,13 @@ FSM_LOCAL int64_t fsm_project_end(const struct fsm_tables *tables, const struct 
 FSM_LOCAL void fsm_evaluate_middle(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h)
 {
     int64_t mode = state->counters->mode;
-    double t_mid = state->clock->time + 0.5 * h;
     if (method->counts->degree > 0) {
-        fsm_dense_state(method, t_mid, work->x_mid);
+        fsm_dense_state(method, state->clock->time + 0.5 * h, work->x_mid);
     } else {
         fsm_middle_state(method, h, state->x, work->k, work->x_mid);
     }
     if (fsm_guard_count(tables, mode) > 0) {
+        double t_mid = state->clock->time + 0.5 * h;
         fsm_update_inputs(drive, t_mid, state->counters->segment, work->x_mid, state->c);
         if (state->rank->lands != 0.0) {
             fsm_land(work, tables, t_mid, work->x_mid, state->c, mode, state->rank, FSM_INFINITY);
@@ -168,12 +186,13 @@ FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_s
     if (kept > state->clock->pivot_alarm) {
         state->clock->pivot_alarm = kept;
     }
-    int64_t at = n + n_u + 1;
     int64_t n_g = fsm_guard_count(tables, mode);
-    int64_t most = tables->sizes->max_guards;
+    double *values = work->full_end.at + (n + n_u + 1);
+    double *slopes = values + n_g;
+    double *slopes_here = state->guards.at + tables->sizes->max_guards;
     for (int64_t j = 0; j < n_g; j++) {
-        state->guards.at[j] = work->full_end.at[at + j];
-        state->guards.at[most + j] = work->full_end.at[at + n_g + j];
+        state->guards.at[j] = values[j];
+        slopes_here[j] = slopes[j];
     }
     return finite;
 }
@@ -182,10 +201,10 @@ FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_s
 FSM_LOCAL bool fsm_end_is_finite(const struct fsm_method *method, struct fsm_work *work)
 {
     int64_t n = work->x_end.n;
-    int64_t at = method->counts->stages * n;
+    double *rates = work->k.at + method->counts->stages * n;
     double total = 0.0;
     for (int64_t j = 0; j < n; j++) {
-        total += work->x_end.at[j] * 0.0 + work->k.at[at + j] * 0.0;
+        total += work->x_end.at[j] * 0.0 + rates[j] * 0.0;
     }
     return total == 0.0;
 }

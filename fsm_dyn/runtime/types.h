@@ -18,8 +18,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* In one translation unit everything but the public functions is static. */
-#ifdef FSM_ONE_UNIT
+/* In one translation unit everything but the public functions is static, unless tests want to call it. */
+#if defined(FSM_ALL_VISIBLE)
+#define FSM_LOCAL FSM_API
+#elif defined(FSM_ONE_UNIT)
 #define FSM_LOCAL static
 #else
 #define FSM_LOCAL

@@ -118,7 +118,7 @@ def test_a_point_mass_on_a_steep_ramp_is_plain(instant):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_complementarity_agrees_with_enumeration(instant, plain, seed):
+def test_complementarity_agrees_with_enumeration(instant, runtime, seed):
     """Where static and kinetic friction are equal and not large, one motion; both routes find it."""
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 4))
@@ -131,12 +131,12 @@ def test_complementarity_agrees_with_enumeration(instant, plain, seed):
     status, verdict = found.decide()
     if status != 0 or verdict.motions != 1:
         pytest.skip("friction couples too strongly for one motion")
-    proposal = np.zeros(count, int)
-    assert plain.lemke.propose(found.arena, found.meeting, proposal, 1e-9)
+    proposal = np.zeros(count, np.int64)
+    assert runtime.propose(found.arena.struct, found.meeting, proposal, 1e-9)
     y, v = np.zeros(2 * count), np.zeros(2 * count)
-    trial = plain.contact_law.judge(found.arena, found.meeting, proposal, y, v, 1e-9)
+    trial = runtime.evaluate_candidate(found.arena.struct, found.meeting, proposal, y, v, 1e-9)
     assert trial.violation <= 1e-9
-    np.testing.assert_allclose(y * found.meeting.unit, found.forces, atol=1e-8)
+    np.testing.assert_allclose(y * found.meeting.get("unit"), found.forces, atol=1e-8)
 
 
 def test_a_slot_is_pressed_on_either_face(instant):

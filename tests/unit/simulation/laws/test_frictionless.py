@@ -24,7 +24,7 @@ def brute_force(K, base):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_enumeration_lemke_and_brute_force_agree(instant, plain, seed):
+def test_enumeration_lemke_and_brute_force_agree(instant, runtime, seed):
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 6))
     J = random.normal(size=(n, n + 2)) * 10.0 ** random.uniform(-2, 2, (n, 1))  # rows in unlike units
@@ -37,7 +37,7 @@ def test_enumeration_lemke_and_brute_force_agree(instant, plain, seed):
     np.testing.assert_allclose(found.forces, y, atol=1e-9 * max(1.0, np.abs(y).max()))
     np.testing.assert_allclose(found.answers, v, atol=1e-8 * max(1.0, np.abs(v).max()))
     z = np.zeros(n)
-    assert plain.lemke.solve_lcp(found.arena, K, base, z)
+    assert runtime.solve_lcp(found.arena.struct, K, base, z)
     np.testing.assert_allclose(z, y, atol=1e-8 * max(1.0, np.abs(y).max()))
 
 

@@ -61,11 +61,11 @@ def test_sliding_with_unlike_friction_is_not_unique(instant):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_widest_margin_is_that_of_scipy(plain, arena, seed):
+def test_the_widest_margin_is_that_of_scipy(runtime, arena, seed):
     random = np.random.default_rng(seed)
     m, k = int(random.integers(2, 9)), int(random.integers(1, 4))
     g, slack = random.normal(size=(m, k)), random.normal(size=m)
-    tau, s = plain.feasibility.widest_margin(arena, g, slack, 5.0)
+    tau, s = runtime.maximise_margin(arena.struct, g, slack, 5.0)
     result = linprog(
         np.r_[np.zeros(k), -1.0],
         A_ub=np.column_stack([-g, np.ones(m)]),
