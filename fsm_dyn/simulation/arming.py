@@ -17,6 +17,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.arena import indices, release
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import row_speed
 from fsm_dyn.simulation.evaluation import guard_count
@@ -223,13 +224,24 @@ def rearm(tables: Tables, state: State) -> bool:
     That of a corner and all faces of a convex polygon is below zero only where the corner is inside: whatever was
     decided there, two bodies overlap.
     """
-    most, deep = tables.sizes[tb.MAX_GUARDS], False
+    values, below = start_of(state.guards), False
+    zeros = shifted(values, 2 * tables.sizes[tb.MAX_GUARDS])
+    for j in range(guard_count(tables, state.counters[st.MODE])):
+        if values[j] > zeros[j]:
+            state.armed[j] = st.ARMED
+        else:
+            below = True
+    return below and _is_inside(tables, state)
+
+
+@lean
+def _is_inside(tables: Tables, state: State) -> bool:
+    """Whether a corner that waits to come out of a convex polygon is far inside."""
     first = tables.mode_guard_start[state.counters[st.MODE]]
     for j in range(guard_count(tables, state.counters[st.MODE])):
-        value, contact = state.guards[j], tables.guard_contact[first + j]
-        if value > state.guards[2 * most + j]:
-            state.armed[j] = st.ARMED
-        elif value < -_DEEP * tables.tolerances[tol.GAP] and state.armed[j] == st.WAITING:
+        if state.guards[j] < -_DEEP * tables.tolerances[tol.GAP] and state.armed[j] == st.WAITING:
+            contact = tables.guard_contact[first + j]
             closes = tables.guard_event[first + j] == tb.CLOSES and tables.contact_kind[contact] == tb.GAP
-            deep = deep or (closes and _has_outline(tables, first + j) and _always_outside(tables, contact))
-    return deep
+            if closes and _has_outline(tables, first + j) and _always_outside(tables, contact):
+                return True
+    return False

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.dense_output import dense_state
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
@@ -50,12 +51,13 @@ def evaluate_end(
     n = state.x.shape[0]
     update_inputs(drive, t_end, state.counters[st.SEGMENT], work.x_end, state.c)
     call_kernel(tables.mode_full[mode], t_end, work.x_end, state.c, work.full_end)
-    at = method.counts[STAGES] * n
+    rates, found = shifted(start_of(work.k), method.counts[STAGES] * n), start_of(work.full_end)
     for j in range(n):
-        work.k[at + j] = work.full_end[j]
+        rates[j] = found[j]
     n_q = tables.sizes[tb.N_Q]
+    speeds, found = shifted(start_of(work.x_end), n_q), shifted(found, n)
     for j in range(tables.sizes[tb.N_U]):
-        work.x_end[n_q + j] = work.full_end[n + j]
+        speeds[j] = found[j]
 
 
 @lean
@@ -66,16 +68,8 @@ def take(
     mode = state.counters[st.MODE]
     for j in range(state.x.shape[0]):
         work.k[j] = state.x_dot[j]
-    if method.counts[DEGREE] > 0:
-        dense_state(method, t_end, work.x_end)
-        normalise_quaternions(tables, work.x_end)
-        if state.rank[st.LANDS] != 0.0:
-            update_inputs(drive, t_end, state.counters[st.SEGMENT], work.x_end, state.c)
-            land(work, tables, t_end, work.x_end, state.c, mode, state.rank, np.inf)
-    elif state.rank[st.LANDS] != 0.0:
-        if not landed_step(tables, drive, method, state, work, h, t_end):
-            for j in range(state.x.shape[0]):
-                work.x_end[j] = np.nan
+    if state.rank[st.LANDS] != 0.0 or method.counts[DEGREE] > 0:
+        if not _take_otherwise(tables, drive, method, state, work, h, t_end):
             return
     else:
         runge_kutta_step(
@@ -93,6 +87,26 @@ def take(
         )
         normalise_quaternions(tables, work.x_end)
     evaluate_end(tables, drive, method, state, work, t_end)
+
+
+@lean
+def _take_otherwise(
+    tables: Tables, drive: DriveArrays, method: MethodArrays, state: State, work: Work, h: float, t_end: float
+) -> bool:
+    """Take a trial step along a dense output, or on the rows of the mode; return whether its end was reached."""
+    if method.counts[DEGREE] > 0:
+        dense_state(method, t_end, work.x_end)
+        normalise_quaternions(tables, work.x_end)
+        if state.rank[st.LANDS] != 0.0:
+            mode = state.counters[st.MODE]
+            update_inputs(drive, t_end, state.counters[st.SEGMENT], work.x_end, state.c)
+            land(work, tables, t_end, work.x_end, state.c, mode, state.rank, np.inf)
+        return True
+    if landed_step(tables, drive, method, state, work, h, t_end):
+        return True
+    for j in range(state.x.shape[0]):
+        work.x_end[j] = np.nan
+    return False
 
 
 @lean
@@ -148,12 +162,12 @@ def evaluate_middle(
 ) -> None:
     """Write the state at the middle of the trial step and, if there are guards, run the full kernel there."""
     mode = state.counters[st.MODE]
-    t_mid = state.clock[st.TIME] + 0.5 * h
     if method.counts[DEGREE] > 0:
-        dense_state(method, t_mid, work.x_mid)
+        dense_state(method, state.clock[st.TIME] + 0.5 * h, work.x_mid)
     else:
         middle_state(method, h, state.x, work.k, work.x_mid)
     if guard_count(tables, mode) > 0:
+        t_mid = state.clock[st.TIME] + 0.5 * h
         update_inputs(drive, t_mid, state.counters[st.SEGMENT], work.x_mid, state.c)
         if state.rank[st.LANDS] != 0.0:
             land(work, tables, t_mid, work.x_mid, state.c, mode, state.rank, np.inf)
@@ -187,12 +201,12 @@ def take_over(tables: Tables, state: State, work: Work, n: int) -> bool:
     kept = state.clock[st.PIVOT] / tables.tolerances[tol.HYSTERESIS]
     if kept > state.clock[st.PIVOT_ALARM]:
         state.clock[st.PIVOT_ALARM] = kept
-    at = n + n_u + 1
     n_g = guard_count(tables, mode)
-    most = tables.sizes[tb.MAX_GUARDS]
+    values = shifted(start_of(work.full_end), n + n_u + 1)
+    slopes, slopes_here = shifted(values, n_g), shifted(start_of(state.guards), tables.sizes[tb.MAX_GUARDS])
     for j in range(n_g):
-        state.guards[j] = work.full_end[at + j]
-        state.guards[most + j] = work.full_end[at + n_g + j]
+        state.guards[j] = values[j]
+        slopes_here[j] = slopes[j]
     return finite
 
 
@@ -200,8 +214,8 @@ def take_over(tables: Tables, state: State, work: Work, n: int) -> bool:
 def end_is_finite(method: MethodArrays, work: Work) -> bool:
     """Tell whether the end of the trial step and its derivative are finite."""
     n = work.x_end.shape[0]
-    at = method.counts[STAGES] * n
+    rates = shifted(start_of(work.k), method.counts[STAGES] * n)
     total = 0.0
     for j in range(n):
-        total += work.x_end[j] * 0.0 + work.k[at + j] * 0.0
+        total += work.x_end[j] * 0.0 + rates[j] * 0.0
     return total == 0.0

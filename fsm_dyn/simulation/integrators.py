@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.bundles import Bundle, shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.inputs import DriveArrays, update_inputs
 from fsm_dyn.simulation.kernels import call_kernel_at
@@ -254,11 +254,12 @@ def runge_kutta_step(
     """
     n = x.shape[0]
     stages = method.counts[STAGES]
+    a, weights, rates = start_of(method.a), start_of(method.weights), start_of(k)
     for i in range(1, stages):
         for j in range(n):
             total = 0.0
             for m in range(i):
-                total += method.a[i * stages + m] * k[m * n + j]
+                total += a[i * stages + m] * rates[m * n + j]
             y[j] = x[j] + h * total
         at = t + method.nodes[i] * h
         update_inputs(drive, at, segment, y, c)
@@ -266,7 +267,7 @@ def runge_kutta_step(
     for j in range(n):
         total = 0.0
         for m in range(stages):
-            total += method.weights[m] * k[m * n + j]
+            total += weights[m] * rates[m * n + j]
         x_end[j] = x[j] + h * total
 
 
@@ -275,10 +276,11 @@ def middle_state(method: MethodArrays, h: float, x: Floats, k: Floats, x_mid: Fl
     """Write the state at mid-step; ``k`` holds the stages and, after them, the derivative at the end."""
     n = x.shape[0]
     stages = method.counts[STAGES]
+    weights, rates = shifted(start_of(method.weights), 2 * (stages + 1)), start_of(k)
     for j in range(n):
         total = 0.0
         for m in range(stages + 1):
-            total += method.weights[2 * (stages + 1) + m] * k[m * n + j]
+            total += weights[m] * rates[m * n + j]
         x_mid[j] = x[j] + h * total
 
 
@@ -297,6 +299,7 @@ def error_norm(
     """Return the root mean square of the estimated error over its tolerance; ``mask[row, j] == 0`` leaves j out."""
     n = x.shape[0]
     stages = method.counts[STAGES]
+    weights, rates = shifted(start_of(method.weights), stages + 1), start_of(k)
     square = 0.0
     count = 0
     for j in range(n):
@@ -304,7 +307,7 @@ def error_norm(
             continue
         total = 0.0
         for m in range(stages + 1):
-            total += method.weights[stages + 1 + m] * k[m * n + j]
+            total += weights[m] * rates[m * n + j]
         ratio = h * total / (atol[j] + rtol * max(abs(x[j]), abs(x_end[j])))
         square += ratio * ratio
         count += 1

@@ -8,6 +8,7 @@ from fsm_dyn.simulation import roots
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import end_is_finite, evaluate_middle, guard_count, project_end, take
 from fsm_dyn.simulation.inputs import DriveArrays
@@ -40,20 +41,23 @@ def first_event(tables: Tables, state: State, work: Work, h: float) -> tuple[flo
     n_g = guard_count(tables, mode)
     most = tables.sizes[tb.MAX_GUARDS]
     at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
+    here, slopes = start_of(state.guards), shifted(start_of(state.guards), most)
+    tolerances = shifted(slopes, most)
+    middle, end = shifted(start_of(work.full_mid), at), shifted(start_of(work.full_end), at)
     best = roots.NONE
     which = NO_EVENT
     for j in range(n_g):
         size, sixth = roots.quintic(
-            state.guards[j],
-            state.guards[most + j],
-            work.full_mid[at + j],
-            work.full_mid[at + n_g + j],
-            work.full_end[at + j],
-            work.full_end[at + n_g + j],
+            here[j],
+            slopes[j],
+            middle[j],
+            middle[n_g + j],
+            end[j],
+            end[n_g + j],
             h,
             work.roots,
         )
-        tolerance = state.guards[2 * most + j] + 16.0 * _EPS * size
+        tolerance = tolerances[j] + 16.0 * _EPS * size
         waiting = state.armed[j] == st.WAITING
         if not waiting and roots.surely_positive(work.roots, tolerance, sixth):
             if which == NO_EVENT and _may_dip(state, work, j, most, n_g, at, h, tolerance):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.faces import within_face
 from fsm_dyn.simulation.state import Buffers, State, Work
@@ -23,14 +24,16 @@ def write_row(tables: Tables, state: State, buffers: Buffers, x_mid: Floats) -> 
     i = state.counters[st.ROWS]
     n = state.x.shape[0]
     n_p = tables.sizes[tb.N_P]
-    rows = buffers.rows
-    rows[i, 0] = state.clock[st.TIME]
+    row = shifted(start_of(buffers.rows), i * buffers.rows.shape[1])
+    row[0] = state.clock[st.TIME]
+    at, rates, middle = shifted(row, 1), shifted(row, 1 + n), shifted(row, 1 + 2 * n)
     for j in range(n):
-        rows[i, 1 + j] = state.x[j]
-        rows[i, 1 + n + j] = state.x_dot[j]
-        rows[i, 1 + 2 * n + j] = x_mid[j]
+        at[j] = state.x[j]
+        rates[j] = state.x_dot[j]
+        middle[j] = x_mid[j]
+    held = shifted(row, 1 + 3 * n - n_p)
     for j in range(n_p, state.c.shape[0]):
-        rows[i, 1 + 3 * n + j - n_p] = state.c[j]
+        held[j] = state.c[j]
     buffers.modes[i] = state.counters[st.MODE]
     state.counters[st.ROWS] = i + 1
 
