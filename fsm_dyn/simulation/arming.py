@@ -51,13 +51,14 @@ def _just_fired(tables: Tables, state: State, guard: int) -> bool:
 def _slip_left(tables: Tables, state: State, guard: int, slope: float) -> float:
     """Return how much slip against its direction (m/s) a slip may have where it begins or reverses.
 
-    Where that has been decided in this instant already, a slip that counts as none is none.
+    Where that has been decided in this instant already, a slip that counts as none is none; bringing the other speeds
+    that count as none to rest exactly, as the mode's rows do, may since have changed it by as much as those.
     """
     left = 2.0 * slope * tables.tolerances[tol.COINCIDENCE]
-    if state.counters[st.INSTANT] >= _IN_TURN:
-        left = max(left, tables.tolerances[tol.SPEED])
     in_space = tables.contact_flags[tables.guard_contact[guard]] & tb.IN_SPACE != 0
-    return max(left, TURNING * tables.tolerances[tol.SPEED]) if in_space else left
+    if in_space or state.counters[st.INSTANT] >= _IN_TURN:
+        left = max(left, TURNING * tables.tolerances[tol.SPEED])
+    return left
 
 
 @lean

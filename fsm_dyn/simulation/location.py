@@ -198,6 +198,8 @@ def locate(
         if length < 0.0:
             return h, MISPREDICTED
         evaluate_middle(tables, drive, method, state, work, length)
+        if state.armed[j] == st.WAITING and not _rises(tables, state, work, j, length):
+            return h, MISPREDICTED
         if length <= near:
             return length, j
         fraction, earlier = first_event(tables, state, work, length)
@@ -208,6 +210,20 @@ def locate(
         h = length
         j = earlier
     return h, MISPREDICTED
+
+
+@lean
+def _rises(tables: Tables, state: State, work: Work, j: int, h: float) -> bool:
+    """Whether guard ``j`` may be above zero within the trial step: one that waits has not fired unless it was."""
+    n_g, most = guard_count(tables, state.counters[st.MODE]), tables.sizes[tb.MAX_GUARDS]
+    here = start_of(state.guards)
+    at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
+    middle, end = shifted(start_of(work.full_mid), at), shifted(start_of(work.full_end), at)
+    roots.quintic(here[j], here[most + j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work.roots)
+    for i in range(6):
+        if work.roots[i] > 0.0:
+            return True
+    return False
 
 
 @lean

@@ -15,7 +15,7 @@ from fsm_dyn.simulation.charts import entry_chart
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.evaluation import evaluate_here, evaluate_middle, project_end, take, take_over
 from fsm_dyn.simulation.inputs import DriveArrays, next_breakpoint, write_inputs
-from fsm_dyn.simulation.integrators import MethodArrays
+from fsm_dyn.simulation.integrators import ADAPTIVE, MethodArrays
 from fsm_dyn.simulation.location import NO_EVENT, clock_resolution, first_event
 from fsm_dyn.simulation.next_state import FIRED_KEPT
 from fsm_dyn.simulation.projection import project
@@ -108,12 +108,14 @@ def _end_train(
 ) -> int:
     """Advance, contacts closed, to the end of a train of impacts; return a status.
 
-    Where something else happens on the way, the closed mode begins at once, and what happens is met in steps.
+    Where something else happens on the way, or it is longer than the steps whose error is known to be small, the closed
+    mode begins at once, and what happens is met in steps.
     """
     if not evaluate_here(tables, state, work):
         return outcomes.NON_FINITE
     h, t = state.clock[st.JUMP], state.clock[st.TIME]
-    if t + h > min(options.numbers[st.UNTIL], next_breakpoint(drive, state.counters[st.SEGMENT])):
+    longest = options.numbers[st.FIXED_STEP] if method.counts[ADAPTIVE] == 0 else state.clock[st.STEP]
+    if t + h > min(options.numbers[st.UNTIL], next_breakpoint(drive, state.counters[st.SEGMENT])) or h > longest > 0.0:
         return outcomes.GOING
     take(tables, drive, method, state, work, h, t + h)
     status = project_end(tables, drive, method, state, work, t + h)

@@ -16,6 +16,12 @@ from tests.campaigns.run import outcome, pending, run
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
 STEPS = 40
+STEPS_FOUND = (
+    90,  # a corner that waits, and sinks, is taken for one that came out and fell in again within a long step
+    71, 144, 838,  # strokes too low to be seen make a train that seems to go on for long, and is passed in one step
+    311, 729, 803, 1276, 1557,  # the first of these again
+    567,  # a brick that rocks on a step
+)  # fmt: skip
 FLUSH = {"tower_2": 12, "tiles_2": 12}
 BATCHES = {
     files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
@@ -44,7 +50,7 @@ def test_laws_of_flush_geometry(name):
 
 
 def test_laws_of_steps_of_nanometres():
-    fail_on([(seed, steps.case(seed)) for seed in range(STEPS)])
+    fail_on([(seed, steps.case(seed)) for seed in (*range(STEPS), *STEPS_FOUND)])
 
 
 @pytest.mark.parametrize("kind", BATCHES, ids=lambda kind: f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")
