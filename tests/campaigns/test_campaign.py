@@ -15,11 +15,16 @@ from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
+LAWS_FOUND = (
+    1627,  # the error of the method is larger than the account of energy may leave
+    6883,  # a ratchet that is driven back with its pawl in the air
+)
 STEPS = 40
 STEPS_FOUND = (
     90,  # a corner that waits, and sinks, is taken for one that came out and fell in again within a long step
     71, 144, 838,  # strokes too low to be seen make a train that seems to go on for long, and is passed in one step
     311, 729, 803, 1276, 1557,  # the first of these again
+    1616,  # a corner that is a little further below a face than counts as none is lost from sight
     567,  # a brick that rocks on a step
 )  # fmt: skip
 FLUSH = {"tower_2": 12, "tiles_2": 12}
@@ -41,7 +46,7 @@ def test_ramps(model):
 
 
 def test_laws_of_models_with_contacts():
-    fail_on([(seed, laws.contact_models(seed)) for seed in range(CONTACT_MODELS)])
+    fail_on([(seed, laws.contact_models(seed)) for seed in (*range(CONTACT_MODELS), *LAWS_FOUND)])
 
 
 @pytest.mark.parametrize("name", FLUSH)
