@@ -21,7 +21,7 @@ from fsm_dyn.simulation.bundles import shifted, start_of
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.constrained import row_speed
 from fsm_dyn.simulation.evaluation import guard_count
-from fsm_dyn.simulation.faces import LEVEL, still, within_face
+from fsm_dyn.simulation.faces import still, within_face
 from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.state import State, Work
 from fsm_dyn.simulation.tables import TURNING, Tables
@@ -179,7 +179,7 @@ def arm(tables: Tables, state: State, work: Work) -> int:
             if event == tb.CLOSES and work.implied[tables.guard_contact[first + j]] == 1:
                 # two others keep this gap: it is zero up to what counts as flush
                 state.guards[2 * most + j] = max(tolerance, 2.0 * tables.tolerances[tol.GAP])
-            elif plain and (zero if fired else 0.0) >= value >= -LEVEL * tables.tolerances[tol.GAP]:
+            elif plain and (zero if fired else 0.0) >= value >= -tables.tolerances[tol.GAP]:
                 # never out of sight: it fires, or where it is now counts as its zero
                 seen = fired or state.counters[st.INSTANT] >= _IN_TURN
                 if seen and work.notes[resolution.CHANGED] == 0:

@@ -24,7 +24,6 @@ STEPS_FOUND = (
     90,  # a corner that waits, and sinks, is taken for one that came out and fell in again within a long step
     71, 144, 838,  # strokes too low to be seen make a train that seems to go on for long, and is passed in one step
     311, 729, 803, 1276, 1557,  # the first of these again
-    1616,  # a corner that is a little further below a face than counts as none is lost from sight
     567,  # a brick that rocks on a step
 )  # fmt: skip
 FLUSH = {"tower_2": 12, "tiles_2": 12}
