@@ -220,10 +220,10 @@ def _rises(tables: Tables, state: State, work: Work, j: int, h: float) -> bool:
     at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
     middle, end = shifted(start_of(work.full_mid), at), shifted(start_of(work.full_end), at)
     roots.quintic(here[j], here[most + j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work.roots)
-    for i in range(6):
-        if work.roots[i] > 0.0:
-            return True
-    return False
+    highest = work.roots[0]
+    for i in range(1, 6):
+        highest = max(highest, work.roots[i])
+    return bool(highest > 0.0)
 
 
 @lean
