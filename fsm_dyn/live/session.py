@@ -290,6 +290,7 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
+            "saturations": int(header[memory.SATURATIONS]),
             "releases": int(header[memory.RELEASES]),
             "faded": int(header[memory.FADED]),
             "rejected": int(header[memory.REJECTED]),
