@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
+
+FINGER_STIFFNESS: Final = 300.0  # N/m, of a fingertip that presses some newtons (Hajian and Howe 1997)
+FINGER_DAMPING: Final = 3.0  # N s/m
+NOTES: Final = 8  # that an emulated hand plays when it is asked to on the page,
+REPETITION: Final = 6.7  # a second
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,11 @@ class LiveSession:
         self._listen()
         return records, following
 
+    @property
+    def transition_count(self) -> int:
+        """Transitions since the run began."""
+        return int(self._block.header[memory.TRANSITIONS])
+
     def _mode_name(self, tick: float, number: float) -> str:
         names, _ = self.modes_at(tick)
         return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
