@@ -87,7 +87,8 @@ def touch_figure() -> Figure:
         key, hammer, strike, bottom = np.array([(x.key, x.hammer, x.strike, x.bottom) for x in touches]).T
         (line,) = left.plot(key, hammer, mark, label=label, markersize=4)
         right.plot(hammer, 1e3 * strike, mark, color=line.get_color(), markersize=4, label=f"{label}: strike")
-        right.plot(hammer, 1e3 * bottom, ":", color=line.get_color(), label="key at its bottom")
+        if np.isfinite(bottom).all():  # a key that is led ends before
+            right.plot(hammer, 1e3 * bottom, ":", color=line.get_color(), label=f"{label}: key at its bottom")
     speeds = np.array([0.05, 1.0])
     left.plot(speeds, 5.0 * speeds, color="0.6", linewidth=0.8, label="5 times")
     left.axvspan(*KEY_MEZZO, color="0.9", label="keys at mezzo forte, measured")
@@ -99,6 +100,8 @@ def touch_figure() -> Figure:
         right.text(5.9, 1e3 * time, f"bottom, {word}, measured", ha="right", va="bottom", fontsize=7, color="0.4")
     right.set(xlabel="hammer at the string, m/s", ylabel="after the key's beginning, ms", xlim=(0, 6), ylim=(10, 400))
     right.set_yscale("log")
+    right.set_yticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
+    right.minorticks_off()
     right.legend(frameon=False, fontsize=8)
     return picture
 

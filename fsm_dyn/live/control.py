@@ -266,7 +266,7 @@ class Controller:
             self.ended(counts[ct.STATUS])
 
     def _tell_of_device(self) -> None:
-        """Tell of an owner who falls silent or is back, of saturation and, not too often, of releases and rejections."""
+        """Tell of an owner who falls silent or is back, of saturation and, not too often, of what was let go."""
         counts = self._counts
         if counts[ct.OWNER_SILENT] != self._told_silent:
             self._told_silent = counts[ct.OWNER_SILENT]

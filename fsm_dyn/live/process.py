@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.graph import ModeGraph
@@ -227,7 +228,7 @@ class TickProcess:
                 # what the guard has seen meanwhile goes before what was worked out
                 sent = write(force.tolist() if beats[memory.ZEROED] == counts[ct.ZEROED] else nothing)
                 if felt and sent is not None:
-                    _take_sent(force, sent)
+                    _take_sent(self._force, sent)
                 if controller.ticks >= self._look_at_driver:
                     self._tell_of_driver()
             except Exception as error:
@@ -387,7 +388,7 @@ class TickProcess:
         self._busy(False)
 
 
-def _take_sent(force: memoryview, sent: Sequence[float]) -> None:
+def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
     """Take over what a driver has shown where that is less than it was asked for: accounts are to count what was."""
     for i, value in enumerate(sent):
         if abs(value) < abs(force[i]):

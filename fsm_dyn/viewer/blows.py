@@ -33,7 +33,7 @@ class Blows:
         self._last: dict[str, tuple[float, float]] = {}
 
     def more(self) -> list[tuple[str, float, float]]:
-        """Return contact, model time (s) and speed (of its gap, m/s or rad/s) of the blows since this was asked last."""
+        """Return contact, model time (s) and speed of its gap (m/s or rad/s) of the blows since this was asked last."""
         if self._session.transition_count <= self._asked:
             return []
         records, self._asked = self._session.records(self._asked)

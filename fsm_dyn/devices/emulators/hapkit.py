@@ -48,7 +48,9 @@ USUAL: Final[dict[str, Any]] = {
     "radius": 0.08, "power": "line", "hand": {},
 }  # fmt: skip
 HAND: Final = {"stiffness": 60.0, "damping": 0.2, "target": 0.0}
-COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "play", "watchdog", "jump", "measure")
+COMMANDS: Final = (
+    "unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "play", "watchdog", "jump", "measure",
+)  # fmt: skip
 BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
 GRID: Final = 1e-4  # s, to which the mechanics keeps
 MICRO: Final = 1e6

@@ -1,4 +1,4 @@
-"""The piano action under a player's finger at an emulated paddle, on the clock of the loop; and forces beyond a limit."""
+"""The piano action under a finger at an emulated paddle, on the clock of the loop; and forces beyond a limit."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,8 @@ from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.process import _take_sent
+from fsm_dyn.live.reading import read_recording
+from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.ticks import watch_port
 from fsm_dyn.modes.guards import Event
@@ -92,6 +94,24 @@ def test_a_force_beyond_the_limit_is_clipped_told_once_and_no_fault(held):
 
 def test_what_a_driver_shows_less_is_taken_over():
     """More, or no number, is not."""
-    force = memoryview(np.array([4.0, -4.0, 1.0, 2.0]))
+    force = np.array([4.0, -4.0, 1.0, 2.0])
     _take_sent(force, (2.5, -3.0, 5.0, float("nan")))
     assert force.tolist() == [2.5, -3.0, 1.0, 2.0]
+
+
+def test_saturation_is_in_the_report_and_in_the_recording(held, tmp_path):
+    """Once an occasion, with what was wanted and what was shown; the run goes on to its end."""
+    path = tmp_path / "wall.mcap"
+    limits = Limits(force=0.5)
+    settings = Settings(limits=limits, paced=False, ticks=1500, privileges=False)
+    hand = {"axes": 2, "motion": [[1, 0.05, 0.8, 3.1]], "stop": "watchdog"}
+    with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings, record=path) as session:
+        assert session.wait(60.0)
+    report, recorded = session.close(), read_recording(path)
+    told = [event for event in recorded.events if event["event"] == "saturated"]
+    assert 0 < len(told) == report["saturations"] <= 2
+    assert report["fault"] == ""
+    assert all("0.5 N shown" in event["why"] for event in told)
+    forces = recorded.rows[:, recorded.columns.places["force"]]
+    assert np.linalg.norm(forces, axis=1).max() == pytest.approx(0.5, rel=1e-12)
+    assert told[0]["tick"] == recorded.rows[np.argmax(np.linalg.norm(forces, axis=1) > 0.499999), 0]

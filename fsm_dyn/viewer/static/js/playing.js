@@ -31,7 +31,7 @@ export class Playing {
 
   model(model) {
     this.ports = model.film ? [] : model.ports;
-    this.device = model.device;
+    this.byDevice = model.device;
     this.end();
     setText(this.heard, "");
     this.show();
@@ -39,7 +39,7 @@ export class Playing {
 
   // The port that is pressed, or undefined: of a device only where its hand is emulated.
   get port() {
-    if (this.device && !this.device.press) return undefined;
+    if (this.byDevice && !this.byDevice.press) return undefined;
     return this.ports?.find((port) => port.name === this.dragging.port && port.press);
   }
 
@@ -62,7 +62,7 @@ export class Playing {
     this.dragging.release();
     clearTimeout(this.timer);
     const now = performance.now();
-    this.since ??= this.device ? -Infinity : now;
+    this.since ??= this.byDevice ? -Infinity : now;
     [this.pressing, this.released] = [key, false];
     for (const [one, button] of this.buttons) button.setAttribute("aria-pressed", one === key);
     this.tell();
@@ -103,7 +103,7 @@ export class Playing {
   // An emulated hand stays where it was told to be; the pointer has to say so again and again, or it counts as gone.
   tell() {
     const now = `${this.down} ${this.speed}`;
-    if (this.device && now === this.told) return;
+    if (this.byDevice && now === this.told) return;
     this.told = now;
     this.send({ do: "press", port: this.port.name, down: this.down, speed: this.speed });
   }

@@ -11,7 +11,7 @@ const AT_ONCE = 12; // sounds of one message
 const CLICK = 0.02; // s
 const LEAD = 0.03; // s
 const OLDEST = 1; // s: what is told later is not heard any more
-const KEPT = 100;
+const KEPT = 400;
 
 export class Sound {
   constructor(heard) {
