@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from fsm_dyn.devices.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
 from fsm_dyn.live.holding import HeldPort

@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.devices.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.session import LiveSession, Settings
@@ -20,7 +20,7 @@ PRESSED, LIFTED = -0.012, -0.0005  # m of the key
 
 def test_eight_of_eight_at_the_emulated_paddle():
     graph = fsm_dyn.compile(hold(fsm_dyn.load("piano_action")))
-    settings = Settings(mapping=mapping_for(graph, "", 1, scale=SCALE), guard_timeout=0.5)
+    settings = Settings(substeps=4, mapping=mapping_for(graph, "", 1, scale=SCALE), guard_timeout=0.5)
     with emulation("hapkit", {"hand": {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING}}) as device:
         with LiveSession.start(graph, "hapkit", device.options, settings=settings) as session:
             session.wait_for_ticks(600)

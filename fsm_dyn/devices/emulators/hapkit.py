@@ -39,7 +39,7 @@ from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.devices.emulators.hapkit_board import WORD, Board
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.devices.strokes import Rhythm, Stroke
+from fsm_dyn.live.strokes import Rhythm, Stroke
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.devices.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
@@ -20,6 +20,7 @@ from fsm_dyn.simulation.raw_run import read_transitions
 BEGINS = 0.5  # s, when the first note does; the grip is closed then
 PRESSED, LIFTED = -0.012, -0.0005  # m of the key, as the model says
 LIMIT = 5.0  # N
+SUBSTEPS = 4  # a step of 1 ms is too long for the felt of the lever's stop: it gains energy there
 FINGER = (FINGER_STIFFNESS, FINGER_DAMPING)
 
 
@@ -28,7 +29,7 @@ class Played:
 
     def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None):
         mapping = mapping_for(graph, "", 1, scale=scale)
-        self.stepper = stepper = Stepper(graph, 1, mapping=mapping, limits=Limits(force=LIMIT))
+        self.stepper = stepper = Stepper(graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=LIMIT))
         if coupler:
             stepper.set_parameters({"finger_tip_1_stiffness": coupler})
         self.events, self.forces, self.accounted, self.keys, records = [], [], [], [], []
@@ -57,10 +58,10 @@ class Played:
         return [event for event in self.events if event["event"] == what]
 
 
-@pytest.mark.parametrize(("mass", "damping"), [(0.1, 0.5), (0.05, 0.2)])
-def test_all_of_eight_repeated_notes_strike(held, mass, damping):
-    """6.7 a second, by a lever of two to one: the key comes up, the jack comes back, and every note is as loud."""
-    played = Played(held("piano_action"), 0.5, FINGER, mass, damping)
+@pytest.mark.parametrize(("scale", "mass", "damping"), [(0.5, 0.1, 0.5), (0.5, 0.05, 0.2), (1 / 3, 0.1, 0.5)])
+def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
+    """6.7 a second, by a lever: the key comes up, the jack comes back, and every note is as loud."""
+    played = Played(held("piano_action"), scale, FINGER, mass, damping)
     assert len(played.strikes) == NOTES
     assert np.abs(np.diff(played.strikes) * REPETITION - 1.0).max() < 0.05
     assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5

@@ -3,7 +3,7 @@
 import { $, el, setText } from "./dom.js";
 
 const TOUCHES = [ // key, name, the largest speed of the hand on its way down, m/s
-  ["h", "soft", 0.12], ["j", "medium", 0.3], ["k", "loud", 0.6],
+  ["h", "soft", 0.16], ["j", "medium", 0.3], ["k", "loud", 0.6],
 ];
 const UP = 0.4; // m/s
 const CLOSING = 300; // ms that the pointer takes to take hold, before which nothing is pressed

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.pointer import Driver
-from fsm_dyn.devices.strokes import Rhythm, Stroke
+from fsm_dyn.live.strokes import Rhythm, Stroke
 
 
 @pytest.mark.parametrize("motion", [Stroke(0.002, -0.012, 0.3), Rhythm(6.7, 3, -0.036, -0.0015)])
