@@ -24,10 +24,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.rates import follow
-from fsm_dyn.live.strokes import Stroke
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
 _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})

@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
 from fsm_dyn.live.holding import HeldPort
 from fsm_dyn.live.mapping import DeviceMap, Limits
 from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.viewer.instant import Floats
 
 PLAY: Final = "play"  # of the commands of an emulator

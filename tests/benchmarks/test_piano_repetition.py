@@ -7,10 +7,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.viewer.blows import Blows
 
 pytestmark = pytest.mark.benchmark

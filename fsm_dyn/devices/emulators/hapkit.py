@@ -39,9 +39,9 @@ from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.devices.emulators.hapkit_board import WORD, Board
 from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.live.strokes import Rhythm, Stroke
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.live.strokes import Rhythm, Stroke
 
 USUAL: Final[dict[str, Any]] = {
     "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
@@ -13,6 +12,7 @@ from fsm_dyn.live.process import _take_sent
 from fsm_dyn.live.reading import read_recording
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live.ticks import watch_port
 from fsm_dyn.modes.guards import Event
 from fsm_dyn.simulation.raw_run import read_transitions
@@ -27,9 +27,9 @@ FINGER = (FINGER_STIFFNESS, FINGER_DAMPING)
 class Played:
     """Notes in a rhythm on the piano action, by a finger of stiffness (N/m) and damping (N s/m) at a paddle."""
 
-    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None):
+    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT):
         mapping = mapping_for(graph, "", 1, scale=scale)
-        self.stepper = stepper = Stepper(graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=LIMIT))
+        self.stepper = stepper = Stepper(graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=limit))
         if coupler:
             stepper.set_parameters({"finger_tip_1_stiffness": coupler})
         self.events, self.forces, self.accounted, self.keys, records = [], [], [], [], []
@@ -79,16 +79,16 @@ def test_a_loose_grip_and_a_soft_coupler_play_nothing(held):
 
 
 def test_a_force_beyond_the_limit_is_clipped_told_once_and_no_fault(held):
-    """Without the lever the key asks for more than the paddle has; the account counts what was sent."""
-    played = Played(held("piano_action"), 1.0, (600.0, 4.0), coupler=4000.0)
+    """A paddle of 2 N, without the lever: the key asks for more than it has; the account counts what was sent."""
+    played = Played(held("piano_action"), 1.0, FINGER, limit=2.0)
     (told,) = played.told("saturated")
-    assert "5 N shown" in told["why"]
+    assert "2 N shown" in told["why"]
     assert told["count"] == 1
     assert played.told("fault") == []
     assert played.controller.phase == RUNNING
     forces, shown = np.array(played.forces), played.stepper.tick_data.shown
-    assert np.abs(forces).max() == pytest.approx(LIMIT, rel=1e-12)
-    assert np.count_nonzero(np.abs(forces) > LIMIT * (1 - 1e-9)) >= NOTES, "time and again"
+    assert np.abs(forces).max() == pytest.approx(2.0, rel=1e-12)
+    assert np.count_nonzero(np.abs(forces) > 2.0 * (1 - 1e-9)) >= NOTES, "time and again, in one occasion"
     np.testing.assert_array_equal(shown[:9], forces[-2:-11:-1], err_msg="what the account takes to have acted")
     assert played.stepper.tick_data.counts[ct.SATURATIONS] == 1
 
