@@ -16,7 +16,7 @@ from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
-from fsm_dyn.cli.settings import Initial, Set, assignments
+from fsm_dyn.cli.settings import Initial, Scale, Set, assignments, ratios
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.interrupts import asked_to_end
@@ -51,7 +51,7 @@ def device_command(
             "those that meet contacts.",
         ),
     ] = None,
-    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    scale: Scale = "1",
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
@@ -115,7 +115,7 @@ def device_command(
         ):
             analyse(
                 model, driver=driver, options=options, known=known, modes=mode or (), port=port,
-                axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps,
+                axes=_numbers(axes) or None, scale=ratios(scale), period=period, substeps=substeps,
                 parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
                 as_json=as_json,
             )  # fmt: skip
@@ -128,7 +128,7 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
-    way = _Way(port, _numbers(axes), scale, limits, period, substeps, guard_timeout, waiting, record, passivity)
+    way = _Way(port, _numbers(axes), ratios(scale), limits, period, substeps, guard_timeout, waiting, record, passivity)
     parameters = assignments("--set", set_) or {}
     with asked_to_end() as asked, _emulated(driver, driver_options(option), emulate) as (options, emulation):
         with asked.at_once():
@@ -152,7 +152,7 @@ class _Way:
 
     port: str
     axes: tuple[int, ...]
-    scale: float
+    scale: float | tuple[float, ...]
     limits: dict[str, Any]
     period: float
     substeps: int

@@ -12,7 +12,7 @@ from fsm_dyn.cli import timing
 from fsm_dyn.cli.compiling import Model, ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.cli.settings import Scale, Set, assignments, ratios
 from fsm_dyn.errors import RunError
 from fsm_dyn.live.interrupts import Asked, asked_to_end
 
@@ -39,7 +39,7 @@ def live_command(
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
     ] = None,
     port: Annotated[str, typer.Option("--port", help="The port that the device holds; the first by default.")] = "",
-    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    scale: Scale = "1",
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
@@ -81,7 +81,7 @@ def live_command(
             settings = Settings(
                 period=period,
                 substeps=substeps,
-                mapping=DeviceMap(port=port, scale=scale),
+                mapping=DeviceMap(port=port, scale=ratios(scale)),
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not unpaced,
@@ -191,6 +191,8 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
             f"sampling, hold and limits gave the device up to {given}, and {opening} while the grip opened; "
             f"taken back {back}"
         )
+    if report["saturations"]:
+        lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --force")
     if report["releases"] or report["rejected"]:
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
     if transitions:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fsm_dyn.devices import hapkit_frames as hf
@@ -131,6 +132,7 @@ class Driver:
                 remedy="load the sketch that comes with this version of fsm_dyn",
             )
         self._most = min(self._identity.force, round(_MICRO * min(self.spec.force, 1e3)))
+        self.spec = replace(self.spec, force=self._most / _MICRO)
 
     def _hear_until(self, until: float) -> None:
         while self._identity is None and time.monotonic() < until:

@@ -4,6 +4,9 @@ The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.se
 smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no sample has
 come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the limits.
 
+A sample with a velocity along its first axis is a key that is pressed or let up: the pointer goes there along half a
+cosine, that fast half-way, from wherever it is.
+
 Options
 -------
 axes : int
@@ -24,6 +27,7 @@ from fsm_dyn.devices.rates import follow
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
 _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
@@ -41,6 +45,8 @@ class Driver:
         self._position, self._velocity = [0.0] * n, [0.0] * n
         self._block: memory.Block | None = None
         self._readings, self._dragging = 0, False
+        self._stroke: Stroke | None = None
+        self._begun = 0  # its first reading
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
@@ -80,10 +86,23 @@ class Driver:
             return Sample(now, self._readings, self._position, self._velocity)
         buttons = int(row[13]) if now - row[0] <= self._patience else 0
         if buttons & DRAGGING and not self._dragging:
-            self._position, self._velocity = row[1 : 1 + n], [0.0] * n
+            self._position, self._velocity, self._stroke = row[1 : 1 + n], [0.0] * n, None
         self._dragging = bool(buttons & DRAGGING)
-        follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
+        if row[7] > 0.0:
+            self._press(row[1 : 1 + n], row[7])
+        else:
+            self._stroke = None
+            follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
         return Sample(now, self._readings, self._position, self._velocity, buttons)
+
+    def _press(self, place: Sequence[float], speed: float) -> None:
+        """Go on with the stroke to a place along the first axis, or begin it."""
+        if self._stroke is None or (self._stroke.end, self._stroke.speed) != (place[0], speed):
+            self._stroke = Stroke(self._position[0], place[0], speed)
+            self._begun = self._readings
+        since = (self._readings - self._begun) * self._period
+        at, rate = self._stroke.at(since)
+        self._position, self._velocity = [at, *place[1:]], [rate, *(len(place) - 1) * [0.0]]
 
     def _latest(self) -> list[float] | None:
         if self._block is None or self._block.header[memory.POINTER] == 0:

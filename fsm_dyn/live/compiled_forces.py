@@ -12,16 +12,24 @@ from fsm_dyn.live.compiled_tick import (
     FAULT,
     FORCE_LIMIT,
     FORCE_SCALE,
+    FORCE_WANTED,
     GRIP,
     KERNEL,
     LIMITED,
+    LOOK,
+    MAY_JUMP,
     NONE,
     NOT_A_NUMBER,
+    OCCASION,
+    PERIOD,
     RELEASE_TICKS,
     RELEASED,
+    SATURATED,
+    SATURATIONS,
     SLEW_LIMIT,
     TORQUE_LIMIT,
     TORQUE_SLEW_LIMIT,
+    TORQUE_WANTED,
     UNCHANGED,
     Tick,
 )
@@ -63,8 +71,9 @@ def show(tick: Tick, shown: bool) -> None:
         for i in range(tick.force.shape[0]):
             tick.force[i] = 0.0
         return
-    limited = _shorten(tick, 0, tick.numbers[FORCE_LIMIT])
-    limited = _shorten(tick, 1, tick.numbers[TORQUE_LIMIT]) or limited
+    force, torque = _shorten(tick, 0, tick.numbers[FORCE_LIMIT]), _shorten(tick, 1, tick.numbers[TORQUE_LIMIT])
+    _note_saturation(tick, force, torque)
+    limited = force > 0.0 or torque > 0.0
     limited = _follow(tick, 0, tick.numbers[SLEW_LIMIT]) or limited
     limited = _follow(tick, 1, tick.numbers[TORQUE_SLEW_LIMIT]) or limited
     if limited:
@@ -105,19 +114,36 @@ def _fade(tick: Tick) -> None:
 
 
 @lean
-def _shorten(tick: Tick, turns: int, limit: float) -> bool:
-    """Bring what is wanted along one kind of axes within the limit of its norm."""
+def _shorten(tick: Tick, turns: int, limit: float) -> float:
+    """Bring what is wanted along one kind of axes within the limit of its norm; return the norm if it was beyond."""
     square = 0.0
     for i in range(tick.wanted.shape[0]):
         if tick.turns[i] == turns:
             square += tick.wanted[i] * tick.wanted[i]
     if square <= limit * limit:
-        return False
-    factor = limit / np.sqrt(square)
+        return 0.0
+    norm = float(np.sqrt(square))
     for i in range(tick.wanted.shape[0]):
         if tick.turns[i] == turns:
-            tick.wanted[i] *= factor
-    return True
+            tick.wanted[i] *= limit / norm
+    return norm
+
+
+@lean
+def _note_saturation(tick: Tick, force: float, torque: float) -> None:
+    """Count the occasions on which the model asks for more than the device may show; norms, 0 within the limits.
+
+    An occasion ends when nothing was beyond the limits for a while; who feels nothing has none.
+    """
+    counts = tick.counts
+    if (force > 0.0 or torque > 0.0) and counts[MAY_JUMP] == 0:
+        if counts[SATURATED] == 0:
+            counts[SATURATIONS] += 1
+            counts[LOOK] = 1
+            tick.numbers[FORCE_WANTED], tick.numbers[TORQUE_WANTED] = force, torque
+        counts[SATURATED] = max(1, int(OCCASION / tick.numbers[PERIOD]))
+    elif counts[SATURATED] > 0:
+        counts[SATURATED] -= 1
 
 
 @lean

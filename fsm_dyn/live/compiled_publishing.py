@@ -33,6 +33,7 @@ _OWNER_BEATS: Final = memory.OWNER_BEATS
 _ZEROED: Final = memory.ZEROED
 _REJECTED: Final = memory.REJECTED
 _RELEASES: Final = memory.RELEASES
+_SATURATIONS: Final = memory.SATURATIONS
 _FADED: Final = memory.FADED
 _LAST_BIN: Final = memory.BINS - 1
 
@@ -145,6 +146,7 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     header[_LIMITED] = counts[ct.LIMITED]
     header[_REJECTED] = counts[ct.REJECTED_EVER]
     header[_RELEASES] = counts[ct.RELEASES]
+    header[_SATURATIONS] = counts[ct.SATURATIONS]
     header[_FADED] = counts[ct.FADED]
     if counts[ct.PASSIVITY] != ct.OFF:
         header[_WATCHED] = counts[ct.PASSIVITY]

@@ -192,6 +192,11 @@ class LiveSession:
         self._listen()
         return records, following
 
+    @property
+    def transition_count(self) -> int:
+        """Transitions since the run began."""
+        return int(self._block.header[memory.TRANSITIONS])
+
     def _mode_name(self, tick: float, number: float) -> str:
         names, _ = self.modes_at(tick)
         return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
@@ -290,6 +295,7 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
+            "saturations": int(header[memory.SATURATIONS]),
             "releases": int(header[memory.RELEASES]),
             "faded": int(header[memory.FADED]),
             "rejected": int(header[memory.REJECTED]),

@@ -62,7 +62,12 @@ def test_an_offset_says_where_the_zero_lies(held):
     [
         (DeviceMap(scale=(1.0, 2.0)), "3 of them"),
         (DeviceMap(scale=0.0), "zero"),
-        (DeviceMap(offset=(0.1,)), "3 numbers"),
+        (DeviceMap(scale=float("nan")), "1e-06 to 1e\\+06"),
+        (DeviceMap(scale=(1.0, float("inf"), 1.0)), "30 mm of it are 10 mm"),
+        (DeviceMap(force_scale=-1.0), "keeps power the same"),
+        (DeviceMap(force_scale=float("nan")), "from 0"),
+        (DeviceMap(offset=(0.1,)), "3 finite numbers"),
+        (DeviceMap(offset=(0.1, float("nan"), 0.0)), "3 finite numbers"),
         (DeviceMap(axes=(0, 3, 1)), "from -1 to 2"),
     ],
 )
