@@ -34,6 +34,7 @@ _ZEROED: Final = memory.ZEROED
 _REJECTED: Final = memory.REJECTED
 _RELEASES: Final = memory.RELEASES
 _FADED: Final = memory.FADED
+_BEHIND: Final = memory.BEHIND
 _LAST_BIN: Final = memory.BINS - 1
 
 
@@ -146,6 +147,7 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     header[_REJECTED] = counts[ct.REJECTED_EVER]
     header[_RELEASES] = counts[ct.RELEASES]
     header[_FADED] = counts[ct.FADED]
+    header[_BEHIND] = counts[ct.BEHIND]
     if counts[ct.PASSIVITY] != ct.OFF:
         header[_WATCHED] = counts[ct.PASSIVITY]
         header[_LEAK] = int(1e9 * tick.numbers[ct.LEAK])

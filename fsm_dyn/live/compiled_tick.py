@@ -90,7 +90,8 @@ OWNER_SILENT: Final = 51
 ZEROED: Final = 52  # how often the guard had shown a force of zero when last looked at
 MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
 FADED: Final = 54  # ticks in which the force had faded because no sample came
-COUNT_COUNT: Final = 55
+BEHIND: Final = 55  # ticks that ended before their model time was reached
+COUNT_COUNT: Final = 56
 
 # what a live tick returns
 NOTHING: Final = 0

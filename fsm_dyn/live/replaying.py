@@ -51,7 +51,7 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         found += _stamped(row, stepper)
         while status in _ASKING and status != int(row[STATUS]):  # given within the tick, then and now
             stepper.supply(status)
-            status = stepper.tick(shown=False)
+            status = stepper.tick(shown=False, again=True)
             found += _stamped(row, stepper)
         if status in _ASKING:
             stepper.supply(status)

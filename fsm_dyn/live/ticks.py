@@ -19,6 +19,7 @@ from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
+WORK_PER_TICK: Final = 40  # trial steps, and what else counts like them (docs/theory.md, "The work of a tick")
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 PASSIVITY: Final = ("off", "observe", "control")

@@ -22,8 +22,8 @@ from fsm_dyn.live.stepping import Stepper
 
 PERIOD = 1e-3  # s
 REACH = {  # m or rad: how far a hand goes to either side of where the port begins
-    "bouncing_ball": 0.3,
-    "latch": 0.03,
+    "bouncing_ball": 1.2,
+    "latch": 0.1,
     "latch_door": 0.08,
     "piano_action": 0.012,
     "piano_action_simple": 0.012,
