@@ -28,7 +28,7 @@ from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stock import StockMachine
-from fsm_dyn.live.ticks import WORK_PER_TICK, bandwidths, new_tick, set_limits
+from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
@@ -78,8 +78,9 @@ class Stepper:
         The device's axes that turn, in rad.
     initial : mapping
         What replaces entries of the model's ``initial``.
-    work_per_tick : int
-        Work after which a tick ends, done or not, besides two trial steps for each of the ``substeps``; 0: no limit.
+    work_per_tick : int, optional
+        Work after which a tick ends, done or not, besides two trial steps for each of the ``substeps``; 0: no limit;
+        None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`.
         What counts how much: :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
     """
 
@@ -93,7 +94,7 @@ class Stepper:
     schedule: bool = False
     turns: tuple[int, ...] = ()
     initial: Mapping[str, float | str] = field(default_factory=dict)
-    work_per_tick: int = WORK_PER_TICK
+    work_per_tick: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or METHODS[self.method].adaptive:
@@ -236,7 +237,9 @@ class Stepper:
             self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
         self.loop.state.counters[st.SEGMENT] = 0
         self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
-        most = self.work_per_tick + 2 * self.substeps if self.work_per_tick else NO_LIMIT
+        given = self.work_per_tick
+        work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
+        most = work + 2 * self.substeps if work else NO_LIMIT
         self.options = st.Options(
             np.array([0.0, 0.0, np.inf, 1.0]),
             np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most], dtype=np.int64),

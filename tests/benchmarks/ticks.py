@@ -19,6 +19,7 @@ from fsm_dyn.live.mapping import Limits
 from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.starting import held
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.simulation import state as st
 
 PERIOD = 1e-3  # s
 REACH = {  # m or rad: how far a hand goes to either side of where the port begins
@@ -69,12 +70,13 @@ def random_way(random: np.random.Generator, ticks: int, reach: float) -> NDArray
 
 @dataclass
 class Ticks:
-    """Of every tick: processor time (s), transitions, modes met for the first time, whether it was finished."""
+    """Of every tick: processor time (s), transitions, modes met for the first time, whether it was left unfinished, work."""
 
     spent: NDArray[np.float64]
     made: NDArray[np.int64]
     new: NDArray[np.int64]
     behind: NDArray[np.int64]
+    work: NDArray[np.int64]
     phase: int
 
 
@@ -92,7 +94,8 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
         counts, force = memory.plain(stepper.tick_data.counts), memory.plain(stepper.tick_data.force)
         clock, machine = time.thread_time_ns, stepper.machine
         spent = np.empty(count)
-        made, new, behind = np.zeros((3, count), np.int64)
+        made, new, behind, work = np.zeros((4, count), np.int64)
+        done = stepper.counters
         gc.disable()
         for k in range(count):
             modes = len(machine.charts)
@@ -106,10 +109,11 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
             hand.write(force.tolist())
             spent[k] = (clock() - begin) * 1e-9
             made[k], new[k], behind[k] = counts[ct.MADE], len(machine.charts) - modes, counts[ct.UNFINISHED]
+            work[k] = done[st.WORK_DONE]
             if controller.phase != RUNNING:
-                spent, made, new, behind = spent[: k + 1], made[: k + 1], new[: k + 1], behind[: k + 1]
+                spent, made, new, behind, work = (part[: k + 1] for part in (spent, made, new, behind, work))
                 break
-        return Ticks(spent, made, new, behind, controller.phase)
+        return Ticks(spent, made, new, behind, work, controller.phase)
     finally:
         gc.enable()
         block.close(remove=True)
