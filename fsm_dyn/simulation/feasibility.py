@@ -97,10 +97,10 @@ def _widest_along(
 @lean
 def _depends(g: NDArray[np.float64], i: int) -> bool:
     """Whether an inequality depends on the unknowns."""
+    largest = 0.0
     for a in range(g.shape[1]):
-        if abs(g[i, a]) > PIVOT:
-            return True
-    return False
+        largest = max(largest, abs(g[i, a]))
+    return bool(largest > PIVOT)
 
 
 @lean
@@ -109,8 +109,8 @@ def widest_margin(
 ) -> tuple[float, NDArray[np.float64]]:
     """Maximise ``tau <= cap`` with ``slack + g s >= tau``, by the simplex method with Bland's rule.
 
-    Inequalities that do not depend on ``s`` bound ``tau`` but take no part in the choice of ``s``: the others would have
-    room that is left to chance where such a one is the narrowest, and jump with ``s`` where it begins to be.
+    Inequalities that do not depend on ``s`` bound ``tau`` but take no part in the choice of ``s``: where such a one is
+    the narrowest, the others would have room that is left to chance.
 
     Parameters
     ----------
