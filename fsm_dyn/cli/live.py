@@ -195,6 +195,8 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
         lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --force")
     if report["releases"] or report["rejected"]:
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
+    if report["behind"]:
+        lines.append(f"{report['behind']} ticks took more work than a tick may, and went on in the next one")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

@@ -164,6 +164,9 @@ def _conclude(tick: Tick) -> None:
     if counts[ct.ADVANCING] == 0:
         return
     _count(tick)
+    if counts[ct.UNFINISHED] != 0:
+        counts[ct.BEHIND] += 1
+        counts[ct.LOOK] = 1
     if counts[ct.MADE] > 0 and counts[ct.UNTIL_TRANSITION] != 0:
         counts[ct.LOOK] = 1
     if status > outcomes.DONE:
@@ -205,6 +208,7 @@ def go_through(tick: Tick, sequence: int, buttons: int, wall: int, lateness: int
     """Carry out one tick, see :func:`live_tick`."""
     counts = tick.counts
     counts[ct.LOOK] = counts[ct.MADE] = 0
+    _open_state(tick.places[ct.STATE]).counters[st.WORK_DONE] = 0
     counts[ct.SEQUENCE] = sequence
     counts[ct.BUTTONS] = buttons
     since = wall - counts[ct.WALL]

@@ -35,6 +35,7 @@ _REJECTED: Final = memory.REJECTED
 _RELEASES: Final = memory.RELEASES
 _SATURATIONS: Final = memory.SATURATIONS
 _FADED: Final = memory.FADED
+_BEHIND: Final = memory.BEHIND
 _LAST_BIN: Final = memory.BINS - 1
 
 
@@ -148,6 +149,7 @@ def publish(state: State, tick: Tick, ring: Ring, buffers: Buffers) -> None:
     header[_RELEASES] = counts[ct.RELEASES]
     header[_SATURATIONS] = counts[ct.SATURATIONS]
     header[_FADED] = counts[ct.FADED]
+    header[_BEHIND] = counts[ct.BEHIND]
     if counts[ct.PASSIVITY] != ct.OFF:
         header[_WATCHED] = counts[ct.PASSIVITY]
         header[_LEAK] = int(1e9 * tick.numbers[ct.LEAK])

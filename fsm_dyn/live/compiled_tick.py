@@ -94,7 +94,8 @@ MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
 FADED: Final = 54  # ticks in which the force had faded because no sample came
 SATURATED: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
 SATURATIONS: Final = 56  # occasions since the run began
-COUNT_COUNT: Final = 57
+BEHIND: Final = 57  # ticks that ended before their model time was reached
+COUNT_COUNT: Final = 58
 
 # what a live tick returns
 NOTHING: Final = 0

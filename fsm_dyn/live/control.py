@@ -280,6 +280,7 @@ class Controller:
         for name, count, why in (
             ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
             ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
+            ("behind", counts[ct.BEHIND], "more work than a tick may take: the model goes on in the next one"),
         ):
             if count != self._told_of.get(name, 0):
                 self._told_of[name] = count

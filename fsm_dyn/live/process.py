@@ -55,6 +55,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         bool(settings["schedule"]),
         tuple(settings["turns"]),
         dict(settings.get("initial") or {}),
+        settings.get("work_per_tick", 0),
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip

@@ -298,6 +298,7 @@ class LiveSession:
             "saturations": int(header[memory.SATURATIONS]),
             "releases": int(header[memory.RELEASES]),
             "faded": int(header[memory.FADED]),
+            "behind": int(header[memory.BEHIND]),
             "rejected": int(header[memory.REJECTED]),
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
             "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,

@@ -51,6 +51,9 @@ class Settings:
         What replaces entries of the model's ``initial``, ``mode`` among them.
     passivity : str
         Whether to ``observe`` the energy that sampling gives the device, or to ``control`` it by damping too.
+    work_per_tick : int
+        Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
+        of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`; 0: no limit.
     """
 
     period: float = 1e-3
@@ -70,11 +73,13 @@ class Settings:
     owner_timeout: float = 0.5
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
+    work_per_tick: int | None = None
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""
         for name, value, good in (
             ("period", self.period, 1e-5 <= self.period <= 0.1),
+            ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),
             ("substeps", self.substeps, 1 <= self.substeps <= 1000),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),

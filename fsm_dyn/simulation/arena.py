@@ -21,7 +21,8 @@ INTEGERS: Final = 1
 MOST_FLOATS: Final = 2  # the most there ever were
 MOST_INTEGERS: Final = 3
 OVERFLOWN: Final = 4  # 1: more was asked for than there is, and what was handed out since is not to be trusted
-TOP_COUNT: Final = 5
+SOLVED: Final = 5  # combinations of contact states solved so far
+TOP_COUNT: Final = 6
 
 Mark = tuple[int, int]
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.arena import Arena, indices, mark, matrix, release, vector
+from fsm_dyn.simulation.arena import SOLVED, Arena, indices, mark, matrix, release, vector
 from fsm_dyn.simulation.combination import solve_choices
 from fsm_dyn.simulation.compiled import lean
 from fsm_dyn.simulation.feasibility import widest_margin
@@ -119,6 +119,7 @@ def judge(
 ) -> Trial:
     """Solve one combination and judge it; where forces are open, ``y`` becomes a choice that keeps the laws."""
     n = m.K.shape[0]
+    arena.top[SOLVED] += 1
     remainder, basis = solve_choices(arena, m, choices, y, v)
     scale = scale_of(m, y)
     if remainder > tolerance * scale:

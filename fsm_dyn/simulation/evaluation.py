@@ -66,6 +66,7 @@ def take(
 ) -> None:
     """Take a trial step of length ``h`` from the state at hand; nothing of the state changes but its inputs."""
     mode = state.counters[st.MODE]
+    state.counters[st.WORK_DONE] += 1
     for j in range(state.x.shape[0]):
         work.k[j] = state.x_dot[j]
     if state.rank[st.LANDS] != 0.0 or method.counts[DEGREE] > 0:

@@ -76,10 +76,10 @@ def _widest_along(
 
     Of all ``s`` that give it the smallest is taken.
     """
-    tau = cap
+    tau, fixed = cap, cap
     for i in range(g.shape[0]):
         if abs(g[i]) <= PIVOT:
-            tau = min(tau, slack[i])
+            fixed = min(fixed, slack[i])
         elif g[i] > 0.0:
             for j in range(g.shape[0]):
                 if g[j] < -PIVOT:
@@ -91,7 +91,16 @@ def _widest_along(
         elif g[i] < -PIVOT:
             high = min(high, (tau - slack[i]) / g[i])
     s[0] = min(max(0.0, low), max(low, high))
-    return tau, s
+    return min(tau, fixed), s
+
+
+@lean
+def _depends(g: NDArray[np.float64], i: int) -> bool:
+    """Whether an inequality depends on the unknowns."""
+    largest = 0.0
+    for a in range(g.shape[1]):
+        largest = max(largest, abs(g[i, a]))
+    return bool(largest > PIVOT)
 
 
 @lean
@@ -99,6 +108,9 @@ def widest_margin(
     arena: Arena, g: NDArray[np.float64], slack: NDArray[np.float64], cap: float
 ) -> tuple[float, NDArray[np.float64]]:
     """Maximise ``tau <= cap`` with ``slack + g s >= tau``, by the simplex method with Bland's rule.
+
+    Inequalities that do not depend on ``s`` bound ``tau`` but take no part in the choice of ``s``: where such a one is
+    the narrowest, the others would have room that is left to chance.
 
     Parameters
     ----------
@@ -113,19 +125,23 @@ def widest_margin(
     m, k = g.shape
     if k == 1:
         return _widest_along(g[:, 0], slack, cap, vector(arena, 1))
-    lowest = cap
+    lowest, fixed = cap, cap
     for i in range(m):
-        lowest = min(lowest, slack[i])
+        if _depends(g, i):
+            lowest = min(lowest, slack[i])
+        else:
+            fixed = min(fixed, slack[i])
     width = 2 * k + 1 + m + 1  # s+, s-, tau - lowest, one slack variable per row and one for the cap
     table = matrix(arena, m + 2, width + 1)
     basic = indices(arena, m + 1)
     for i in range(m + 1):
         if i < m:
-            for a in range(k):
+            for a in range(k if _depends(g, i) else 0):
                 table[i, a], table[i, k + a] = -g[i, a], g[i, a]
-        table[i, 2 * k] = 1.0
+        takes_part = i == m or _depends(g, i)
+        table[i, 2 * k] = 1.0 if takes_part else 0.0
         table[i, 2 * k + 1 + i] = 1.0
-        table[i, width] = (slack[i] if i < m else cap) - lowest
+        table[i, width] = (slack[i] if i < m else cap) - lowest if takes_part else 0.0
         basic[i] = 2 * k + 1 + i
     table[m + 1, 2 * k] = -1.0
     for _ in range(MOST_PIVOTS):
@@ -159,4 +175,4 @@ def widest_margin(
             s[basic[i]] += table[i, width]
         elif basic[i] < 2 * k:
             s[basic[i] - k] -= table[i, width]
-    return lowest + table[m + 1, width], s
+    return min(lowest + table[m + 1, width], fixed), s

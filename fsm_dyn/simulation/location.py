@@ -22,6 +22,7 @@ MISPREDICTED: Final = -2  # the interpolant cannot be trusted: the step must be 
 _EPS: Final = 2.220446049250313e-16
 _RETAKES: Final = 60
 _REFINEMENTS: Final = 8
+_MOST_RETAKES: Final = 40  # in one trial step, after which no other guard is looked for but a shorter step taken
 
 
 @lean
@@ -192,7 +193,10 @@ def locate(
     """
     at = state.x.shape[0] + tables.sizes[tb.N_U] + 1
     near = max(tables.tolerances[tol.COINCIDENCE], clock_resolution(tables, state.clock[st.TIME]))
+    most = state.counters[st.RETAKES] + _MOST_RETAKES
     for _ in range(_REFINEMENTS):
+        if state.counters[st.RETAKES] > most:
+            return h, MISPREDICTED
         negative = work.full_end[at + j] <= 0.0
         length = _close_in(tables, drive, method, state, work, j, fraction * h, h, negative)
         if length < 0.0:

@@ -14,6 +14,7 @@ from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.arena import SOLVED
 from fsm_dyn.simulation.arming import rearm
 from fsm_dyn.simulation.change_points import is_weak, look_ahead, note_passage
 from fsm_dyn.simulation.charts import better_chart
@@ -143,7 +144,8 @@ def find_step(
     Returns
     -------
     status : int
-        ``GOING`` or a failure.
+        ``GOING``, a failure, or ``PAUSED`` where the caller's ``MAX_WORK`` is done: a step of a fixed length that was
+        shortened goes on with the length it had come to.
     t_end : float
         Where the step ends (s); its end and middle are in the workspace.
     lead : int
@@ -153,13 +155,17 @@ def find_step(
     adaptive = method.counts[ADAPTIVE] != 0
     order = method.counts[ORDER]
     h = _first_length(tables, method, options, state, work, target - t)
+    resumed = state.clock[st.PUT_OFF] > 0.0
+    if resumed:
+        h = min(h, state.clock[st.PUT_OFF])
+        state.clock[st.PUT_OFF] = 0.0
     least = 16.0 * _EPS * max(abs(t), abs(target))
     row = state.counters[st.MODE] if options.mask.shape[0] > 1 else 0
     error = 1.0
     shortened = False
     on_rows = tables.mode_flags[state.counters[st.MODE]] & tb.RANKS != 0
     ranks = on_rows and method.counts[DEGREE] == 0  # an implicit step was looked at before it was taken
-    if ranks:
+    if ranks and not resumed:
         seen = look_ahead(work, tables, t, state.x, state.x_dot, state.c, state.counters[st.MODE], state.rank)
         if seen and rests_in_change_point(work, tables, t, state.x, state.c, state.counters[st.MODE], state.rank):
             return outcomes.UNDETERMINED, t, -1
@@ -172,6 +178,10 @@ def find_step(
             h, passes = keep_clear(tables, method, options, state, wanted)
         if state.counters[st.STEPS] + state.counters[st.REJECTED] > options.counts[st.MAX_STEPS]:
             return outcomes.TOO_MANY_STEPS, t, -1
+        if shortened and not adaptive and state.counters[st.WORK_DONE] > options.counts[st.MAX_WORK]:
+            state.clock[st.PUT_OFF] = wanted if ranks else h
+            write_inputs(drive, t, state.counters[st.SEGMENT], state.x, state.c)
+            return outcomes.PAUSED, t, -1
         t_end = t + h
         if h >= target - t or target - t_end < least:
             t_end = target
@@ -366,7 +376,9 @@ def advance(
     state = _open_state(state_at)
     work = _open_work(work_at)
     buffers = _open_buffers(buffers_at)
-    for _ in range(options.counts[st.CHUNK]):
+    for turn in range(options.counts[st.CHUNK]):
+        if state.counters[st.WORK_DONE] > options.counts[st.MAX_WORK]:
+            return outcomes.PAUSED
         if (
             state.counters[st.ROWS] + st.ROWS_PER_TURN > buffers.rows.shape[0]
             or state.counters[st.TRANSITIONS] >= buffers.transitions.shape[0]
@@ -374,7 +386,13 @@ def advance(
         ):
             return outcomes.BUFFER_FULL
         if state.counters[st.PHASE] == st.RESOLVING:
+            solved = work.top[SOLVED]
             status = make_transition(tables, drive, method, options, state, work, buffers)
+            solved = work.top[SOLVED] - solved
+            state.counters[st.WORK_DONE] += st.WORK_OF_TRANSITION + int(st.WORK_OF_CANDIDATE * solved)
+            left = options.counts[st.MAX_WORK] - state.counters[st.WORK_DONE]
+            if status == outcomes.NEED_MODE and turn > 0 and left < st.WORK_OF_MODE:
+                return outcomes.PAUSED
         else:
             status = _step(tables, drive, method, options, state, work, buffers)
         if status != outcomes.GOING:

@@ -198,6 +198,7 @@ def make_transition(
     if state.counters[st.STARTED] == 0:
         begin(tables, drive, state, work, buffers)
     source = state.counters[st.MODE]
+    state.clock[st.PUT_OFF] = 0.0
     status, target = _resolve(tables, state, work)
     if status != outcomes.GOING and status != outcomes.STOPPED:
         return status
