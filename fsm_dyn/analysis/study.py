@@ -22,7 +22,7 @@ from fsm_dyn.compiling import Parameters
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue
 from fsm_dyn.errors import InputError, RunError, nearest
-from fsm_dyn.live.interrupts import held_back
+from fsm_dyn.interrupts import held_back
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import simulate

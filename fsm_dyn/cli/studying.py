@@ -13,7 +13,7 @@ from fsm_dyn.cli.console import print_json, reporting, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Initial, Input, Set, assignments
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.study import Study
