@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -156,6 +157,8 @@ def study(
     ------
     InputError
         A name or value is impossible.
+    RunError
+        A process was ended from outside.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     chosen = tuple(quantities or mechanism.outputs or layout.q)
@@ -203,6 +206,8 @@ def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], job
                 raise
         try:
             yield from rows
+        except BrokenProcessPool:
+            raise RunError("a process of the study was ended from outside, or has no memory left") from None
         except BaseException:
             _end(pool, ours)
             raise

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from tests.campaigns import agreement
 from tests.campaigns.kinds import CAMPAIGNS
 from tests.campaigns.ledger import ROOT, Ledger, version
 from tests.campaigns.run import LEDGER
@@ -48,8 +47,8 @@ def page(ledger):
             continue
         events = sum(entry.get("transitions", 0) for entry in entries)
         listed = ", ".join(f"{end} {count}" for end, count in ends.most_common())
-        details.append(f"{events} transitions. Good ends: {listed or 'none'}.\n")
-        details += [f"\n{agreement.table(entries)}"] if "found" in entries[0] else _by_model(entries)
+        details.append(f"{events} transitions. " * (events > 0) + f"Good ends: {listed or 'none'}.\n")
+        details += kind.table(entries) if kind.table else _by_model(entries)
         details += _reasons(bad)
     return "".join(lines + details)
 

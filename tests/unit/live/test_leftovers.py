@@ -5,19 +5,17 @@ import itertools
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import uuid
 
 import pytest
 
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import prepare
+from tests.marked import PATIENT, Marked
 
-PATIENT = 90.0  # s
 HANDS = {
     "latch": {"axes": 1, "motion": [[0, 0.09, 0.6, 0.0]], "stop": "watchdog"},
     "virtual_wall": {"axes": 2, "motion": [[1, 0.03, 1.1, 3.0]], "stop": "watchdog"},
@@ -32,44 +30,6 @@ session.wait_for_ticks(100)
 print(session.guard_pid, session.tick_pid, flush=True)
 time.sleep(3600)
 """
-
-
-class Marked:
-    """Runs programs whose processes, and theirs, carry a mark and have a folder for temporary files of their own."""
-
-    def __init__(self, folder):
-        self.mark, self.folder = f"FSM_DYN_TEST={uuid.uuid4()}", folder
-        name, value = self.mark.split("=")
-        self.environment = {**os.environ, name: value, "TMPDIR": str(folder)}
-        self.started = []
-
-    def start(self, *command):
-        process = subprocess.Popen(
-            [sys.executable, *command], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.started.append(process)
-        return process
-
-    def alive(self):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    marked = self.mark.encode() in file.read()
-                with open(f"/proc/{pid}/stat") as file:
-                    marked = marked and file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-            except OSError:
-                continue
-            if marked:
-                found.append(int(pid))
-        return found
-
-    def all_gone(self):
-        until = time.monotonic() + PATIENT
-        while set(self.alive()) - {os.getpid()}:
-            assert time.monotonic() < until, f"processes {self.alive()} are left"
-            time.sleep(0.02)
-        return True
 
 
 @pytest.fixture
