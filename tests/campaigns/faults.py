@@ -91,7 +91,7 @@ def fault(program, process, event, chance):
                 if path.is_dir():
                     path.chmod(0o700)
     return {
-        "ok": not complaints, "reason": complaints[0] if complaints else f"exit code {code}", "program": program,
+        "ok": not complaints, "reason": "; ".join(complaints) or f"exit code {code}", "program": program,
         "process": process, "event": event, "code": code,
     }  # fmt: skip
 
@@ -115,7 +115,7 @@ def broken_off(marked, folder, program, process, event, chance):
         time.sleep(AFTER * chance.random() ** 2)
     before = rows_of(record, folder)
     happened = bool(victims) and happen(event, chance.choice(victims or [0]), folder, record, chance)
-    if program == "view":
+    if program == "view" and not (process == "command" and event in SIGNALS):
         time.sleep(0.7)
         command.send_signal(signal.SIGINT)  # it is served until then
     try:
@@ -223,9 +223,9 @@ def next_start(marked, folder):
     return [] if process.returncode == 0 and not told.count("Traceback") else [f"the next start fails: {told[-200:]}"]
 
 
-def patiently(look, wanted=False, alive=None, patience=PATIENT):
+def patiently(look, wanted=False, alive=None):
     """What is found once it is there, if that is wanted, or gone; or at last, or when a process has ended."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENT
     while bool(found := look()) != wanted and time.monotonic() < until:
         if alive is not None and alive.poll() is not None:
             return look()

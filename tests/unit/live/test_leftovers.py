@@ -95,6 +95,93 @@ INSTANTS = [
 ]  # fmt: skip
 
 
+OTHERS = {
+    "view": ("latch", "--no-browser"),
+    "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
+    "study": ("piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
+    """Servers, emulators and the processes of a study: right after the first of them is there, and later."""
+    runs = [(marked.start("-m", "fsm_dyn.cli", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
+    threads = [threading.Thread(target=interrupt, args=(process, "guard", waits)) for process, waits in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process, waits in runs:
+        _, complaints = process.communicate(timeout=PATIENT)
+        late = (-signal.SIGINT,) * (len(waits) > 1)  # the last may come when the interpreter itself ends
+        assert process.returncode in (0, 130, *late), complaints
+        assert "Traceback" not in complaints
+        assert "Exception ignored" not in complaints
+    assert marked.all_gone()
+    assert os.listdir(marked.folder) == []
+
+
+STUDY = """
+import itertools, multiprocessing, signal, sys, fsm_dyn
+from fsm_dyn.analysis.study import study
+
+def calls(at):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    count, number, interrupted = itertools.count(1), 0, False
+    def called(frame, event, argument):
+        nonlocal number
+        number = next(count)
+        if number in at:
+            signal.raise_signal(signal.SIGINT)
+    sys.setprofile(called)
+    try:
+        study(graph, {"e": [0.2, 0.5, 0.8]}, until=0.5, jobs=2)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        sys.setprofile(None)
+    assert interrupted == bool(at), at
+    for process in multiprocessing.active_children():
+        process.join(20.0)
+    assert not multiprocessing.active_children(), at
+    return number
+
+if __name__ == "__main__":
+    graph = fsm_dyn.compile("bouncing_ball")
+    calls(set())
+    total = calls(set())
+    for part in (0.5, 0.8, 0.95):
+        calls({int(part * total)})
+    print("ended")
+"""
+
+
+def test_ctrl_c_between_any_two_calls_of_a_study_leaves_no_process(marked):
+    program = marked.folder.parent / "program.py"
+    program.write_text(STUDY)
+    process = marked.start(str(program))
+    told, complaints = process.communicate(timeout=PATIENT)
+    assert told == "ended\n", complaints
+    assert marked.all_gone()
+    assert os.listdir(marked.folder) == []
+
+
+def test_a_study_whose_process_is_killed_fails_by_name_and_one_that_is_killed_ends_its_processes(marked):
+    command = ("-m", "fsm_dyn.cli", "study", *OTHERS["study"])
+    for victims, code in ((slice(0, 1), 1), (slice(0, 0), -signal.SIGKILL)):
+        process = marked.start(*command)
+        until = time.monotonic() + PATIENT
+        while len(workers := marked.running("multiprocessing.spawn")) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for pid in workers[victims] or [process.pid]:
+            os.kill(pid, signal.SIGKILL)
+        _, complaints = process.communicate(timeout=PATIENT)
+        assert process.returncode == code
+        assert code < 0 or "failed: a process of the study was ended" in complaints
+        assert marked.all_gone()
+
+
 @pytest.mark.parametrize("cache", ["kept", "cold"])
 def test_ctrl_c_at_any_time_leaves_nothing(marked, cache):
     """While the package is imported or machine code is made, processes start, run or end; also time and again.
