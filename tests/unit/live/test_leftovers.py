@@ -124,9 +124,11 @@ def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
 STUDY = """
 import itertools, multiprocessing, signal, sys, fsm_dyn
 from fsm_dyn.analysis.study import study
+from fsm_dyn.interrupts import asked_to_end
+
+sys.unraisablehook = lambda _: None  # where Python cannot pass an exception on, the flag does
 
 def calls(at):
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     count, number, interrupted = itertools.count(1), 0, False
     def called(frame, event, argument):
         nonlocal number
@@ -135,7 +137,8 @@ def calls(at):
             signal.raise_signal(signal.SIGINT)
     sys.setprofile(called)
     try:
-        study(graph, {"e": [0.2, 0.5, 0.8]}, until=0.5, jobs=2)
+        with asked_to_end() as asked, asked.at_once():
+            study(graph, {"e": [0.2, 0.5, 0.8]}, until=0.5, jobs=2)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -157,9 +160,7 @@ if __name__ == "__main__":
 
 
 def test_ctrl_c_between_any_two_calls_of_a_study_leaves_no_process(marked):
-    program = marked.folder.parent / "program.py"
-    program.write_text(STUDY)
-    process = marked.start(str(program))
+    process = marked.start("-c", STUDY)
     told, complaints = process.communicate(timeout=PATIENT)
     assert told == "ended\n", complaints
     assert marked.all_gone()
