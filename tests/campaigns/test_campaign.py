@@ -237,6 +237,15 @@ def test_other_sources_begin_anew(tmp_path, monkeypatch):
     assert book.of("some") == []
 
 
+def test_the_page_keeps_what_was_found_with_other_sources(tmp_path, monkeypatch):
+    book = Ledger(tmp_path / "ledger.jsonl")
+    name, version = next(iter(CAMPAIGNS)), ledger.version()
+    book.add(name, 0, good(0))
+    monkeypatch.setattr(report, "version", lambda: "another")
+    assert [entry["seed"] for entry in report.latest(book, name)[0]] == [0]
+    assert f"`{version}` |" in report.page(book)
+
+
 def test_campaigns_take_turns(tmp_path):
     two = {"a": Kind(good, 2, ""), "b": Kind(good, 3, "")}
     order = list(pending(Ledger(tmp_path / "ledger.jsonl"), two))
@@ -271,6 +280,7 @@ def test_page_counts_what_the_ledger_holds(tmp_path):
     book.add(name, 5, {"ok": False, "reason": "ends at 0.25 s", "model": "b"})
     book.add(name, 3, {"ok": False, "reason": "ends at 1.5e-3 s", "model": "b"})
     text = report.page(book)
+    assert f"| 2 | `{ledger.version()}` |" in text
     assert f"| {name} | {CAMPAIGNS[name].says} | 3 | {CAMPAIGNS[name].cases} | 2 |" in text
     assert "| b | 2 | 2 |" in text
     assert "| ends at … s | 2 | 3 |" in text
