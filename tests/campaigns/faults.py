@@ -77,7 +77,7 @@ def fault(program, process, event, chance):
         if program == "compile" and event != REMOVED:
             marked.environment["FSM_DYN_CACHE"] = str(folder / "cache")  # a cold one: there is more to break off
         try:
-            code, complaints = broken_off(marked, folder, program, process, event, chance)
+            code, happened, complaints = broken_off(marked, folder, program, process, event, chance)
             complaints += [f"processes stay: {left}" for left in [patiently(marked.alive)] if left]
             complaints += [f"files stay: {left}" for left in [os.listdir(folder / "temporary")] if left]
             complaints += [f"memory stays: {left}" for left in [patiently(lambda: orphaned(shared))] if left]
@@ -93,11 +93,12 @@ def fault(program, process, event, chance):
     return {
         "ok": not complaints, "reason": "; ".join(complaints) or f"exit code {code}", "program": program,
         "process": process, "event": event, "code": code,
+        "happened": happened,
     }  # fmt: skip
 
 
 def broken_off(marked, folder, program, process, event, chance):
-    """Run the program with the event; return its exit code and complaints about it and its recording."""
+    """Run the program with the event; return its exit code, whether it was there yet and still, and complaints."""
     surroundings(marked, folder, event)
     errors, record = folder / "errors", folder / "out" / "x.mcap"
     with errors.open("wb") as told:
@@ -121,14 +122,14 @@ def broken_off(marked, folder, program, process, event, chance):
     try:
         code = command.wait(COLD if event in (HOMELESS, REMOVED, LOCKED) else PATIENT)
     except subprocess.TimeoutExpired:
-        return None, ["it does not end"]
+        return None, happened, ["it does not end"]
     asked = program == "view" or (process == "command" and event in ("Ctrl-C", "asked to end"))
     sent = SIGNALS.get(event) if process == "command" and happened else None
     complaints = said(code, errors.read_text(errors="replace"), asked, sent)
     after = rows_of(record, folder)
     if before is not None and (after is None or not np.array_equal(after[: len(before)], before)):
         complaints.append("rows are lost that could be read before")
-    return code, complaints + artefacts(folder / "out")
+    return code, happened, complaints + artefacts(folder / "out")
 
 
 def as_anybody():
@@ -155,6 +156,7 @@ def surroundings(marked, folder, event):
 def happen(event, victim, folder, record, chance):
     """Let the event happen to a process; tell whether it was still there."""
     try:
+        os.kill(victim, 0)
         if event in SIGNALS:
             os.kill(victim, SIGNALS[event])
         elif event == STOPPED:
@@ -272,14 +274,15 @@ def look_on(address):
 
 
 def table(entries):
-    """The table of programs, processes and events, as markdown."""
-    yield "\n| program | process | event | cases | bad | exit codes |\n|---|---|---|--:|--:|---|\n"
+    """The table of programs, processes and events, as markdown; *in time* are those of a process that was there."""
+    yield "\n| program | process | event | cases | in time | bad | exit codes |\n|---|---|---|--:|--:|--:|---|\n"
     for row in ROWS:
         own = [entry for entry in entries if (entry["program"], entry["process"], entry["event"]) == row]
         if own:
             codes = Counter(str(entry["code"]) for entry in own)
             listed = ", ".join(f"{code} ({count})" for code, count in sorted(codes.items()))
-            yield f"| {' | '.join(row)} | {len(own)} | {sum(not entry['ok'] for entry in own)} | {listed} |\n"
+            counts = len(own), sum(entry["happened"] for entry in own), sum(not entry["ok"] for entry in own)
+            yield f"| {' | '.join((*row, *map(str, counts)))} | {listed} |\n"
 
 
 if __name__ == "__main__":
