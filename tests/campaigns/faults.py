@@ -115,7 +115,11 @@ def broken_off(marked, folder, program, process, event, chance):
         victims = patiently(lambda: marked.running(WORDS[process]), wanted=True, alive=command)
         time.sleep(AFTER * chance.random() ** 2)
     before = rows_of(record, folder)
-    happened = bool(victims) and happen(event, chance.choice(victims or [0]), folder, record, chance)
+    happened = (
+        bool(victims)
+        and command.poll() is None
+        and happen(event, chance.choice(victims or [0]), folder, record, chance)
+    )
     if program == "view" and not (process == "command" and event in SIGNALS):
         time.sleep(0.7)
         command.send_signal(signal.SIGINT)  # it is served until then
