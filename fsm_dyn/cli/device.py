@@ -19,7 +19,7 @@ from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
 from fsm_dyn.cli.settings import Initial, Scale, Set, assignments, ratios
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 
 EMULATED_TIMEOUT = 0.5  # s until the guard ends a run; nobody's hand is in it, and this computer may be busy
 
@@ -126,6 +126,7 @@ def device_command(
         )
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    ticks = timing.ticks("--for", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
     way = _Way(port, _numbers(axes), ratios(scale), limits, period, substeps, guard_timeout, waiting, record, passivity)
@@ -141,7 +142,7 @@ def device_command(
 
             settings = Settings(
                 period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, **by.patience(period),
-                ticks=round(seconds / period), passivity=passivity,
+                ticks=ticks, passivity=passivity,
             )  # fmt: skip
             hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
 

@@ -14,7 +14,7 @@ from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Scale, Set, assignments, ratios
 from fsm_dyn.errors import RunError
-from fsm_dyn.live.interrupts import Asked, asked_to_end
+from fsm_dyn.interrupts import Asked, asked_to_end
 
 _SHOWN = 30
 
@@ -60,7 +60,7 @@ def live_command(
     with asked_to_end() as asked:
         with asked.at_once():
             # numba and the stepper come with these.
-            from fsm_dyn.devices.scripted import usual_motion
+            from fsm_dyn.devices.scripted import Driver, usual_motion
             from fsm_dyn.live.holding import held_ports
             from fsm_dyn.live.session import Settings
             from fsm_dyn.live.starting import held
@@ -73,9 +73,10 @@ def live_command(
             if driver == "scripted":
                 ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
                 held_axes = ports.get(port, next(iter(ports.values()))).axes
-                axes = options.setdefault("axes", len(held_axes))
-                options.setdefault("turns", [i for i, axis in enumerate(held_axes[: int(axes)]) if axis.turns])
-                options.setdefault("motion", usual_motion(int(axes)))
+                options.setdefault("axes", len(held_axes))
+                axes = Driver.describe(options).axes
+                options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.turns])
+                options.setdefault("motion", usual_motion(axes))
                 options.setdefault("period", period)
                 options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
             settings = Settings(
@@ -85,7 +86,7 @@ def live_command(
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not unpaced,
-                ticks=-1 if seconds is None else round(seconds / period),
+                ticks=timing.ticks("--for", seconds, period),
                 passivity=passivity,
                 release_after=release_after,
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
@@ -158,7 +159,7 @@ def _value(text: Any) -> Any:
         return [_value(item) for item in text]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -81,8 +81,8 @@ def _listed(option: str, value: str) -> Any:
 
     try:
         return _texts(yaml.load(value, Loader=yaml.BaseLoader))  # noqa: S506 - it makes texts and lists only
-    except yaml.YAMLError:
-        raise InputError(f"{option}: the brackets do not close", found=value) from None
+    except (yaml.YAMLError, RecursionError):
+        raise InputError(f"{option}: the brackets do not close, or are nested too deeply", found=value) from None
 
 
 def _texts(value: Any) -> Any:

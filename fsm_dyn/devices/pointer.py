@@ -23,13 +23,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fsm_dyn.devices.given import Given
 from fsm_dyn.devices.rates import follow
-from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
 from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
+BANDWIDTH, PATIENCE, PERIOD = 12.0, 0.3, 1e-3  # Hz, s, s
 _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
 
 
@@ -39,9 +40,9 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         n = self.spec.axes
-        self._bandwidth = float(options.get("bandwidth", 12.0))
-        self._patience = float(options.get("patience", 0.3))
-        self._period = float(options.get("period", 1e-3))
+        self._bandwidth = float(options.get("bandwidth", BANDWIDTH))
+        self._patience = float(options.get("patience", PATIENCE))
+        self._period = float(options.get("period", PERIOD))
         self._position, self._velocity = [0.0] * n, [0.0] * n
         self._block: memory.Block | None = None
         self._readings, self._dragging = 0, False
@@ -51,12 +52,11 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the pointer."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the pointer has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        axes = int(options.get("axes", 2))
-        if not 1 <= axes <= 6:
-            raise InputError("axes of the pointer", found=str(axes), allowed="1 to 6")
+        given = Given("pointer", options, _KNOWN)
+        axes = given.count("axes", 2, 1, 6)
+        for name, usual in (("bandwidth", BANDWIDTH), ("period", PERIOD)):
+            given.number(name, usual, above=True)
+        given.number("patience", PATIENCE)
         return Spec("pointer", axes, WATCHDOG, felt=False)  # it has no force to let go of
 
     @classmethod

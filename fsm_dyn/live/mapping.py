@@ -109,6 +109,9 @@ class DeviceMap:
         return self.offset
 
 
+LAST_BUTTON: Final = 62  # buttons are bits of a whole number
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a device may be asked to do, and when it is let go.
@@ -163,8 +166,10 @@ class Limits:
         for name in ("force", "slew", "velocity", "torque", "torque_slew", "turning"):
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
-        if not 0 <= self.outliers <= 1000:
-            raise InputError("limits.outliers of a live run", found=str(self.outliers)[:20], allowed="0 to 1000")
+        for name, least, most in (("outliers", 0, 1000), ("dead_man", -1, LAST_BUTTON), ("clutch", -1, LAST_BUTTON)):
+            if not least <= getattr(self, name) <= most:
+                found = str(getattr(self, name))[:20]
+                raise InputError(f"limits.{name} of a live run", found=found, allowed=f"{least} to {most}")
         if not self.ramp >= 0.0:
             raise InputError("limits.ramp of a live run", found=str(self.ramp), allowed="from 0 s")
         for name in ("low", "high", "velocities"):

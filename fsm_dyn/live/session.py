@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
+from fsm_dyn.interrupts import held_back
 from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAILED, FAULTS, PHASES
-from fsm_dyn.live.interrupts import held_back
 from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder

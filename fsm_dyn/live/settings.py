@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.mapping import DeviceMap, Limits
 from fsm_dyn.live.ticks import PASSIVITY
+
+MOST_TICKS: Final = 2**53  # which a double counts
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,12 @@ class Settings:
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
-            ("stall_ticks", self.stall_ticks, self.stall_ticks >= 0),
+            ("ticks", self.ticks, -1 <= self.ticks <= MOST_TICKS),
+            ("stall_ticks", self.stall_ticks, 0 <= self.stall_ticks <= MOST_TICKS),
             ("release_after", self.release_after, self.release_after >= 0.0),
             ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
         ):
             if not good:
-                raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
+                raise InputError(
+                    f"{name} of a live run", found=str(value)[:20], remedy="see fsm_dyn.live.session.Settings"
+                )

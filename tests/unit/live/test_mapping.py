@@ -7,6 +7,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import FAULT, RUNNING
 from fsm_dyn.live.device import NOTHING, Sample, Spec
+from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.starting import allowed
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 
@@ -74,6 +75,21 @@ def test_an_offset_says_where_the_zero_lies(held):
 def test_maps_that_do_not_fit(held, mapping, words):
     with pytest.raises(InputError, match=words):
         Stepper(held("shopping_cart"), 3, mapping=mapping)
+
+
+@pytest.mark.parametrize("number", [-2, 10**4, 10**30, 10**400])
+@pytest.mark.parametrize("name", ["outliers", "dead_man", "clutch"])
+def test_counts_that_no_machine_word_holds_are_refused(name, number):
+    """As a recording may have them that was tampered with."""
+    with pytest.raises(InputError, match=f"limits.{name}"):
+        Limits(**{name: number}).check(1)
+
+
+@pytest.mark.parametrize("number", [-2, 10**30, 10**400])
+@pytest.mark.parametrize("name", ["ticks", "stall_ticks", "substeps"])
+def test_settings_that_no_machine_word_holds_are_refused(name, number):
+    with pytest.raises(InputError, match=name):
+        Settings(**{name: number}).check()
 
 
 @pytest.mark.parametrize(
