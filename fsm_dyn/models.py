@@ -76,6 +76,8 @@ def resolve(name_or_path: str | Path) -> Path:
     path = Path(name_or_path)
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a model file", remedy="name a .yaml file in it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} cannot be read", found="a pipe or device", allowed="a file")
     if not path.is_file():
         near = nearest(path.name, [p.name for p in path.parent.glob("*.yaml")]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file {path}", found=str(name_or_path), remedy=near or "check the path")

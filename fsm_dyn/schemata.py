@@ -54,15 +54,16 @@ def read_file(path: str | os.PathLike[str], largest: int, what: str) -> bytes:
         data = file.read(largest + 1)
         size = max(len(data), os.fstat(file.fileno()).st_size)
     if size > largest:
-        raise too_large(what, Location(os.fspath(path)), size, largest)
+        raise too_large(what, os.fspath(path), data, size, largest)
     return data
 
 
-def too_large(what: str, where: Location, size: int, largest: int) -> InputError:
-    """Return the error for a file of more bytes than ``what`` may have."""
+def too_large(what: str, file: str, data: bytes, size: int, largest: int) -> InputError:
+    """Return the error for a file of more bytes than ``what`` may have; it is at the first byte too many."""
+    column = largest - data.rfind(b"\n", 0, largest)
     return InputError(
         f"the file is too large for {what}",
-        where,
+        Location(file, data.count(b"\n", 0, largest) + 1, column),
         found=f"{size:,} bytes",
         allowed=f"{largest:,} bytes",
         remedy="is this the right file?",

@@ -1,11 +1,13 @@
-"""Strokes of the piano action drawn: what the hammer does, and what the finger feels.
+"""Strokes of the piano action drawn: what the hammer does, what the finger feels, how fast the hammer strikes.
 
-``python mechanisms/piano_action.py FOLDER`` writes the picture of the gallery.
+``python mechanisms/piano_action.py FOLDER`` writes the pictures of the gallery.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,87 @@ STAGES = (
     ("string closes", "string"),
     ("backcheck_face closes", "check"),
 )
+FORCES = tuple(np.geomspace(0.9, 25.0, 14))  # N, from a key that hardly sinks to more than a finger has
+DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of led strokes
+KEY_MEZZO, KEY_FASTEST = (0.3, 0.5), 1.0  # m/s: measured largest key speeds, Askenfelt and Jansson (1991)
+BOTTOM_PIANO, BOTTOM_FORTE = 0.160, 0.025  # s from the key's beginning to its bottom, Askenfelt and Jansson (1990)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A stroke as a player would tell it: speeds in m/s, times in s from the beginning of the key's motion.
+
+    Attributes
+    ----------
+    key : float
+        Largest speed of the key's front on its way to the strike.
+    hammer : float
+        Speed of the hammer's crown as it meets the string.
+    strike, bottom : float
+        When the hammer meets the string, and the key the front rail; NaN where it does not.
+    """
+
+    key: float
+    hammer: float
+    strike: float
+    bottom: float
+
+
+def touch(run: fsm_dyn.Trajectory, begins: float = 0.0) -> Touch | None:
+    """Return the first strike of a run whose key is set in motion at a time (s), None where there is none."""
+    struck = next((x for x in run.transitions if "string closes" in x.cause), None)
+    if struck is None:
+        return None
+    times = np.linspace(begins, struck.time, 1000)
+    speeds = np.gradient(run.sample(times)["key_travel"], times)
+    bottom = next((x.time for x in run.transitions if "front_rail closes" in x.cause), np.nan)
+    return Touch(
+        float(speeds.max()), float(run.sample([struck.time - 1e-7])["hammer_speed"][0]), struck.time - begins,
+        bottom - begins,
+    )  # fmt: skip
+
+
+def pressed_touches(graph: fsm_dyn.ModeGraph, forces: Sequence[float] = FORCES) -> list[Touch]:
+    """Strokes by constant forces (N): a finger at rest on the key that presses at once, those that strike."""
+    found = (touch(stroke(graph, force), PRESSED) for force in forces)
+    return [item for item in found if item is not None]
+
+
+def led_touches(led: fsm_dyn.ModeGraph, durations: Sequence[float] = DURATIONS) -> list[Touch]:
+    """Strokes along half a cosine in times (s), whatever force that takes; those that strike."""
+    found = (touch(led_stroke(led, duration)) for duration in durations)
+    return [item for item in found if item is not None]
+
+
+def touch_figure() -> Figure:
+    """Hammer speed over key speed on the left, how long a stroke takes over the hammer speed on the right."""
+    picture = Figure(figsize=(8.0, 3.8), layout="constrained")
+    left, right = picture.subplots(1, 2)
+    kinds = {
+        "constant force": (pressed_touches(fsm_dyn.compile("piano_action")), "o-"),
+        "led along a cosine": (led_touches(fsm_dyn.compile("piano_action:motion")), "s-"),
+    }
+    for label, (touches, mark) in kinds.items():
+        key, hammer, strike, bottom = np.array([(x.key, x.hammer, x.strike, x.bottom) for x in touches]).T
+        (line,) = left.plot(key, hammer, mark, label=label, markersize=4)
+        right.plot(hammer, 1e3 * strike, mark, color=line.get_color(), markersize=4, label=f"{label}: strike")
+        if np.isfinite(bottom).all():  # a key that is led ends before
+            right.plot(hammer, 1e3 * bottom, ":", color=line.get_color(), label=f"{label}: key at its bottom")
+    speeds = np.array([0.05, 1.0])
+    left.plot(speeds, 5.0 * speeds, color="0.6", linewidth=0.8, label="5 times")
+    left.axvspan(*KEY_MEZZO, color="0.9", label="keys at mezzo forte, measured")
+    left.axvline(KEY_FASTEST, color="0.75", linewidth=0.8)
+    left.set(xlabel="largest speed of the key, m/s", ylabel="hammer at the string, m/s", xlim=(0, 1.05), ylim=(0, 6))
+    left.legend(frameon=False, fontsize=8)
+    for time, word in ((BOTTOM_PIANO, "piano"), (BOTTOM_FORTE, "forte")):
+        right.axhline(1e3 * time, color="0.75", linewidth=0.8)
+        right.text(5.9, 1e3 * time, f"bottom, {word}, measured", ha="right", va="bottom", fontsize=7, color="0.4")
+    right.set(xlabel="hammer at the string, m/s", ylabel="after the key's beginning, ms", xlim=(0, 6), ylim=(10, 400))
+    right.set_yscale("log")
+    right.set_yticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
+    right.minorticks_off()
+    right.legend(frameon=False, fontsize=8)
+    return picture
 
 
 def stroke(graph: fsm_dyn.ModeGraph, force: float, until: float = 0.4) -> fsm_dyn.Trajectory:
@@ -67,9 +150,10 @@ def _hammer(axes: Axes, run: fsm_dyn.Trajectory, label: str) -> None:
 
 
 def main() -> None:
-    """Write the picture into the folder named, or here."""
+    """Write the pictures into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     figure().savefig(folder / "piano_action_strokes.png", dpi=110)
+    touch_figure().savefig(folder / "piano_action_touch.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,7 @@ from fsm_dyn.compiling import Parameters
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue
 from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.interrupts import held_back
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import simulate
@@ -151,6 +157,8 @@ def study(
     ------
     InputError
         A name or value is impossible.
+    RunError
+        A process was ended from outside.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     chosen = tuple(quantities or mechanism.outputs or layout.q)
@@ -186,15 +194,46 @@ def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], job
     if workers < 2:
         yield from (simulate_case(graph, task, case) for case in cases)
         return
-    # a forked child would inherit the locks of numba's and LLVM's threads
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (task,)) as pool:
-        yield from pool.map(_work, cases)
+    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of numba's and LLVM's threads
+    theirs, ours = spawn.Pipe(duplex=False)
+    with theirs, ours:
+        with held_back():
+            pool = ProcessPoolExecutor(workers, spawn, _begin, (task, theirs))
+            try:
+                rows = pool.map(_work, cases)  # starts all processes
+            except BaseException:
+                _end(pool, ours)
+                raise
+        try:
+            yield from rows
+        except BrokenProcessPool:
+            raise RunError("a process of the study was ended from outside, or has no memory left") from None
+        except BaseException:
+            _end(pool, ours)
+            raise
+        pool.shutdown()
+
+
+def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
+    """End the processes of a pool in the middle of their work."""
+    with held_back():
+        line.close()
+        pool.shutdown(cancel_futures=True)
 
 
 _worker: dict[str, Any] = {}  # what a process of the pool keeps between its runs
 
 
-def _begin(task: _Task) -> None:
+def _begin(task: _Task, line: Connection) -> None:
+    """Prepare a process of the pool; it ends when the other end of a line closes, by whatever end of its owner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
+
+    def listen() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            line.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
     _worker["task"] = task
     _worker["graph"] = compile_mechanism(load_mechanism("<study>", text=task.text))
 

@@ -26,7 +26,7 @@ def analyse(
     modes: Sequence[str] = (),
     port: str = "",
     axes: tuple[int, ...] | None = None,
-    scale: float = 1.0,
+    scale: float | tuple[float, ...] = 1.0,
     period: float = 1e-3,
     substeps: int = 1,
     parameters: Mapping[str, Any] | None = None,

@@ -16,10 +16,10 @@ from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
-from fsm_dyn.cli.settings import Initial, Set, assignments
+from fsm_dyn.cli.settings import Initial, Scale, Set, assignments, ratios
 from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 
 EMULATED_TIMEOUT = 0.5  # s until the guard ends a run; nobody's hand is in it, and this computer may be busy
 
@@ -51,7 +51,7 @@ def device_command(
             "those that meet contacts.",
         ),
     ] = None,
-    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    scale: Scale = "1",
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
@@ -115,7 +115,7 @@ def device_command(
         ):
             analyse(
                 model, driver=driver, options=options, known=known, modes=mode or (), port=port,
-                axes=_numbers(axes) or None, scale=scale, period=period, substeps=substeps,
+                axes=_numbers(axes) or None, scale=ratios(scale), period=period, substeps=substeps,
                 parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
                 as_json=as_json,
             )  # fmt: skip
@@ -126,9 +126,10 @@ def device_command(
         )
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    ticks = timing.ticks("--for", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
-    way = _Way(port, _numbers(axes), scale, limits, period, substeps, guard_timeout, waiting, record, passivity)
+    way = _Way(port, _numbers(axes), ratios(scale), limits, period, substeps, guard_timeout, waiting, record, passivity)
     parameters = assignments("--set", set_) or {}
     with asked_to_end() as asked, _emulated(driver, driver_options(option), emulate) as (options, emulation):
         with asked.at_once():
@@ -141,7 +142,7 @@ def device_command(
 
             settings = Settings(
                 period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, **by.patience(period),
-                ticks=round(seconds / period), passivity=passivity,
+                ticks=ticks, passivity=passivity,
             )  # fmt: skip
             hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
 
@@ -152,7 +153,7 @@ class _Way:
 
     port: str
     axes: tuple[int, ...]
-    scale: float
+    scale: float | tuple[float, ...]
     limits: dict[str, Any]
     period: float
     substeps: int

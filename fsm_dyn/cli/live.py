@@ -12,9 +12,9 @@ from fsm_dyn.cli import timing
 from fsm_dyn.cli.compiling import Model, ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.cli.settings import Scale, Set, assignments, ratios
 from fsm_dyn.errors import RunError
-from fsm_dyn.live.interrupts import Asked, asked_to_end
+from fsm_dyn.interrupts import Asked, asked_to_end
 
 _SHOWN = 30
 
@@ -39,7 +39,7 @@ def live_command(
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
     ] = None,
     port: Annotated[str, typer.Option("--port", help="The port that the device holds; the first by default.")] = "",
-    scale: Annotated[float, typer.Option("--scale", help="Metres of the model per metre of the device.")] = 1.0,
+    scale: Scale = "1",
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
@@ -60,7 +60,7 @@ def live_command(
     with asked_to_end() as asked:
         with asked.at_once():
             # numba and the stepper come with these.
-            from fsm_dyn.devices.scripted import usual_motion
+            from fsm_dyn.devices.scripted import Driver, usual_motion
             from fsm_dyn.live.holding import held_ports
             from fsm_dyn.live.session import Settings
             from fsm_dyn.live.starting import held
@@ -73,19 +73,20 @@ def live_command(
             if driver == "scripted":
                 ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
                 held_axes = ports.get(port, next(iter(ports.values()))).axes
-                axes = options.setdefault("axes", len(held_axes))
-                options.setdefault("turns", [i for i, axis in enumerate(held_axes[: int(axes)]) if axis.turns])
-                options.setdefault("motion", usual_motion(int(axes)))
+                options.setdefault("axes", len(held_axes))
+                axes = Driver.describe(options).axes
+                options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.turns])
+                options.setdefault("motion", usual_motion(axes))
                 options.setdefault("period", period)
                 options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
             settings = Settings(
                 period=period,
                 substeps=substeps,
-                mapping=DeviceMap(port=port, scale=scale),
+                mapping=DeviceMap(port=port, scale=ratios(scale)),
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not unpaced,
-                ticks=-1 if seconds is None else round(seconds / period),
+                ticks=timing.ticks("--for", seconds, period),
                 passivity=passivity,
                 release_after=release_after,
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
@@ -158,7 +159,7 @@ def _value(text: Any) -> Any:
         return [_value(item) for item in text]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -191,8 +192,12 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
             f"sampling, hold and limits gave the device up to {given}, and {opening} while the grip opened; "
             f"taken back {back}"
         )
+    if report["saturations"]:
+        lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --force")
     if report["releases"] or report["rejected"]:
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
+    if report["behind"]:
+        lines.append(f"{report['behind']} ticks took more work than a tick may, and went on in the next one")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

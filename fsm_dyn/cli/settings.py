@@ -20,6 +20,36 @@ Initial = Annotated[
     list[str] | None,
     typer.Option("--initial", metavar="NAME=VALUE", help="An initial value, or mode=NAME; repeat."),
 ]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="RATIO",
+        help="Metres of the model per metre of the device, the force comes back by the same ratio: 0.5 or 1/3; or one "
+        "for each axis of the port, rad/m where kinds differ, e.g. 1/3,-2.",
+    ),
+]
+
+
+def ratios(text: str) -> float | tuple[float, ...]:
+    """Return what ``--scale`` says: one ratio, or one for each axis.
+
+    Raises
+    ------
+    InputError
+        A part of it is neither a number nor a fraction.
+    """
+    found = []
+    for part in text.split(","):
+        above, _, below = part.partition("/")
+        try:
+            found.append(float(above) / float(below or "1"))
+        except (ValueError, ZeroDivisionError):
+            raise InputError(
+                "--scale takes ratios", found=text[:40], allowed="numbers or fractions, e.g. 0.5, 1/3 or 1/3,-2",
+                remedy="--scale 1/3 makes 30 mm of the device 10 mm of the model, and 3 N there 1 N here",
+            ) from None  # fmt: skip
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | None:
@@ -51,8 +81,8 @@ def _listed(option: str, value: str) -> Any:
 
     try:
         return _texts(yaml.load(value, Loader=yaml.BaseLoader))  # noqa: S506 - it makes texts and lists only
-    except yaml.YAMLError:
-        raise InputError(f"{option}: the brackets do not close", found=value) from None
+    except (yaml.YAMLError, RecursionError):
+        raise InputError(f"{option}: the brackets do not close, or are nested too deeply", found=value) from None
 
 
 def _texts(value: Any) -> Any:

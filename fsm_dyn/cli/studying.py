@@ -13,6 +13,7 @@ from fsm_dyn.cli.console import print_json, reporting, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Initial, Input, Set, assignments
 from fsm_dyn.errors import InputError
+from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.study import Study
@@ -51,14 +52,15 @@ def study_command(
         if name in ranges:
             raise InputError("--vary names one parameter twice", found=name)
         ranges[name] = values
-    graph = ready_graph(model, None, as_json)
-    with working(f"studying {graph.name}", as_json) as told:
-        found = study(
-            graph, dict(ranges), until=until, drive=drive, inputs=assignments("--input", input_),
-            parameters=assignments("--set", set_), initial=assignments("--initial", initial),
-            quantities=of, jobs=jobs, progress=told.counted,
-        )  # fmt: skip
-        files = [] if out is None else _write(found, out)
+    with asked_to_end() as asked, asked.at_once():
+        graph = ready_graph(model, None, as_json)
+        with working(f"studying {graph.name}", as_json) as told:
+            found = study(
+                graph, dict(ranges), until=until, drive=drive, inputs=assignments("--input", input_),
+                parameters=assignments("--set", set_), initial=assignments("--initial", initial),
+                quantities=of, jobs=jobs, progress=told.counted,
+            )  # fmt: skip
+            files = [] if out is None else _write(found, out)
     headings, lines = found.table()
     if as_json:
         rows = [dict(zip(headings, line, strict=True)) for line in lines]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fsm_dyn.errors import InputError
+
 Slew = Annotated[float, typer.Option("--slew", help="Largest change of the force, N/s.")]
 Ramp = Annotated[float, typer.Option("--ramp", help="How long the grip takes to open and to close, s.", min=0.0)]
 ReleaseAfter = Annotated[
@@ -33,6 +35,7 @@ OwnerTimeout = Annotated[
     ),
 ]
 
+SHORTEST_PERIOD, LONGEST_PERIOD = 1e-5, 0.1  # s, of a tick
 RELEASE_AFTER = 0.012  # s
 STALL_TIMEOUT = 0.1
 GUARD_TIMEOUT = 0.1
@@ -40,6 +43,26 @@ OWNER_TIMEOUT = 0.5
 RAMP = 0.2
 
 
+LONGEST = 2**53  # ticks, which a double counts
+
+
 def stall_ticks(timeout: float, period: float) -> int:
     """Return how many ticks of a period (s) without a sample a time (s) comes to."""
-    return max(1, round(timeout / period))
+    return max(1, ticks("--stall-timeout", timeout, period))
+
+
+def ticks(option: str, time: float | None, period: float) -> int:
+    """Return how many ticks of a period (s) a time (s) comes to, -1 for no time.
+
+    Raises
+    ------
+    InputError
+        The period cannot be one, or the time comes to too many of them.
+    """
+    if not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
+        raise InputError("--period", found=str(period), allowed=f"{SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g} s")
+    if time is None:
+        return -1
+    if not 0.0 <= time / period <= LONGEST:
+        raise InputError(option, found=str(time), allowed=f"0 to {LONGEST * period:.3g} s")
+    return round(time / period)

@@ -16,7 +16,7 @@ from fsm_dyn.cli.console import print_json, reporting, say, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
 from fsm_dyn.errors import FsmDynError, InputError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 
 
 @reporting
@@ -67,8 +67,9 @@ def view_command(
         if watch or record is not None or set_ or schedule is not None:
             raise InputError("a run that is over is only looked at", found=model, remedy="leave the other options out")
         path = Path(model)
-        if not path.exists():
-            raise InputError(f"there is no run '{model}'")
+        if not path.is_file():
+            found = "a folder, pipe or device" if path.exists() else ""
+            raise InputError(f"there is no run '{model}'", found=found)
         if html is not None:
             with working(f"writing {html}", as_json):
                 write_report(open_film(path), html)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fsm_dyn.cli.console import say
 from fsm_dyn.errors import FsmDynError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 
 _PAUSE = 0.15  # s between looks at the file
 

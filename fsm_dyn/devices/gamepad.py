@@ -52,7 +52,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.given import Given
+from fsm_dyn.devices.given import Given, is_pair
 from fsm_dyn.devices.rates import follow
 from fsm_dyn.devices.wire.evdev import EVENT, LENGTH, NO_GAIN, READ, ForceFeedback, bits_request, has, request
 from fsm_dyn.errors import InputError
@@ -179,9 +179,7 @@ class Driver:
             given.number(name, usual, above=True)
         given.number("dead_zone", DEAD_ZONE, most=0.9)
         ranges = options.get("ranges") or {}
-        if not isinstance(ranges, Mapping) or not all(
-            name in CODES and len(ends) == 2 and ends[0] < ends[1] for name, ends in ranges.items()
-        ):
+        if not isinstance(ranges, Mapping) or not all(name in CODES and is_pair(ends) for name, ends in ranges.items()):
             raise given.refuse("ranges", "[least, greatest] for names of axes")
         turns, low, high = given.turns(len(named)), tuple[float, ...](), tuple[float, ...]()
         if options.get("mode", MODES[0]) == "position":

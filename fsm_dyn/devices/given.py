@@ -9,6 +9,7 @@ from typing import Any, Final
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device import Handle
 
+LARGEST: Final = 1e100  # of a number that is given
 HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")  # of any device, see Handle
 
 
@@ -43,9 +44,10 @@ class Given:
         self, name: str, usual: float, *, least: float = 0.0, most: float = math.inf, above: bool = False
     ) -> float:
         """Return a number from ``least`` (or above it) to ``most``, in SI units."""
-        found = self._options.get(name, usual)
-        good = isinstance(found, int | float) and not isinstance(found, bool)
-        if not (good and (least < found or (found == least and not above)) and found <= most):
+        if name not in self._options:
+            return usual
+        found = self._options[name]
+        if not (_is_number(found) and (least < found or (found == least and not above)) and found <= most):
             to = f" to {most:g}" if most < math.inf else ""
             raise self.refuse(name, f"a number {'above' if above else 'from'} {least:g}{to}, in SI units")
         return float(found)
@@ -64,6 +66,16 @@ class Given:
             raise self.refuse(name, ", ".join(allowed))
         return found
 
+    def motion(self, axes: int) -> list[list[float]]:
+        """Return for sines their axis, one of so many, amplitude, frequency and phase."""
+        found = self._options.get("motion", ())
+        if not isinstance(found, list | tuple) or not all(
+            isinstance(sine, list | tuple) and len(sine) == 4 and all(map(_is_number, sine)) and sine[0] in range(axes)
+            for sine in found
+        ):
+            raise self.refuse("motion", f"a list of [axis from 0 to {axes - 1}, amplitude, frequency, phase]")
+        return [[float(number) for number in sine] for sine in found]
+
     def turns(self, axes: int) -> tuple[int, ...]:
         """Return which of so many axes turn."""
         found = self._options.get("turns", ())
@@ -78,20 +90,22 @@ class Given:
         """
         found = self._options.get("workspace", list(usual))
         pairs = [[-item, item] if isinstance(item, int | float) else item for item in _listed(found)]
-        good = len(pairs) == len(usual) and all(
-            isinstance(pair, list | tuple)
-            and len(pair) == 2
-            and all(isinstance(x, int | float) and math.isfinite(x) for x in pair)
-            and pair[0] < pair[1]
-            for pair in pairs
-        )
-        if not good:
+        if len(pairs) != len(usual) or not all(map(is_pair, pairs)):
             raise self.refuse("workspace", f"for each of {len(usual)} axes a number above 0, or [least, greatest]")
         return tuple(float(low) for low, _ in pairs), tuple(float(high) for _, high in pairs)
 
     def handle(self) -> Handle:
         """Return what is known of the device as a hand feels it."""
         return Handle(**{name: self.number(name, 0.0) for name in HANDLE if name in self._options})
+
+
+def _is_number(found: Any) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= LARGEST
+
+
+def is_pair(found: Any) -> bool:
+    """Tell whether something is two numbers, the second the larger one."""
+    return isinstance(found, list | tuple) and len(found) == 2 and all(map(_is_number, found)) and found[0] < found[1]
 
 
 def _listed(found: Any) -> list[Any]:

@@ -23,10 +23,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fsm_dyn.devices import hapkit_frames as hf
 from fsm_dyn.devices import serial_line as sl
+from fsm_dyn.devices.given import Given
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
 
@@ -39,6 +41,7 @@ BEGINNING: Final = 20  # ticks until what is lost on the line counts
 QUIET: Final = 5  # forces without a sample, after which it is the samples that are missing: the tick sees to that
 GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
 REACH: Final = 0.15  # m
+BAUD: Final = 1_000_000
 _NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution", "workspace")
 _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
@@ -67,16 +70,9 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the paddle."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the hapkit has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        numbers: dict[str, float] = {}
-        for name in _NUMBERS:
-            if options.get(name) is not None:
-                given = options[name]
-                if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given < 1e6:
-                    raise InputError(f"{name} of the hapkit", found=str(given), allowed="a number from 0, in SI units")
-                numbers[name] = float(given)
+        given = Given("hapkit", {name: value for name, value in options.items() if value is not None}, _KNOWN)
+        given.count("baud", BAUD, 1, 10_000_000)
+        numbers = {name: given.number(name, 0.0, most=1e6) for name in _NUMBERS if options.get(name) is not None}
         force, reach = numbers.pop("force", float("inf")), numbers.pop("workspace", REACH)
         handle = Handle(**numbers)
         return Spec(
@@ -103,7 +99,7 @@ class Driver:
                     remedy="--option path=..." if there else "plug the hapkit in, or try it with --emulate",
                 )
             path = there[0]
-        return sl.open_line(path, int(options.get("baud", 1_000_000)))
+        return sl.open_line(path, int(options.get("baud", BAUD)))
 
     def open(self) -> None:
         """Ask the device who it is, until it answers.
@@ -131,6 +127,7 @@ class Driver:
                 remedy="load the sketch that comes with this version of fsm_dyn",
             )
         self._most = min(self._identity.force, round(_MICRO * min(self.spec.force, 1e3)))
+        self.spec = replace(self.spec, force=self._most / _MICRO)
 
     def _hear_until(self, until: float) -> None:
         while self._identity is None and time.monotonic() < until:

@@ -4,6 +4,9 @@ The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.se
 smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no sample has
 come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the limits.
 
+A sample with a velocity along its first axis is a key that is pressed or let up: the pointer goes there along half a
+cosine, that fast half-way, from wherever it is.
+
 Options
 -------
 axes : int
@@ -20,12 +23,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fsm_dyn.devices.given import Given
 from fsm_dyn.devices.rates import follow
-from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
+BANDWIDTH, PATIENCE, PERIOD = 12.0, 0.3, 1e-3  # Hz, s, s
 _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
 
 
@@ -35,22 +40,23 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         n = self.spec.axes
-        self._bandwidth = float(options.get("bandwidth", 12.0))
-        self._patience = float(options.get("patience", 0.3))
-        self._period = float(options.get("period", 1e-3))
+        self._bandwidth = float(options.get("bandwidth", BANDWIDTH))
+        self._patience = float(options.get("patience", PATIENCE))
+        self._period = float(options.get("period", PERIOD))
         self._position, self._velocity = [0.0] * n, [0.0] * n
         self._block: memory.Block | None = None
         self._readings, self._dragging = 0, False
+        self._stroke: Stroke | None = None
+        self._begun = 0  # its first reading
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the pointer."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the pointer has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        axes = int(options.get("axes", 2))
-        if not 1 <= axes <= 6:
-            raise InputError("axes of the pointer", found=str(axes), allowed="1 to 6")
+        given = Given("pointer", options, _KNOWN)
+        axes = given.count("axes", 2, 1, 6)
+        for name, usual in (("bandwidth", BANDWIDTH), ("period", PERIOD)):
+            given.number(name, usual, above=True)
+        given.number("patience", PATIENCE)
         return Spec("pointer", axes, WATCHDOG, felt=False)  # it has no force to let go of
 
     @classmethod
@@ -80,10 +86,23 @@ class Driver:
             return Sample(now, self._readings, self._position, self._velocity)
         buttons = int(row[13]) if now - row[0] <= self._patience else 0
         if buttons & DRAGGING and not self._dragging:
-            self._position, self._velocity = row[1 : 1 + n], [0.0] * n
+            self._position, self._velocity, self._stroke = row[1 : 1 + n], [0.0] * n, None
         self._dragging = bool(buttons & DRAGGING)
-        follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
+        if row[7] > 0.0:
+            self._press(row[1 : 1 + n], row[7])
+        else:
+            self._stroke = None
+            follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
         return Sample(now, self._readings, self._position, self._velocity, buttons)
+
+    def _press(self, place: Sequence[float], speed: float) -> None:
+        """Go on with the stroke to a place along the first axis, or begin it."""
+        if self._stroke is None or (self._stroke.end, self._stroke.speed) != (place[0], speed):
+            self._stroke = Stroke(self._position[0], place[0], speed)
+            self._begun = self._readings
+        since = (self._readings - self._begun) * self._period
+        at, rate = self._stroke.at(since)
+        self._position, self._velocity = [at, *place[1:]], [rate, *(len(place) - 1) * [0.0]]
 
     def _latest(self) -> list[float] | None:
         if self._block is None or self._block.header[memory.POINTER] == 0:

@@ -31,13 +31,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.devices.given import Given
 from fsm_dyn.live.device import NOTHING, SAFE_FRAME, WATCHDOG, Sample, Spec
 
 FAULTS: Final = ("", "raise", "hang", "stall", "nan")
 _KNOWN: Final = frozenset(
     {"axes", "turns", "motion", "mass", "stiffness", "damping", "period", "wire", "stop", "fault", "fault_at"}
 )
+MASS, STIFFNESS, DAMPING, PERIOD = 0.3, 300.0, 12.0, 1e-3  # kg, N/m, N s/m, s
 _GENTLE: Final = 0.5  # s
 
 
@@ -56,10 +57,10 @@ class Driver:
         self._motion = [
             (int(i), float(a), 2.0 * math.pi * float(f), float(p)) for i, a, f, p in options.get("motion", ())
         ]
-        self._mass = float(options.get("mass", 0.3))
-        self._stiffness = float(options.get("stiffness", 300.0))
-        self._damping = float(options.get("damping", 12.0))
-        self._period = float(options.get("period", 1e-3))
+        self._mass = float(options.get("mass", MASS))
+        self._stiffness = float(options.get("stiffness", STIFFNESS))
+        self._damping = float(options.get("damping", DAMPING))
+        self._period = float(options.get("period", PERIOD))
         self._fault, self._fault_at = str(options.get("fault", "")), float(options.get("fault_at", 0.0))
         self._position, self._velocity, self._force = [0.0] * n, [0.0] * n, [0.0] * n
         self._readings = 0
@@ -79,18 +80,16 @@ class Driver:
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> Spec:
         """Return what the options say of the device."""
-        for name in options:
-            if name not in _KNOWN:
-                raise InputError(f"the scripted device has no option '{name}'", allowed=", ".join(sorted(_KNOWN)))
-        if options.get("fault", "") not in FAULTS:
-            raise InputError("fault", found=str(options["fault"]), allowed=", ".join(FAULTS[1:]))
-        axes = int(options.get("axes", 1))
-        stop = str(options.get("stop", SAFE_FRAME if options.get("wire") else NOTHING))
-        turns = tuple(int(axis) for axis in options.get("turns", ()))
-        if any(not 0 <= axis < axes for axis in turns):
-            raise InputError("turns of the scripted device", found=str(turns), allowed=f"numbers from 0 to {axes - 1}")
-        if not 1 <= axes <= 6 or stop not in (NOTHING, SAFE_FRAME, WATCHDOG):
-            raise InputError("the scripted device", found=f"axes {axes}, stop {stop}", allowed="1 to 6 axes")
+        given = Given("scripted device", options, _KNOWN)
+        axes = given.count("axes", 1, 1, 6)
+        stop = given.choice("stop", SAFE_FRAME if options.get("wire") else NOTHING, (NOTHING, SAFE_FRAME, WATCHDOG))
+        given.choice("fault", "", FAULTS)
+        given.motion(axes)
+        for name, usual in (("mass", MASS), ("period", PERIOD)):
+            given.number(name, usual, above=True)
+        for name, usual in (("stiffness", STIFFNESS), ("damping", DAMPING), ("fault_at", 0.0)):
+            given.number(name, usual)
+        turns = given.turns(axes)
         return Spec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n", turns=turns)
 
     @classmethod

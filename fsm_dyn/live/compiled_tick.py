@@ -30,7 +30,9 @@ TAKEN_BACK: Final = 13  # by damping, J
 DELAY: Final = 14  # of the device, ticks, up to ``LATEST``
 LEAK_OPENING: Final = 15  # the same beyond that, while the grip opened, J
 EXCESS: Final = 16  # what the device had been given too much when it was last held, J
-NUMBER_COUNT: Final = 17
+FORCE_WANTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
+TORQUE_WANTED: Final = 18  # likewise, N m
+NUMBER_COUNT: Final = 19
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -90,7 +92,10 @@ OWNER_SILENT: Final = 51
 ZEROED: Final = 52  # how often the guard had shown a force of zero when last looked at
 MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
 FADED: Final = 54  # ticks in which the force had faded because no sample came
-COUNT_COUNT: Final = 55
+SATURATED: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
+SATURATIONS: Final = 56  # occasions since the run began
+BEHIND: Final = 57  # ticks that ended before their model time was reached
+COUNT_COUNT: Final = 58
 
 # what a live tick returns
 NOTHING: Final = 0
@@ -115,6 +120,8 @@ PLACE_COUNT: Final = 11
 OFF: Final = 0
 OBSERVE: Final = 1
 CONTROL: Final = 2
+
+OCCASION: Final = 1.0  # s without saturation, after which another one is another occasion
 
 LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is accounted for
 

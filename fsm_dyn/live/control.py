@@ -90,7 +90,7 @@ class Controller:
         self._device = plain(stepper.tick_data.device).cast("B")
         self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
         self._address = stepper.address
-        self._told_silent, self._next_word = 0, 0
+        self._told_silent, self._next_word, self._told_saturations = 0, 0, 0
         self._told_of: dict[str, int] = {}
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
@@ -266,22 +266,43 @@ class Controller:
             self.ended(counts[ct.STATUS])
 
     def _tell_of_device(self) -> None:
-        """Tell of an owner who falls silent or is back and, not too often, of releases and samples rejected."""
+        """Tell of an owner who falls silent or is back, of saturation and, not too often, of what was let go."""
         counts = self._counts
         if counts[ct.OWNER_SILENT] != self._told_silent:
             self._told_silent = counts[ct.OWNER_SILENT]
             self._tell({"event": "owner", "tick": self.ticks, "t": self.stepper.t, "silent": bool(self._told_silent)})
+        if counts[ct.SATURATIONS] != self._told_saturations:
+            self._told_saturations = counts[ct.SATURATIONS]
+            self._tell_of_saturation()
         if self.ticks < self._next_word:
             return
         where = {"tick": self.ticks, "t": self.stepper.t}
         for name, count, why in (
             ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
             ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
+            ("behind", counts[ct.BEHIND], "more work than a tick may take: the model goes on in the next one"),
         ):
             if count != self._told_of.get(name, 0):
                 self._told_of[name] = count
                 self._next_word = self.ticks + _TELLING
                 self._tell({"event": name, **where, "count": count, "why": why})
+
+    def _tell_of_saturation(self) -> None:
+        """Tell that the model asks for more than the device may show, which is no fault."""
+        numbers = self._numbers
+        more = [
+            f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
+            for wanted, limit, unit in (
+                (ct.FORCE_WANTED, ct.FORCE_LIMIT, "N"), (ct.TORQUE_WANTED, ct.TORQUE_LIMIT, "N m"),
+            )
+            if numbers[wanted] > 0.0
+        ]  # fmt: skip
+        self._tell(
+            {
+                "event": "saturated", "tick": self.ticks, "t": self.stepper.t, "count": self._told_saturations,
+                "why": "the force is saturated: " + "; ".join(more),
+            }
+        )  # fmt: skip
 
     def ended(self, status: int) -> None:
         """The model cannot go on, or was to stop here."""

@@ -35,7 +35,13 @@ def port_of(graph: ModeGraph, name: str) -> HeldPort:
 
 
 def mapping_for(
-    graph: ModeGraph, name: str, n_device: int, axes: tuple[int, ...] = (), scale: float = 1.0, *, zeroed: bool = True
+    graph: ModeGraph,
+    name: str,
+    n_device: int,
+    axes: tuple[int, ...] = (),
+    scale: float | tuple[float, ...] = 1.0,
+    *,
+    zeroed: bool = True,
 ) -> DeviceMap:
     """Return the map that puts a device's zero, where it has one, at the place of a port where the model begins.
 
@@ -52,8 +58,8 @@ def mapping_for(
         Number of the device's axes.
     axes : tuple of int
         As in :class:`~fsm_dyn.live.mapping.DeviceMap`; empty: as :func:`facing_axes` says.
-    scale : float
-        Metres of the model per metre of the device.
+    scale : float or tuple of float
+        As in :class:`~fsm_dyn.live.mapping.DeviceMap`.
     zeroed : bool
         Whether it has a zero; otherwise it is at the port wherever it takes hold.
     """

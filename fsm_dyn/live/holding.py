@@ -253,11 +253,13 @@ class _Writer:
         self._put(self._inputs, port, axis.name, length if units else "1")
         self._put(self._inputs, port, axis.rate, f"{length}/s" if units else "1")
         self._put(self._inputs, port, axis.grip, "1")
-        for name, value, unit in (
-            (axis.stiffness, STIFFNESS * scale, f"{force}/{length}"),
-            (axis.damping, DAMPING * scale, f"{force}*s/{length}"),
+        own = (None, None) if axis.name.endswith(TWIST) else (port.stiffness, port.damping)
+        for name, given, value, unit in (
+            (axis.stiffness, own[0], STIFFNESS * scale, f"{force}/{length}"),
+            (axis.damping, own[1], DAMPING * scale, f"{force}*s/{length}"),
         ):
-            self._put(self._parameters, port, name, f"{value} {unit}" if units else value)
+            usual = f"{value} {unit}" if units else value
+            self._put(self._parameters, port, name, usual if given is None else given.text)
         text = f"{axis.grip}*({axis.stiffness}*({lead}) + {axis.damping}*({axis.rate} - {rate}))"
         for name, entry in zip(axis.outputs, (text, at, rate), strict=True):
             self._put(self._outputs, port, name, entry)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.holding import HeldPort
+
+SMALLEST: Final = 1e-6  # of a scale, and the reciprocal of the largest
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,19 @@ class DeviceMap:
             found = self.scale
         else:
             found = tuple(1.0 if axis.turns else float(self.scale) for axis in port.axes)
-        if len(found) != len(port.axes) or 0.0 in found:
+        if len(found) != len(port.axes) or not all(SMALLEST <= abs(value) <= 1.0 / SMALLEST for value in found):
             raise InputError(
                 f"scale of the device at port '{port.name}'",
                 found=str(self.scale),
-                allowed=f"a number, or {len(port.axes)} of them; none is zero",
+                allowed=f"a number, or {len(port.axes)} of them; none is zero, and sizes from {SMALLEST:g} to "
+                f"{1.0 / SMALLEST:g}",
+                remedy="give metres of the model per metre of the device: 1/3 where 30 mm of it are 10 mm of the model",
             )
+        if not 0.0 <= self.force_scale <= 1.0 / SMALLEST:
+            raise InputError(
+                f"force_scale of the device at port '{port.name}'", found=str(self.force_scale),
+                allowed=f"from 0 to {1.0 / SMALLEST:g}", remedy="1 keeps power the same on both sides",
+            )  # fmt: skip
         return found
 
     def offsets(self, port: HeldPort) -> tuple[float, ...]:
@@ -90,13 +100,16 @@ class DeviceMap:
         InputError
             There are too many or too few.
         """
-        if self.offset and len(self.offset) != len(port.axes):
+        if self.offset and (len(self.offset) != len(port.axes) or not all(map(math.isfinite, self.offset))):
             raise InputError(
                 f"offset of the device at port '{port.name}'",
                 found=str(self.offset),
-                allowed=f"{len(port.axes)} numbers, or none",
+                allowed=f"{len(port.axes)} finite numbers, or none",
             )
         return self.offset
+
+
+LAST_BUTTON: Final = 62  # buttons are bits of a whole number
 
 
 @dataclass(frozen=True)
@@ -153,8 +166,10 @@ class Limits:
         for name in ("force", "slew", "velocity", "torque", "torque_slew", "turning"):
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
-        if not 0 <= self.outliers <= 1000:
-            raise InputError("limits.outliers of a live run", found=str(self.outliers)[:20], allowed="0 to 1000")
+        for name, least, most in (("outliers", 0, 1000), ("dead_man", -1, LAST_BUTTON), ("clutch", -1, LAST_BUTTON)):
+            if not least <= getattr(self, name) <= most:
+                found = str(getattr(self, name))[:20]
+                raise InputError(f"limits.{name} of a live run", found=found, allowed=f"{least} to {most}")
         if not self.ramp >= 0.0:
             raise InputError("limits.ramp of a live run", found=str(self.ramp), allowed="from 0 s")
         for name in ("low", "high", "velocities"):

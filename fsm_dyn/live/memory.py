@@ -47,6 +47,8 @@ ZEROED: Final = 34  # how often the guard has shown a force of zero because no t
 REJECTED: Final = 35  # samples
 RELEASES: Final = 36  # how often the device was released
 FADED: Final = 37  # ticks in which the force had faded
+SATURATIONS: Final = 38  # occasions on which the force was saturated
+BEHIND: Final = 39  # ticks that ended before their model time was reached
 HEADER: Final = 64
 
 # ``TICK_STATE``

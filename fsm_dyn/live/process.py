@@ -12,9 +12,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.graph import ModeGraph
@@ -54,6 +56,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> Stepper:
         bool(settings["schedule"]),
         tuple(settings["turns"]),
         dict(settings.get("initial") or {}),
+        settings.get("work_per_tick", 0),
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip
@@ -137,6 +140,7 @@ class TickProcess:
         try:
             self.device.open()
             self.device.calibrate()
+            self._narrow_limits()
             if self.device.spec.waits:
                 self._waiting = Waiting(self.device)
                 self._read = self._waiting.read
@@ -144,6 +148,12 @@ class TickProcess:
             self._driver_failed(error)
             return False
         return True
+
+    def _narrow_limits(self) -> None:
+        """Ask for no more than the device has said it can show, now that it is open: what is sent is then shown."""
+        numbers, spec = self.stepper.tick_data.numbers, self.device.spec
+        numbers[ct.FORCE_LIMIT] = min(numbers[ct.FORCE_LIMIT], spec.force)
+        numbers[ct.TORQUE_LIMIT] = min(numbers[ct.TORQUE_LIMIT], spec.torque)
 
     def _warm_up(self) -> None:
         """Run the model for some ticks and put it back: every page is touched, every function loaded."""
@@ -193,6 +203,7 @@ class TickProcess:
         beats, force, controller = self._beats, memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.go
         processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
+        felt = self.device.spec.felt
         self._set_patience()
         watched = self._watched_from()
         began = deadline = clock()
@@ -217,7 +228,9 @@ class TickProcess:
             looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
             try:
                 # what the guard has seen meanwhile goes before what was worked out
-                write(force.tolist() if beats[memory.ZEROED] == counts[ct.ZEROED] else nothing)
+                sent = write(force.tolist() if beats[memory.ZEROED] == counts[ct.ZEROED] else nothing)
+                if felt and sent is not None:
+                    _take_sent(self._force, sent)
                 if controller.ticks >= self._look_at_driver:
                     self._tell_of_driver()
             except Exception as error:
@@ -373,6 +386,13 @@ class TickProcess:
             self.controller.ended(self._counts[ct.STATUS])
         self.controller.let_go()
         self._busy(False)
+
+
+def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
+    """Take over what a driver has shown where that is less than it was asked for: accounts are to count what was."""
+    for i, value in enumerate(sent):
+        if abs(value) < abs(force[i]):
+            force[i] = value
 
 
 def said(error: Exception) -> str:

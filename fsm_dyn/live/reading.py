@@ -65,6 +65,7 @@ class _Settings(msgspec.Struct):
     passivity: Literal["off", "observe", "control"] = "off"
     device_damping: float | None = None
     device_delay: float = 0.0
+    work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = 0
 
 
 class _Command(msgspec.Struct):

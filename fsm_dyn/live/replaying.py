@@ -12,6 +12,8 @@ from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, STATUS, UNFINISHED
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.running import simulate
 from fsm_dyn.simulation import outcomes
 
 _ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
@@ -51,7 +53,7 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
         found += _stamped(row, stepper)
         while status in _ASKING and status != int(row[STATUS]):  # given within the tick, then and now
             stepper.supply(status)
-            status = stepper.tick(shown=False)
+            status = stepper.tick(shown=False, again=True)
             found += _stamped(row, stepper)
         if status in _ASKING:
             stepper.supply(status)
@@ -64,11 +66,28 @@ def _stamped(row: NDArray[np.float64], stepper: Stepper) -> list[NDArray[np.floa
     return [np.concatenate([row[:1], record]) for record in stepper.records()]
 
 
+def off_line(recorded: Recorded) -> Trajectory:
+    """Run a recording without commands on the way off line, with the inputs recorded: the same to the last bit.
+
+    As in the live run, modes that were not derived when it began are embedded on line; a derived one has the same
+    equations, but rounds differently.
+    """
+    settings = recorded.settings
+    return simulate(
+        recorded_graph(recorded),
+        until=float(recorded.rows[-1, 1]),
+        method=settings["method"],
+        step=settings["period"] / settings["substeps"],
+        inputs=input_tables(recorded),
+        strategy="mixed",
+        initial=dict(settings.get("initial") or {}),
+    )
+
+
 def input_tables(recorded: Recorded) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Return the inputs of a recording as tables for :func:`fsm_dyn.running.simulate`.
 
-    A run without commands on the way makes the same transitions off line, to the last bit, with the method and the
-    step of the live run.
+    A run without commands on the way makes the same transitions off line, to the last bit: see :func:`off_line`.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
     tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, UNFINISHED] == 0.0]

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.compiling import Parameters
 from fsm_dyn.errors import RunError
+from fsm_dyn.interrupts import held_back
 from fsm_dyn.live import guard, memory
 from fsm_dyn.live.control import FAILED, FAULTS, PHASES
-from fsm_dyn.live.interrupts import held_back
 from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
@@ -192,6 +192,11 @@ class LiveSession:
         self._listen()
         return records, following
 
+    @property
+    def transition_count(self) -> int:
+        """Transitions since the run began."""
+        return int(self._block.header[memory.TRANSITIONS])
+
     def _mode_name(self, tick: float, number: float) -> str:
         names, _ = self.modes_at(tick)
         return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
@@ -290,8 +295,10 @@ class LiveSession:
             "lateness": percentiles(self._block.latenesses),
             "overruns": int(header[memory.OVERRUNS]),
             "limited": int(header[memory.LIMITED]),
+            "saturations": int(header[memory.SATURATIONS]),
             "releases": int(header[memory.RELEASES]),
             "faded": int(header[memory.FADED]),
+            "behind": int(header[memory.BEHIND]),
             "rejected": int(header[memory.REJECTED]),
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
             "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.mapping import DeviceMap, Limits
 from fsm_dyn.live.ticks import PASSIVITY
+
+MOST_TICKS: Final = 2**53  # which a double counts
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Settings:
         What replaces entries of the model's ``initial``, ``mode`` among them.
     passivity : str
         Whether to ``observe`` the energy that sampling gives the device, or to ``control`` it by damping too.
+    work_per_tick : int
+        Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
+        of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`; 0: no limit.
     """
 
     period: float = 1e-3
@@ -70,18 +76,23 @@ class Settings:
     owner_timeout: float = 0.5
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
+    work_per_tick: int | None = None
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""
         for name, value, good in (
             ("period", self.period, 1e-5 <= self.period <= 0.1),
+            ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),
             ("substeps", self.substeps, 1 <= self.substeps <= 1000),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
-            ("stall_ticks", self.stall_ticks, self.stall_ticks >= 0),
+            ("ticks", self.ticks, -1 <= self.ticks <= MOST_TICKS),
+            ("stall_ticks", self.stall_ticks, 0 <= self.stall_ticks <= MOST_TICKS),
             ("release_after", self.release_after, self.release_after >= 0.0),
             ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
         ):
             if not good:
-                raise InputError(f"{name} of a live run", found=str(value), remedy="see fsm_dyn.live.session.Settings")
+                raise InputError(
+                    f"{name} of a live run", found=str(value)[:20], remedy="see fsm_dyn.live.session.Settings"
+                )

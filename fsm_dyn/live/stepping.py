@@ -26,7 +26,7 @@ from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stock import StockMachine
-from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits
+from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.runtime.library import move
 from fsm_dyn.simulation import outcomes, resolution
@@ -41,6 +41,7 @@ from fsm_dyn.spec.values import check_values
 Floats = NDArray[np.float64]
 
 TURNS_PER_TICK: Final = 60  # steps and transitions in a tick; what is left waits for the next one
+NO_LIMIT: Final = 2**62
 MOST_INSTANT: Final = 40  # transitions in one instant
 
 
@@ -68,6 +69,10 @@ class Stepper:
         The device's axes that turn, in rad.
     initial : mapping
         What replaces entries of the model's ``initial``.
+    work_per_tick : int, optional
+        Work after which a tick ends, done or not, besides two trial steps for each of the ``substeps``; 0: no limit;
+        None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`.
+        What counts how much: :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
     """
 
     graph: ModeGraph
@@ -80,6 +85,7 @@ class Stepper:
     schedule: bool = False
     turns: tuple[int, ...] = ()
     initial: Mapping[str, float | str] = field(default_factory=dict)
+    work_per_tick: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or METHODS[self.method].adaptive:
@@ -222,9 +228,12 @@ class Stepper:
             self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
         self.loop.state.counters[st.SEGMENT] = 0
         self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
+        given = self.work_per_tick
+        work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
+        most = work + 2 * self.substeps if work else NO_LIMIT
         self.options = st.Options(
             np.array([0.0, 0.0, np.inf, 1.0]),
-            np.array([TURNS_PER_TICK, 2**62, MOST_INSTANT], dtype=np.int64),
+            np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most], dtype=np.int64),
             np.ones(len(start.x)),
             np.ones((1, len(start.x)), dtype=np.int8),
         )
@@ -260,18 +269,21 @@ class Stepper:
         """Address of all that a tick works on; it stays the same."""
         return self._tick_packed.address
 
-    def tick(self, shown: bool = True) -> int:
+    def tick(self, shown: bool = True, again: bool = False) -> int:
         """Advance by one period if ``tick_data.counts[ADVANCING]`` says so; return a status of the outcomes.
 
         ``DONE`` where the tick was completed, ``PAUSED`` where it took more than its share of work and goes on with
-        the next call.
+        the next call.  ``again``: it goes on within the tick, as it was given what it asked for.
         """
+        if not again:
+            self.counters[st.WORK_DONE] = 0
         status: int = move(self._tick_packed.address, shown)
         return status
 
     def supply(self, status: int) -> int | None:
         """Give the stepper a mode or chart that it lacks, however long it takes; see :func:`loop.supply`."""
         tables = self.loop.tables
+        self.counters[st.WORK_DONE] += st.WORK_OF_MODE
         try:
             refused = supply(self.loop, status, self.machine)
         except RunError:  # the model lists its modes and this is none of them
@@ -321,6 +333,7 @@ class Stepper:
 
     def restart_grid(self, t: float, step: float) -> None:
         """Begin a grid of steps of this length (s) at time ``t``."""
+        self.loop.state.clock[st.PUT_OFF] = 0.0
         self.loop.state.clock[st.BEGIN] = t
         self.loop.state.counters[st.GRID] = 0
         self.tick_data.counts[ct.STEPS] = 0

@@ -17,11 +17,21 @@ from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
+WORK_PER_TICK: Final = 55  # of a model with many contacts, see :func:`usual_work`
+MANY_CONTACTS: Final = 12
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 PASSIVITY: Final = ("off", "observe", "control")
 FARTHEST: Final = 1e3  # m or rad, where no device is
 _GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
+
+
+def usual_work(contacts: int) -> int:
+    """Return the work after which a tick ends where nothing else is asked for, by the number of contacts of the model.
+
+    What counts like a trial step (docs/theory.md, "The work of a tick") takes longer with more of them.
+    """
+    return round(WORK_PER_TICK * min(4.0, max(1.0, MANY_CONTACTS / max(1, contacts))))
 
 
 def new_tick(

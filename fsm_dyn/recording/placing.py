@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.errors import InputError
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.samples import Samples
 from fsm_dyn.recording.scene import NEWTONIAN, Scene, Shape
@@ -44,8 +45,19 @@ class Placed:
 
 
 def place(scene: Scene, samples: Samples) -> Placed:
-    """Return where everything of ``scene`` is at the times of ``samples``."""
+    """Return where everything of ``scene`` is at the times of ``samples``.
+
+    Raises
+    ------
+    InputError
+        Something is nowhere: its position is not finite.
+    """
     out = scene.geometry.evaluate(samples.t, samples.x, samples.context)
+    if not all(np.isfinite(out[name]).all() for name in ("points", "frames")):
+        raise InputError(
+            "the model cannot be drawn", found="positions that are infinite or not a number",
+            remedy="look for a division by zero in the positions of points",
+        )  # fmt: skip
     n, n_points, n_frames = len(samples), len(scene.points), len(scene.frames)
     return Placed(
         scene,

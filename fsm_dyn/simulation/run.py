@@ -116,7 +116,7 @@ def run(
     absolute[:] = atol
     options = st.Options(
         numbers=np.array([until, step, max_step, rtol]),
-        counts=np.array([_FIRST_CHUNK, max_steps, max_instant], dtype=np.int64),
+        counts=np.array([_FIRST_CHUNK, max_steps, max_instant, 2**62], dtype=np.int64),
         atol=absolute,
         mask=np.ones((1, len(x)), dtype=np.int8) if mask is None else mask,
     )

@@ -32,7 +32,8 @@ PIVOT: Final = 7  # smallest scaled pivot at the state at hand
 WINDOW: Final = 8  # when the present window of transitions began
 REMAINING: Final = 9  # how long the train of impacts that is being ended goes on
 FORCE: Final = 10  # largest multiplier at the start of the mode; those of the modes before count half as much each time
-CLOCK_COUNT: Final = 11
+PUT_OFF: Final = 11  # length to go on with of a step whose next trial was put off, 0: none was
+CLOCK_COUNT: Final = 12
 
 # ``State.counters``
 MODE: Final = 0
@@ -53,7 +54,8 @@ CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being en
 WINDOW_COUNT: Final = 15  # transitions in the present window
 ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
 PASSED: Final = 17  # change points recorded
-COUNTER_COUNT: Final = 18
+WORK_DONE: Final = 18  # since the caller set it to zero, see ``WORK_OF_TRANSITION``
+COUNTER_COUNT: Final = 19
 
 # ``State.rank``: what is known of the rank of the rows held; then the size of every row, and the weights with which
 # rows take part in what is lost
@@ -85,6 +87,11 @@ TURNED: Final = 2.0  # times its size by which a row changes at most up to a cha
 
 DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
 
+# ``State.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
+WORK_OF_TRANSITION: Final = 6
+WORK_OF_CANDIDATE: Final = 0.4  # a combination of contact states solved, in an impact or a decision
+WORK_OF_MODE: Final = 30  # a mode met for the first time
+
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 
 # ``State.counters[PHASE]``
@@ -114,7 +121,8 @@ NUMBER_COUNT: Final = 4
 CHUNK: Final = 0  # steps after which the loop returns to report progress
 MAX_STEPS: Final = 1
 MAX_INSTANT: Final = 2  # transitions allowed in one instant
-COUNT_COUNT: Final = 3
+MAX_WORK: Final = 3  # beyond this the loop returns before it takes another trial step or resolves another instant
+COUNT_COUNT: Final = 4
 
 # columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
 # candidates
@@ -145,7 +153,8 @@ PASSAGE_ROWS: Final = 5
 
 # ``Work.top``: what is in use of the arena, and the most there ever was
 OVERFLOWN: Final = 4  # 1: more was asked for than there is
-TOP_COUNT: Final = 5
+SOLVED: Final = 5  # combinations of contact states solved so far
+TOP_COUNT: Final = 6
 
 ROOT_ROOM: Final = 471  # floats in which roots are isolated (``runtime/quintic_roots.c``)
 

@@ -313,6 +313,9 @@ class Port:
     """What a device holds: a point of a body along axes with a twist, or a coordinate.
 
     ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
+    ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate, a twist's apart.
+    ``press``: along the first axis, from where the model begins, where a hand is that has let a key up, and one that
+    presses it.
     """
 
     name: str
@@ -322,6 +325,9 @@ class Port:
     twist: Text | None = None
     coordinate: str | None = None
     kinematic: Text | None = None
+    stiffness: Text | None = None
+    damping: Text | None = None
+    press: tuple[Text, ...] = ()
     where: Location = NOWHERE
 
 

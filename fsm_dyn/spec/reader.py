@@ -66,7 +66,8 @@ def compose(text: str, file: str) -> Tree:
         a value inside itself, too much of anything.
     """
     if len(text) > MAX_BYTES:
-        raise schemata.too_large("a model", Location(file), len(text.encode("utf-8", "replace")), MAX_BYTES)
+        data = text.encode("utf-8", "replace")
+        raise schemata.too_large("a model", file, data, len(data), MAX_BYTES)
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:

@@ -20,13 +20,15 @@ LATEST: Final = 1e9  # s of a run's clock
 MOST_ROWS: Final = 1e9
 MOST_STEPS: Final = 1000
 MOST_AXES: Final = 6
+SLOWEST_PRESS: Final = 1e-3  # m/s or rad/s
+FASTEST_PRESS: Final = 10.0
 FAR_HAND: Final = 1.0  # m or rad from the device's zero
 _NAME: Final = 200
 _WHOLE: Final = 2**53  # beyond it, whole numbers are not exact
 
 _FIELDS: Final = (
     "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words", "emulate",
-    "hand", "charts",
+    "hand", "press", "charts",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
@@ -77,6 +79,11 @@ def read_command(text: str) -> dict[str, Any]:
     if what == "hand":
         axis = int(_number(data, "axis", 0.0, MOST_AXES))
         return {"do": what, "axis": axis, "value": _number(data, "value", -FAR_HAND, FAR_HAND)}
+    if what == "press":
+        return {
+            "do": what, "port": _name(data, "port"), "down": _flag(data, "down"),
+            "speed": _number(data, "speed", SLOWEST_PRESS, FASTEST_PRESS),
+        }  # fmt: skip
     if what == "point":
         return {
             "do": what,

@@ -14,8 +14,10 @@ from fsm_dyn.live.device import CAP, NOTHING, SAFE_FRAME, Spec, driver_class
 from fsm_dyn.live.holding import HeldPort
 from fsm_dyn.live.mapping import DeviceMap, Limits
 from fsm_dyn.live.rows import FIXED, Columns
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.viewer.instant import Floats
 
+PLAY: Final = "play"  # of the commands of an emulator
 REACH: Final = 0.04  # m or rad to either side, for the slider of a hand
 SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # of the commands of an emulator: on or off
 _GRIP: Final = FIXED.index("grip")
@@ -74,8 +76,11 @@ class HeldBy:
         found: Spec = driver_class(self.driver).describe(self.options)
         return found
 
-    def told(self, port: HeldPort) -> dict[str, Any]:
-        """Return for the page what does not change: name, axes, what stops the force, what can happen to it."""
+    def told(self, port: HeldPort, key: bool = False) -> dict[str, Any]:
+        """Return for the page what does not change: name, axes, what stops the force, what can happen to it.
+
+        ``key``: the model says how the port is pressed.
+        """
         spec, emulation = self.spec, self.emulation
         axes = self.mapping.sources(port, spec.axes)
         return {
@@ -90,6 +95,7 @@ class HeldBy:
             ],
             "commands": list(emulation.commands) if emulation is not None else None,
             "reach": REACH,
+            "press": key and emulation is not None and PLAY in emulation.commands and axes[0] == 0,
         }
 
     def carry_out(self, command: Mapping[str, Any]) -> None:
@@ -112,6 +118,35 @@ class HeldBy:
             self.emulation.do(command["what"], on=command["on"])
         else:
             self.emulation.do(command["what"])
+
+    def press(self, port: HeldPort, places: tuple[float, float], down: bool, speed: float) -> None:
+        """Let the hand of an emulated device press a key of the model or let it up.
+
+        Parameters
+        ----------
+        port : HeldPort
+        places : tuple of float
+            Where the key is let up and pressed, along the port's first axis from where the model begins, m or rad.
+        down : bool
+        speed : float
+            Largest one on the way there, of the key, m/s or rad/s.
+        """
+        scale = self.mapping.scales(port)[0]
+        self._play("hand", target=places[down] / scale, speed=speed / abs(scale))
+
+    def play(self, port: HeldPort, places: tuple[float, float]) -> None:
+        """Let the hand of an emulated device play the notes of the page; ``places`` as for :meth:`press`."""
+        lifted, pressed = (place / self.mapping.scales(port)[0] for place in places)
+        self._play("hand")
+        self._play("play", rate=REPETITION, notes=NOTES, pressed=pressed, lifted=lifted)
+
+    def _play(self, command: str, **arguments: float) -> None:
+        """Tell an emulator that can play what to do; a player's finger holds the device then."""
+        if self.emulation is None or PLAY not in self.emulation.commands:
+            raise InputError("this device has no emulated hand that plays", remedy="press its handle yourself")
+        if command == "hand":
+            arguments = {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING, **arguments}
+        self.emulation.do(command, **arguments)
 
     def now(self) -> dict[str, Any]:
         """Return what an emulated device says of itself, nothing for another or one that has ended; waits for it."""

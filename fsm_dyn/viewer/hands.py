@@ -8,12 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.errors import InputError
 from fsm_dyn.expressions import Text
 from fsm_dyn.live.holding import Axis, HeldPort, held_ports
 from fsm_dyn.live.rows import FIXED, Columns
 from fsm_dyn.recording.outlines import vector_of
 from fsm_dyn.recording.scene import NEWTONIAN
 from fsm_dyn.spec.model import Port
+from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.instant import Floats, Instants
 from fsm_dyn.viewer.picture import ORIGIN, Picture
 
@@ -65,6 +67,7 @@ class Hands:
     ) -> None:
         self._instants, self._picture, self._columns, self._values = instants, picture, columns, graph.values
         mechanism = graph.automaton.mechanism
+        self._ports = mechanism.ports
         self.handles = tuple(
             self._coordinate(port, mechanism.ports[port.name], x, c)
             if mechanism.ports[port.name].coordinate is not None
@@ -76,8 +79,12 @@ class Hands:
     def told(self) -> list[dict[str, Any]]:
         """Return the ports for the page."""
         return [
-            {"name": handle.port.name, "axes": len(handle.port.axes), "twist": handle.twist} for handle in self.handles
-        ]
+            {
+                "name": handle.port.name, "axes": len(handle.port.axes), "twist": handle.twist,
+                "press": list(self.press(handle.port.name)) if self._ports[handle.port.name].press else None,
+            }
+            for handle in self.handles
+        ]  # fmt: skip
 
     def knows(self, name: str) -> bool:
         """Tell whether there is such a port."""
@@ -86,6 +93,22 @@ class Hands:
     def port(self, name: str) -> HeldPort:
         """Return a port by its name."""
         return self._by_name[name].port
+
+    def press(self, name: str) -> tuple[float, float]:
+        """Return where a hand is along the first axis of a port when it has let up and when it presses.
+
+        Raises
+        ------
+        InputError
+            The model does not say so.
+        """
+        places = self._ports[name].press
+        if not places:
+            raise InputError(
+                f"port '{name}' is no key", remedy=f"give it one in the model: {name}: {{..., press: [0 mm, -12 mm]}}"
+            )
+        lifted, pressed = (float(evaluate(text, self._values)) for text in places)
+        return lifted, pressed
 
     def mapping(self, name: str, twist: bool) -> tuple[int, ...]:
         """Return the device's axis for each axis of a port; a twist may be left free."""

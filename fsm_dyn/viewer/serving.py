@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
-from fsm_dyn.live.interrupts import asked_to_end
+from fsm_dyn.interrupts import asked_to_end
 from fsm_dyn.viewer.ahead import compile_ahead
 from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import LONGEST

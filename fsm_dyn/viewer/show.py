@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, RunError
-from fsm_dyn.viewer.device import HeldBy, without_run
+from fsm_dyn.viewer.device import PLAY, HeldBy, without_run
 from fsm_dyn.viewer.setup import check_mode
 from fsm_dyn.viewer.take import Take, Wishes
 
 RATE: Final = 60.0  # frames a second
+LISTENS: Final = 4  # looks at contacts that close in a frame
 REPORTS: Final = 30  # frames between reports of the deadlines
 LOOKS: Final = 0.1  # s between looks at a device
 
@@ -158,12 +159,14 @@ class Show:
         """Tell the pages what happens, at display rate, until cancelled."""
         count = 0
         while True:
-            await asyncio.sleep(1.0 / RATE)
-            take = self.take
+            await asyncio.sleep(1.0 / (LISTENS * RATE))
+            take, count = self.take, count + 1
             if take is None:
                 continue
-            count += 1
-            self._follow(take, report=count % REPORTS == 0)
+            if count % LISTENS == 0:
+                self._follow(take, report=count % (LISTENS * REPORTS) == 0)
+            else:  # what is heard is not to wait for a picture
+                self._sound(take)
 
     async def watch_device(self) -> None:
         """Tell the pages of the device, where there is one, until cancelled."""
@@ -175,6 +178,7 @@ class Show:
             self._tell(plain({"kind": "device", **told, "counts": self._counts, "emulated": emulated}))
 
     def _follow(self, take: Take, report: bool) -> None:
+        self._sound(take)
         readers = len(take.instants.readers)
         frame = take.frame()
         if len(take.instants.readers) > readers:
@@ -193,6 +197,13 @@ class Show:
         if not take.session.alive and not self._ended:
             self._ended = True
             self._tell(self._end(take))
+
+    def _sound(self, take: Take) -> None:
+        """Tell of contacts that have closed since this was done last, without their words."""
+        blows, instant = take.blows.more(), take.instant()
+        if blows and instant is not None:
+            told = {"blows": blows, "instant": instant, "sent": time.time()}
+            self._tell({"kind": "blows", "number": take.number, **told})
 
     def _event(self, take: Take, event: dict[str, Any]) -> None:
         match event.get("event"):
@@ -254,6 +265,13 @@ class Show:
             case "schedule" if self._graph is not None:
                 self.wishes = replace(self.wishes, schedule=command["on"])
                 await self.start(self._graph)
+            case "emulate" if command["what"] == PLAY and take is not None:
+                port = take.hands.port(take.port)
+                await asyncio.to_thread(self._device().play, port, take.hands.press(take.port))
+            case "press" if self.wishes.device is not None and take is not None:
+                self._known(take, command["port"])
+                port, places = take.hands.port(command["port"]), take.hands.press(command["port"])
+                await asyncio.to_thread(self._device().press, port, places, command["down"], command["speed"])
             case "emulate" | "hand":
                 await asyncio.to_thread(self._device().carry_out, command)
             case "point" | "port" if self.wishes.device is not None:
@@ -273,6 +291,9 @@ class Show:
             case "point":
                 self._known(take, command["port"])
                 take.point(command["port"], command["at"], command["turn"], command["held"])
+            case "press":
+                self._known(take, command["port"])
+                take.press(command["port"], command["down"], command["speed"])
             case "port":
                 self._known(take, command["port"])
                 take.hold(command["port"], command["twist"])

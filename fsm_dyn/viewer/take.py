@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import held, merged
 from fsm_dyn.live.stepping import DeviceMap, Limits
 from fsm_dyn.spec import Mechanism
+from fsm_dyn.viewer.blows import Blows
 from fsm_dyn.viewer.device import HeldBy, of_row
 from fsm_dyn.viewer.grips import suitable, with_grips
 from fsm_dyn.viewer.hands import Hands
@@ -32,6 +34,7 @@ SAMPLES: Final = 2  # rows charted per frame, at most
 POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer feels nothing that could hurt it
 PATIENCE: Final = 10.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
 _PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
+_WALL: Final = FIXED.index("wall")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
 
 
@@ -128,12 +131,14 @@ class Take:
         self.instants, self.hands = self.sight.instants, cast(Hands, self.sight.hands)
         self.setup = Setup(self.graph, self.session, parameters, self.schedule)
         self.story = Story(self.session, self.graph.automaton.labels)
+        self.blows = Blows(self.session, self.graph.automaton)
         self.speed = 1.0
         self.port = by.mapping.port or self.hands.handles[0].port.name
         self.device = self.wishes.device
         self.fault = ""  # the last one, in words
         self.twist = False
         self._asked = 0
+        self._epoch = math.inf  # s, when the loop began by the clock of this machine: the least that rows tell of it
         self._charted = -math.inf
         self._last: Floats | None = None
         self._before: Floats | None = None
@@ -152,10 +157,17 @@ class Take:
             "period": self.wishes.period,
             "setup": {**self.setup.told(), "mode": self.wishes.mode},
             "recording": str(self.recording) if self.recording else "",
-            "device": self.device.told(self.hands.port(self.port)) if self.device is not None else None,
+            "device": self._device_told(),
             "story": list(self.story.told),
             "totals": self.story.totals(),
         }
+
+    def _device_told(self) -> dict[str, Any] | None:
+        """Return what does not change of the device."""
+        if self.device is None:
+            return None
+        pressed = any(port["press"] for port in self.hands.told() if port["name"] == self.port)
+        return self.device.told(self.hands.port(self.port), pressed)
 
     def reread(self) -> Sight:
         """Return what reads the run with the parameters that are in force since its reset."""
@@ -189,6 +201,7 @@ class Take:
         self.story.spend(rows)
         before = self._last
         self._last = rows[-1]
+        self._epoch = min(self._epoch, time.time() - float(rows[-1][_WALL]))
         self._before = rows[-2] if len(rows) > 1 else before
         samples = self._samples(rows, before)
         x, c = self.instants.take(rows[-1], self._before)
@@ -219,6 +232,17 @@ class Take:
         """Return the number of a row's mode among those told to the page."""
         return self.instants.number(self._states(row))
 
+    def instant(self) -> dict[str, float] | None:
+        """Return a model time, the time of this machine's clock (s since 1970) when it came, and the speed of the run.
+
+        A page works out from them when a transition was, as it is told milliseconds later.
+        """
+        if self._last is None:
+            return None
+        return {
+            "t": float(self._last[TIME]), "at": self._epoch + float(self._last[_WALL]), "speed": self.speed,
+        }  # fmt: skip
+
     def device_now(self) -> dict[str, Any]:
         """Return position, velocity and force of the device in the latest tick, nothing where the run has none."""
         return of_row(self._last, self.columns) if self._last is not None and self.session.alive else {}
@@ -233,6 +257,14 @@ class Take:
         position = self.hands.sample(self._last, port, at, turn, x, c)
         if all(math.isfinite(value) for value in position):
             self.session.point(tuple(position), (0.0,) * len(position), 1 if held else 0)
+
+    def press(self, port: str, down: bool, speed: float) -> None:
+        """Press a key with the pointer's hand, or let it up: along half a cosine, as fast as ``speed`` half-way."""
+        place = self.hands.press(port)[down]
+        if port != self.port:
+            self.hold(port, False)
+        axes = len(self.hands.port(port).axes)
+        self.session.point((place, *(axes - 1) * (0.0,)), (speed,), 1)
 
     def hold(self, port: str, twist: bool) -> None:
         """Put the pointer at another port."""

@@ -14,4 +14,4 @@ def methods_agreement(seed):
 
 def table(entries):
     """The table of methods and models, as markdown."""
-    return agreement.ABOUT + "\n\n" + agreement.agreement_table([entry["found"] for entry in entries])
+    yield "\n" + agreement.ABOUT + "\n\n" + agreement.agreement_table([entry["found"] for entry in entries])

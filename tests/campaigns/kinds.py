@@ -2,25 +2,30 @@
 
 from typing import NamedTuple
 
-from tests.campaigns import agreement, artefacts, caches, files, laws, messages, ramps, steps
+from tests.campaigns import agreement, artefacts, caches, endurance, faults, files, laws, messages, ramps, steps
 
 
 class Kind(NamedTuple):
     """One campaign: ``case(seed)`` returns a mapping with ``ok`` and ``reason``; ``cases`` make it complete.
 
-    A case may be a batch of ``batch`` trials; it then counts in ``tried`` and ``wrong`` what was tried and went wrong.
+    ``table(entries)`` gives lines of its own for the page.  A case may take ``longest`` seconds, in which large models
+    are derived.  A case may be a batch of ``batch`` trials; it then counts in ``tried`` and ``wrong`` what was tried
+    and went wrong.
     """
 
     case: object
     cases: int
     says: str
     batch: int = 1
+    table: object = None
+    longest: int = 900
 
 
 RAMPS = "random input ramps: no unnamed and no false end"
 LAWS = "random starts: energy, gaps, pressure, friction"
 NAMED = "an error of the package with file and line within 20 s"
 ANSWER = "an error of the package within 20 s"
+LEFT = "nothing left, recordings readable, exit codes named, the next start works"
 FLUSH = "towers, tiles, dominoes: energy, overlap, pressure, friction"
 
 CAMPAIGNS = {
@@ -30,7 +35,9 @@ CAMPAIGNS = {
     "laws, models with contacts": Kind(laws.contact_models, 7000, LAWS),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
-    "agreement of methods": Kind(agreement.methods_agreement, 500, "the same end by every method"),
+    "agreement of methods": Kind(
+        agreement.methods_agreement, 500, "the same end by every method", table=agreement.table
+    ),
     "damaged files, read": Kind(files.read, 500, f"{NAMED}, or a model", files.READ),
     "damaged files, compiled": Kind(files.compiled, 500, f"{NAMED}, or a run", files.COMPILED),
     "tampered automata": Kind(artefacts.automata, 200, f"{ANSWER}, or a run", artefacts.TRIALS),
@@ -38,5 +45,7 @@ CAMPAIGNS = {
     "tampered recordings": Kind(artefacts.recordings, 100, f"{ANSWER}, or a film", artefacts.TRIALS),
     "tampered cache of kernels": Kind(caches.kernels, 20, "what was kept, or nothing", caches.KERNELS),
     "tampered cache of the stepper": Kind(caches.stepper, 100, "the right number", caches.STEPPER),
+    "faults": Kind(faults.case, 10 * len(faults.ROWS), LEFT, table=faults.table),
+    "endurance": Kind(endurance.two_hours, 1, "2 h of play: memory, energy, ends", table=endurance.table, longest=7200),
     "messages of no page": Kind(messages.messages, 20, f"{ANSWER}, or an answer", messages.TRIALS),
 }

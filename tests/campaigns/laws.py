@@ -45,7 +45,7 @@ def contact_models(seed):
     one = start(name, BEGIN + seed // len(names), "mixed")
     model = checked(name)
     run = model.run(one)
-    complaints = model.complaints(run)
+    complaints = model.complaints(run, one)
     if run.outcome.failed and not model.cannot_go_on(run):
         complaints.append(f"ends with '{run.outcome.name}' at {run.t[-1]:.12g} s")
     return {"model": name, **result(run, complaints, str(one))}

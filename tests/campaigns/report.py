@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from tests.campaigns import agreement
 from tests.campaigns.kinds import CAMPAIGNS
 from tests.campaigns.ledger import ROOT, Ledger, version
 from tests.campaigns.run import LEDGER
@@ -18,11 +17,11 @@ HEAD = """# Reliability
 
 What was tried to make runs fail, how often, and with what result. `make campaign` runs the cases (hours; it goes on
 where it was left), `make reliability` writes this page from what it found. Every case follows from its seed, and is run
-again where a source of the package, a model or the case itself has changed; the figures hold for the sources with the
-digest `{version}`.
+again where a source of the package, a model or the case itself has changed. The last column has the digest of the
+sources for which the figures hold; that of the present ones is `{version}`.
 
-| campaign | what must hold | cases | of | bad |
-|---|---|--:|--:|--:|
+| campaign | what must hold | cases | of | bad | sources |
+|---|---|--:|--:|--:|---|
 """
 
 
@@ -31,14 +30,21 @@ def kind_of(reason):
     return NUMBER.sub("…", reason.splitlines()[0])[:120].replace("|", "/")
 
 
+def latest(ledger, name):
+    """The entries of a campaign for the present sources, or for those it was last run with, and their digest."""
+    versions = [entry["version"] for entry in ledger.entries if entry["campaign"] == name]
+    sources = version() if version() in versions or not versions else versions[-1]
+    return ledger.of(name, sources), f"`{sources}`" if versions else ""
+
+
 def page(ledger):
     """The page as text."""
     lines, details = [HEAD.format(version=version())], []
     for name, kind in CAMPAIGNS.items():
-        entries = ledger.of(name)
+        entries, sources = latest(ledger, name)
         bad = [entry for entry in entries if not entry["ok"]]
         tried, wrong = sum(entry.get("tried", 1) for entry in entries), sum(entry.get("wrong", 1) for entry in bad)
-        lines.append(f"| {name} | {kind.says} | {tried} | {kind.cases * kind.batch} | {wrong} |\n")
+        lines.append(f"| {name} | {kind.says} | {tried} | {kind.cases * kind.batch} | {wrong} | {sources} |\n")
         if not entries:
             continue
         ends = Counter(kind_of(entry["reason"]) for entry in entries if entry["ok"])
@@ -48,8 +54,8 @@ def page(ledger):
             continue
         events = sum(entry.get("transitions", 0) for entry in entries)
         listed = ", ".join(f"{end} {count}" for end, count in ends.most_common())
-        details.append(f"{events} transitions. Good ends: {listed or 'none'}.\n")
-        details += [f"\n{agreement.table(entries)}"] if "found" in entries[0] else _by_model(entries)
+        details.append(f"{events} transitions. " * (events > 0) + f"Good ends: {listed or 'none'}.\n")
+        details += kind.table(entries) if kind.table else _by_model(entries)
         details += _reasons(bad)
     return "".join(lines + details)
 

@@ -21,7 +21,6 @@ from tests.campaigns.ledger import ROOT, Ledger, key
 
 LEDGER = ROOT / "out" / "campaign.jsonl"
 PATIENCE = 60  # s
-LONGEST_CASE = 900  # s; large models are derived in it
 SPAWN = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of numba's and LLVM's threads
 
 
@@ -33,8 +32,9 @@ def _alarm(*_):
     raise TooLong
 
 
-def outcome(campaign, seed, longest=LONGEST_CASE):
+def outcome(campaign, seed, longest=None):
     """Run a case in this process, whatever becomes of it; a result for the ledger."""
+    longest = longest or CAMPAIGNS[campaign].longest
     begin = time.perf_counter()
     signal.signal(signal.SIGALRM, _alarm)
     signal.alarm(longest)

@@ -45,6 +45,14 @@ STARTS = [
                         "e": 0.5763870981330533}, "options": ADAPTIVE},
         id="blows in sequence leave less than the tolerance of speed",
     ),
+    pytest.param(
+        "box_on_table by Poisson",
+        {"initial": {"mode": "in_air", "q": -0.014518351160188153, "y": 0.10144124517207899,
+                     "vx": -0.042360821881070675, "vy": -0.03981588460707147, "w": 14.189108931885922},
+         "parameters": {"mu": 0.3, "e": 0.009456722124094402, "b": 0.2, "reach": 0.07036576429436037},
+         "inputs": {"push": 0.0, "nudge": 0.33082801299434234}, "options": ADAPTIVE},
+        id="bringing a corner to rest exactly leaves more slip than counts as none",
+    ),
 ]  # fmt: skip
 
 

@@ -415,6 +415,47 @@ def test_live_without_a_port_is_bad_input():
     assert call("live", "virtual_wall", "--for", "1", "--passivity", "on").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("live", "latch", "--for", "inf"), "--for"),
+        (("live", "latch", "--for", "1e300"), "--for"),
+        (("live", "latch", "--period", "nan"), "--period"),
+        (("live", "latch", "--for", "1", "--period", "0"), "--period"),
+        (("live", "latch", "--stall-timeout", "inf"), "--stall-timeout"),
+        (("device", "virtual_wall", "--driver", "hapkit", "--for", "1e300"), "--for"),
+        (("live", "latch", "--option", "axes=1" + "0" * 400), "axes of the scripted device"),
+        (("live", "latch", "--option", f"motion={'[' * 1000}{']' * 1000}"), "--option: the brackets"),
+    ],
+)
+def test_numbers_that_make_no_live_run_are_bad_input(arguments, message):
+    result = call(*arguments, "--unpaced") if arguments[0] == "live" else call(*arguments)
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert len(result.stderr) < 1000
+
+
+def test_what_is_no_file_is_bad_input(tmp_path):
+    for name in ("a.yaml", "a.json", "a.mcap"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "b.mcap").mkdir()
+    for command, name in (("compile", "a.yaml"), ("compile", "a.json"), ("view", "a.mcap"), ("view", "b.mcap")):
+        result = call(command, tmp_path / name, *(["--no-browser"] * (command == "view")))
+        assert result.exit_code == 2
+        assert "pipe or device" in result.stderr
+
+
+def test_a_mechanism_that_is_nowhere_cannot_be_drawn(tmp_path):
+    path = tmp_path / "nowhere.yaml"
+    path.write_text(
+        "fsm_dyn: 1\nparameters: {l: 1 m, z: 0 kg}\ncoordinates: {x: m}\n"
+        "points: {P: {from: O, at: x*N.x + l*(1 kg)/z*N.y}}\nbodies: {b: {center: P, mass: 1 kg}}\n"
+    )
+    result = call("run", path, "--until", "0.01", "--motion", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "cannot be drawn" in result.stderr
+
+
 def test_run_draws_the_plots_asked_for(tmp_path):
     result = call("run", "rolling_disk", "--until", "1", "--plot", "forces", "--plot", "graph", "--out", tmp_path)
     assert result.exit_code == 0

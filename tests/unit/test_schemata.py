@@ -61,8 +61,9 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     assert read_file(path, 10, "a file") == b"0123456789"
     with opened(path) as file:
         assert file.read(2) == b"01"
-    with pytest.raises(InputError, match="too large for a file"):
-        read_file(path, 9, "a file")
+    path.write_bytes(b"01\n34\n678")
+    with pytest.raises(InputError, match=r"numbers:3:3: the file is too large for a file"):
+        read_file(path, 8, "a file")
 
 
 @pytest.mark.parametrize(

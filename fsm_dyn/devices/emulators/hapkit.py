@@ -41,13 +41,16 @@ from fsm_dyn.devices.emulators.lines import Lines, given_options
 from fsm_dyn.devices.emulators.starting import EmulationProcess
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.live.strokes import Rhythm, Stroke
 
 USUAL: Final[dict[str, Any]] = {
     "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,
     "radius": 0.08, "power": "line", "hand": {},
 }  # fmt: skip
 HAND: Final = {"stiffness": 60.0, "damping": 0.2, "target": 0.0}
-COMMANDS: Final = ("unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "watchdog", "jump", "measure")
+COMMANDS: Final = (
+    "unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "play", "watchdog", "jump", "measure",
+)  # fmt: skip
 BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
 GRID: Final = 1e-4  # s, to which the mechanics keeps
 MICRO: Final = 1e6
@@ -110,6 +113,8 @@ class Paddle:
         self._log: list[dict[str, Any]] = []
         self._stalled = self._frozen = self._garbles = self._halves = False
         self._shift, self._meter = 0.0, Meter()
+        self._motion: Stroke | Rhythm | None = None  # of the hand's target
+        self._motion_began = 0.0
         self.plug()
 
     def _new_board(self) -> Board:
@@ -174,16 +179,34 @@ class Paddle:
         """Neither read nor send any more; the watchdog, in an interrupt of its own, goes on."""
         self._frozen = bool(on)
 
-    def hand(self, stiffness: float | None = None, damping: float | None = None, target: Any = None) -> None:
-        """Let a hand hold the handle, or move to another place."""
+    def hand(
+        self, stiffness: float | None = None, damping: float | None = None, target: Any = None, speed: float = 0.0
+    ) -> None:
+        """Let a hand hold the handle, or move to another place: at once, or with a largest speed (m/s)."""
         handle = self.handle
         target = target[0] if isinstance(target, list) else target
-        given = [value for value in (stiffness, damping, target) if value is not None]
-        if not all(math.isfinite(float(value)) for value in given) or min(stiffness or 0.0, damping or 0.0) < 0.0:
-            raise ValueError("stiffness and damping are numbers from 0, target is a number")
+        given = [value for value in (stiffness, damping, target, speed) if value is not None]
+        if not all(math.isfinite(float(value)) for value in given) or min(stiffness or 0.0, damping or 0.0, speed) < 0:
+            raise ValueError("stiffness, damping and speed are numbers from 0, target is a number")
         handle.hand_stiffness = handle.hand_stiffness if stiffness is None else float(stiffness)
         handle.hand_damping = handle.hand_damping if damping is None else float(damping)
-        handle.target = handle.target if target is None else float(target) + self._zero * self._resolution
+        if target is None:
+            return
+        target = float(target) + self._zero * self._resolution
+        if speed and target != handle.target:
+            self._begin(Stroke(handle.target, target, float(speed)))
+        elif not speed:
+            self._motion, handle.target = None, target
+
+    def play(self, rate: float, notes: int, pressed: float, lifted: float = 0.0) -> None:
+        """Let the hand play notes in a rhythm: notes a second, how many, the places it presses to and lets up to, m."""
+        zero = self._zero * self._resolution
+        self._begin(Rhythm(float(rate), int(notes), float(pressed) + zero, float(lifted) + zero))
+
+    def _begin(self, motion: Stroke | Rhythm) -> None:
+        """Let the hand's target move from now on."""
+        self._advance(time.monotonic())
+        self._motion, self._motion_began = motion, self._at
 
     def watchdog(self, on: bool = True) -> None:
         """Take the watchdog out of the firmware, or put it in again."""
@@ -267,7 +290,12 @@ class Paddle:
 
     def _advance(self, now: float) -> None:
         steps = int((now - self._at) / GRID)
-        for _ in range(steps):
+        for k in range(steps):
+            if self._motion is not None:
+                since = self._at + k * GRID - self._motion_began
+                self.handle.target = self._motion.at(since)[0]
+                if since > self._motion.duration:
+                    self._motion = None
             self._meter.advance((self.handle,), GRID)
         self._at += steps * GRID
 

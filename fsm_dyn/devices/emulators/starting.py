@@ -32,7 +32,7 @@ class Emulation(Protocol):
         What the driver has to be told to meet it.
     commands : tuple of str
         What can happen to it: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``,
-        ``watchdog``, ``jump``, ``measure``, as far as the device can have it.
+        ``play``, ``watchdog``, ``jump``, ``measure``, as far as the device can have it.
     """
 
     options: dict[str, Any]
@@ -44,7 +44,9 @@ class Emulation(Protocol):
         ``unplug`` and ``plug``; ``garbage`` and ``half`` (a frame) with ``on`` (true until it is false) or, once,
         ``bytes``; ``stall`` with ``on`` (no samples, forces are taken); ``freeze`` with ``on`` (reads nothing, tells
         nothing); ``hand`` with ``stiffness``, ``damping``, ``target`` (one number, or one per axis; stiffness 0:
-        nobody holds it); ``watchdog`` with ``on``; ``jump`` with ``by`` (m, by which positions told are wrong);
+        nobody holds it) and perhaps ``speed``, the largest on the way there (m/s); ``play`` with ``rate`` (notes a
+        second), ``notes``, ``pressed`` and ``lifted`` (the hand's places, m); ``watchdog`` with ``on``; ``jump`` with
+        ``by`` (m, by which positions told are wrong);
         ``measure``, which begins the meter anew.
 
         Raises

@@ -76,7 +76,8 @@ def _free_name(form: TransitionForm, taken: set[str]) -> str:
 def port_of(name: str, form: PortForm) -> Port:
     """Return the port `name`."""
     kind = exactly_one(form, ("point", "coordinate"))
-    only_with(form, kind, ("kinematic",) if kind == "coordinate" else ("body", "axes", "twist"))
+    own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "twist")
+    only_with(form, kind, (*own, "stiffness", "damping", "press"))
     if kind == "point":
         for key in ("body", "axes"):
             if key not in form.given():
@@ -86,4 +87,24 @@ def port_of(name: str, form: PortForm) -> Port:
     axes = form.axes or ()
     if len(axes) > 3:
         raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
-    return Port(name, form.point, form.body, axes, form.twist, form.coordinate, form.kinematic, where_of(name))
+    _check_coupler(name, form)
+    return Port(
+        name, form.point, form.body, axes, form.twist, form.coordinate, form.kinematic, form.stiffness, form.damping,
+        form.press or (), where_of(name),
+    )  # fmt: skip
+
+
+def _check_coupler(name: str, form: PortForm) -> None:
+    """Refuse what a port without a coupler has no use for, and a `press` that is not from one place to another."""
+    if form.kinematic is not None:
+        for key in ("stiffness", "damping", "press"):
+            if key in form.given():
+                raise ModelError(
+                    f"port {str(name)!r} is kinematic: no coupler holds it", form.key(key), found=key,
+                    remedy=f"remove {key}, or kinematic",
+                )  # fmt: skip
+    if form.press is not None and len(form.press) != 2:
+        raise ModelError(
+            f"`press` of port {str(name)!r} has {len(form.press)} places", form.key("press"),
+            allowed="2: where a hand is that has let up, and one that presses, from where the model begins",
+        )  # fmt: skip

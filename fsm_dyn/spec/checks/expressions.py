@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
-from fsm_dyn.expressions.units import divide, power
+from fsm_dyn.expressions.units import divide, multiply, power
 from fsm_dyn.spec.checks.loads import check_loads
 from fsm_dyn.spec.checks.meaning import INERTIA, LENGTH, MASS, POWER, TIME, meaning
 from fsm_dyn.spec.checks.names import Declaration
@@ -67,7 +67,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():
-        _port(port, scopes, constant)
+        _port(port, scopes, constant, coordinates)
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         meaning(text, constant, f"the initial value of {name!r}", [wanted])
@@ -280,10 +280,18 @@ def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
     meaning(when, scopes.logic, "`when`")
 
 
-def _port(port: Port, scopes: Scopes, constant: Scope) -> None:
+def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str, Dimension]) -> None:
     for axis in port.axes:
         meaning(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.twist is not None:
         meaning(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.kinematic is not None:
         meaning(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
+    way = LENGTH if port.coordinate is None else coordinates[port.coordinate]
+    stiffness = divide(divide(multiply(POWER, TIME), way), way)
+    for text, what, dimension in (
+        (port.stiffness, "stiffness", stiffness), (port.damping, "damping", multiply(stiffness, TIME)),
+        *((text, "press", way) for text in port.press),
+    ):  # fmt: skip
+        if text is not None:
+            meaning(text, constant, f"the {what} of port {port.name!r}", [dimension])

@@ -309,3 +309,6 @@ class PortForm(Form):
     twist: Expression | None = None
     coordinate: Reference | None = None
     kinematic: Expression | None = None
+    stiffness: Expression | None = None
+    damping: Expression | None = None
+    press: Expressions | None = None

@@ -15,6 +15,11 @@ MOTIONS = {
     "latch": [[0, 0.09, 0.6, 0.0]],
     "bouncing_ball": [[0, 0.28, 0.8, -1.5]],
     "virtual_wall": [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]],
+    "latch_door": [[0, 0.08, 0.9, 0.0], [0, 0.027, 7.3, 0.0]],
+    "push_button": [[0, 0.004, 0.9, 0.0], [0, 0.0013, 7.3, 0.0]],
+    "toggle_switch": [[0, 1.0, 0.9, 0.0], [0, 0.33, 7.3, 0.0]],
+    "piano_action": [[0, 0.012, 0.9, 0.0], [0, 0.004, 7.3, 0.0]],
+    "piano_action_simple": [[0, 0.012, 0.9, 0.0], [0, 0.004, 7.3, 0.0]],
 }
 
 # model metres per metre of the hand: the ball hangs a metre above the floor

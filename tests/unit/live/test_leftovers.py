@@ -5,19 +5,17 @@ import itertools
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import uuid
 
 import pytest
 
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.starting import prepare
+from tests.marked import PATIENT, Marked
 
-PATIENT = 90.0  # s
 HANDS = {
     "latch": {"axes": 1, "motion": [[0, 0.09, 0.6, 0.0]], "stop": "watchdog"},
     "virtual_wall": {"axes": 2, "motion": [[1, 0.03, 1.1, 3.0]], "stop": "watchdog"},
@@ -32,44 +30,6 @@ session.wait_for_ticks(100)
 print(session.guard_pid, session.tick_pid, flush=True)
 time.sleep(3600)
 """
-
-
-class Marked:
-    """Runs programs whose processes, and theirs, carry a mark and have a folder for temporary files of their own."""
-
-    def __init__(self, folder):
-        self.mark, self.folder = f"FSM_DYN_TEST={uuid.uuid4()}", folder
-        name, value = self.mark.split("=")
-        self.environment = {**os.environ, name: value, "TMPDIR": str(folder)}
-        self.started = []
-
-    def start(self, *command):
-        process = subprocess.Popen(
-            [sys.executable, *command], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.started.append(process)
-        return process
-
-    def alive(self):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    marked = self.mark.encode() in file.read()
-                with open(f"/proc/{pid}/stat") as file:
-                    marked = marked and file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-            except OSError:
-                continue
-            if marked:
-                found.append(int(pid))
-        return found
-
-    def all_gone(self):
-        until = time.monotonic() + PATIENT
-        while set(self.alive()) - {os.getpid()}:
-            assert time.monotonic() < until, f"processes {self.alive()} are left"
-            time.sleep(0.02)
-        return True
 
 
 @pytest.fixture
@@ -133,6 +93,94 @@ INSTANTS = [
     ("program", 0.2), ("program", 1.1, 0.02), ("program", 2.5, 0.1), ("program", 4.5),
     ("guard", 0.0, 0.0), ("guard", 0.03, 0.2, 0.01), ("guard", 0.8, 0.05), ("guard", 2.5, 0.001, 0.3),
 ]  # fmt: skip
+
+
+OTHERS = {
+    "view": ("latch", "--no-browser"),
+    "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
+    "study": ("piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
+    """Servers, emulators and the processes of a study: right after the first of them is there, and later."""
+    runs = [(marked.start("-m", "fsm_dyn.cli", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
+    threads = [threading.Thread(target=interrupt, args=(process, "guard", waits)) for process, waits in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process, waits in runs:
+        _, complaints = process.communicate(timeout=PATIENT)
+        late = (-signal.SIGINT,) * (len(waits) > 1)  # the last may come when the interpreter itself ends
+        assert process.returncode in (0, 130, *late), complaints
+        assert "Traceback" not in complaints
+        assert "Exception ignored" not in complaints
+    assert marked.all_gone()
+    assert os.listdir(marked.folder) == []
+
+
+STUDY = """
+import itertools, multiprocessing, signal, sys, fsm_dyn
+from fsm_dyn.analysis.study import study
+from fsm_dyn.interrupts import asked_to_end
+
+sys.unraisablehook = lambda _: None  # where Python cannot pass an exception on, the flag does
+
+def calls(at):
+    count, number, interrupted = itertools.count(1), 0, False
+    def called(frame, event, argument):
+        nonlocal number
+        number = next(count)
+        if number in at:
+            signal.raise_signal(signal.SIGINT)
+    sys.setprofile(called)
+    try:
+        with asked_to_end() as asked, asked.at_once():
+            study(graph, {"e": [0.2, 0.5, 0.8]}, until=0.5, jobs=2)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        sys.setprofile(None)
+    assert interrupted == bool(at), at
+    for process in multiprocessing.active_children():
+        process.join(20.0)
+    assert not multiprocessing.active_children(), at
+    return number
+
+if __name__ == "__main__":
+    graph = fsm_dyn.compile("bouncing_ball")
+    calls(set())
+    total = calls(set())
+    for part in (0.5, 0.8, 0.95):
+        calls({int(part * total)})
+    print("ended")
+"""
+
+
+def test_ctrl_c_between_any_two_calls_of_a_study_leaves_no_process(marked):
+    process = marked.start("-c", STUDY)
+    told, complaints = process.communicate(timeout=PATIENT)
+    assert told == "ended\n", complaints
+    assert marked.all_gone()
+    assert os.listdir(marked.folder) == []
+
+
+def test_a_study_whose_process_is_killed_fails_by_name_and_one_that_is_killed_ends_its_processes(marked):
+    command = ("-m", "fsm_dyn.cli", "study", *OTHERS["study"])
+    for victims, code in ((slice(0, 1), 1), (slice(0, 0), -signal.SIGKILL)):
+        process = marked.start(*command)
+        until = time.monotonic() + PATIENT
+        while len(workers := marked.running("multiprocessing.spawn")) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for pid in workers[victims] or [process.pid]:
+            os.kill(pid, signal.SIGKILL)
+        _, complaints = process.communicate(timeout=PATIENT)
+        assert process.returncode == code
+        assert code < 0 or "failed: a process of the study was ended" in complaints
+        assert marked.all_gone()
 
 
 @pytest.mark.parametrize("cache", ["kept", "cold"])

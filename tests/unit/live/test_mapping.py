@@ -7,6 +7,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import FAULT, RUNNING
 from fsm_dyn.live.device import NOTHING, Sample, Spec
+from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.starting import allowed
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 
@@ -62,13 +63,33 @@ def test_an_offset_says_where_the_zero_lies(held):
     [
         (DeviceMap(scale=(1.0, 2.0)), "3 of them"),
         (DeviceMap(scale=0.0), "zero"),
-        (DeviceMap(offset=(0.1,)), "3 numbers"),
+        (DeviceMap(scale=float("nan")), "1e-06 to 1e\\+06"),
+        (DeviceMap(scale=(1.0, float("inf"), 1.0)), "30 mm of it are 10 mm"),
+        (DeviceMap(force_scale=-1.0), "keeps power the same"),
+        (DeviceMap(force_scale=float("nan")), "from 0"),
+        (DeviceMap(offset=(0.1,)), "3 finite numbers"),
+        (DeviceMap(offset=(0.1, float("nan"), 0.0)), "3 finite numbers"),
         (DeviceMap(axes=(0, 3, 1)), "from -1 to 2"),
     ],
 )
 def test_maps_that_do_not_fit(held, mapping, words):
     with pytest.raises(InputError, match=words):
         Stepper(held("shopping_cart"), 3, mapping=mapping)
+
+
+@pytest.mark.parametrize("number", [-2, 10**4, 10**30, 10**400])
+@pytest.mark.parametrize("name", ["outliers", "dead_man", "clutch"])
+def test_counts_that_no_machine_word_holds_are_refused(name, number):
+    """As a recording may have them that was tampered with."""
+    with pytest.raises(InputError, match=f"limits.{name}"):
+        Limits(**{name: number}).check(1)
+
+
+@pytest.mark.parametrize("number", [-2, 10**30, 10**400])
+@pytest.mark.parametrize("name", ["ticks", "stall_ticks", "substeps"])
+def test_settings_that_no_machine_word_holds_are_refused(name, number):
+    with pytest.raises(InputError, match=name):
+        Settings(**{name: number}).check()
 
 
 @pytest.mark.parametrize(

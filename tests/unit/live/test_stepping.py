@@ -11,6 +11,7 @@ from fsm_dyn.live.holding import hold
 from fsm_dyn.live.starting import held as held_graph
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import state as st
 
 MODELS = ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"]
 
@@ -120,3 +121,24 @@ def test_a_model_that_is_not_held_is_refused():
 def test_status_of_a_finished_tick(bench):
     run = bench("latch")
     assert run.one(run.hand.read()) == outcomes.DONE
+
+
+@pytest.mark.parametrize("limit", [0, 6])
+def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
+    """Of the latch door a force and two friction limits end in one instant; without end a tick's steps were halved.
+
+    By the count, not by the clock: without a limit no tick does more than a few dozen trial steps, and with one it ends
+    no more than one turn of the loop beyond it.
+    """
+    motion = [[0, 0.1, 0.5, 0.0]]
+    run = bench("latch_door", motion=motion, limits=Limits(velocity=20.0), schedule=True, work_per_tick=limit)
+    run.stepper.prepare()
+    done, behind = [], 0
+    for _ in range(4400):
+        run.one(run.hand.read())
+        done.append(int(run.stepper.counters[st.WORK_DONE]))
+        behind += int(run.stepper.tick_data.counts[ct.UNFINISHED])
+    assert run.controller.phase == 0, run.events
+    assert run.stepper.mode != run.stepper.machine.chart_names[0]
+    assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE
+    assert (behind > 0) == (limit > 0)

@@ -38,6 +38,9 @@ def test_commands_with_fields():
         "do": "emulate", "what": "stall", "on": True,
     }  # fmt: skip
     assert read_command('{"do": "hand", "axis": 1, "value": -0.03}') == {"do": "hand", "axis": 1, "value": -0.03}
+    assert read_command('{"do": "press", "port": "tip", "down": true, "speed": 0.3}') == {
+        "do": "press", "port": "tip", "down": True, "speed": 0.3,
+    }  # fmt: skip
     assert read_command(json.dumps(POINT)) == {
         "do": "point", "port": "handle", "at": (1.0, -2.0), "turn": 0.0, "held": True,
     }  # fmt: skip
@@ -54,6 +57,8 @@ def test_commands_with_fields():
         '{"do": ["run"]}',
         '{"do": "step"}',
         '{"do": "seek", "at": 1}',
+        '{"do": "press", "port": "tip", "down": true, "speed": 0}',
+        '{"do": "press", "port": "tip", "down": 1, "speed": 0.3}',
         '{"do": "set", "name": "k", "value": "3"}',
         '{"do": "set", "name": "k", "value": Infinity}',
         '{"do": "initial"}',

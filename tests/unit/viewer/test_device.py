@@ -77,3 +77,26 @@ def test_without_a_run_an_emulated_device_tells_where_it_is():
     device.do("unplug")
     assert held_by(device).now() == {}
     assert without_run({})["force"] is None
+
+
+class Playing(Emulated):
+    commands = (*Emulated.commands, "play")
+
+
+def test_a_key_is_pressed_by_the_hand_of_an_emulated_device():
+    """By the mapping's ratio: a key of 12 mm is 24 mm of a paddle that is twice as far from its axis."""
+    emulation = Playing()
+    by = HeldBy("scripted", {"axes": 1}, DeviceMap("tip", (0,), -0.5), emulation=emulation)
+    port, places = HeldPort("tip", (Axis("tip_1", False),)), (0.0, -0.012)
+    assert by.told(port, True)["press"] is True
+    assert by.told(port, False)["press"] is False
+    by.press(port, places, True, 0.3)
+    by.press(port, places, False, 0.4)
+    by.play(port, places)
+    hand = {"stiffness": 300.0, "damping": 3.0}
+    assert emulation.done == [
+        ("hand", {**hand, "target": 0.024, "speed": 0.6}), ("hand", {**hand, "target": 0.0, "speed": 0.8}),
+        ("hand", hand), ("play", {"rate": 6.7, "notes": 8, "pressed": 0.024, "lifted": 0.0}),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="press its handle yourself"):
+        held_by(Emulated()).press(PORT, places, True, 0.3)

@@ -14,6 +14,7 @@ import { Local } from "./local.js";
 import { Log } from "./log.js";
 import { ModeMap } from "./modemap.js";
 import { Mechanism } from "./mechanism.js";
+import { Playing } from "./playing.js";
 import { Setup } from "./setup.js";
 import { Sound } from "./sound.js";
 import { Space } from "./space.js";
@@ -37,14 +38,15 @@ class App {
     this.log = new Log(this.film, send);
     this.banner = new Banner(send, () => this.connection.retry());
     this.timing = new Timing();
-    this.sound = new Sound();
+    this.playing = new Playing(send, this.dragging);
+    this.sound = new Sound((name, speed) => this.playing.strike(name, speed));
     this.setup = new Setup(send);
     this.device = new Device(send);
     this.controls = new Controls(send, this.dragging, this.film);
     this.keys = new Keys(this);
     this.panels = [
       this.mechanism, this.space, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
-      this.controls, this.setup, this.device, this.sound,
+      this.controls, this.setup, this.device, this.playing, this.sound,
     ];
     const local = document.getElementById("film-data");
     this.connection = new (local ? Local : Connection)({

@@ -3,6 +3,7 @@
 import { $, el, setText } from "./dom.js";
 
 const SOFTEST = 20, STIFFEST = 20000; // N/m, of the coupler's slider
+const SHOWN = 2000; // ms that a saturated force is told of
 const NAMES = { garbage: "Garbage", half: "Half frames", stall: "Stall", freeze: "Freeze" };
 const ABOUT = {
   garbage: "It sends noise instead of samples", half: "It sends halves of its samples",
@@ -22,6 +23,8 @@ export class Device {
     const { name, axes, couplers, commands, reach, force, stops } = this.about;
     setText($("device-name"), `${name}${commands ? ", emulated" : ""}`);
     setText($("device-counts"), "");
+    this.saturated = -Infinity;
+    $("device-state").title = "";
     this.axes = axes.map((axis) => this.axis(axis, axes.length, force));
     $("device-axes").replaceChildren(...this.axes.map(({ row }) => row));
     this.hands = (commands?.includes("hand") ? axes : []).map((axis) => this.hand(axis, axes.length, reach));
@@ -97,6 +100,10 @@ export class Device {
       this.switches.set(what, button);
       parts.push(button);
     }
+    if (this.about.press) parts.push(el("button", {
+      class: "small", id: "device-play", text: "Play 8 notes", title: "The emulated hand plays repeated notes, 6.7 a second",
+      onclick: () => this.send({ do: "emulate", what: "play", on: true }),
+    }));
     if (commands.includes("watchdog")) {
       const check = el("input", { type: "checkbox", id: "device-watchdog", checked: true });
       check.onchange = () => this.send({ do: "emulate", what: "watchdog", on: check.checked });
@@ -113,6 +120,13 @@ export class Device {
     for (const { name, now } of parameters) this.stiffness.get(name)?.(now);
   }
 
+  // A force that is saturated is shown as such for a while; the loop tells it once an occasion.
+  event({ event, why, count }) {
+    if (event !== "saturated" || !this.about) return;
+    this.saturated = performance.now();
+    $("device-state").title = `${why}; occasion ${count}. A smaller scale, or a softer spring, asks for less.`;
+  }
+
   // Where it is now, ten times a second.
   device({ position, velocity, force, grip, counts, emulated }) {
     if (!this.about) return;
@@ -120,8 +134,9 @@ export class Device {
     if (emulated.plugged !== undefined) this.shown(emulated);
     const fault = ["fault", "failed"].includes(document.body.dataset.phase);
     const state = emulated.plugged === false ? "unplugged" : fault ? "let go: fault" : emulated.let_go === "watchdog" ? "let go by its watchdog" : !(grip > 0) ? "let go" : grip < 1 ? "taking hold" : "held";
-    setText($("device-state"), state);
-    $("device-state").dataset.state = state === "held" ? "good" : /unplugged|fault|watchdog/.test(state) ? "bad" : "";
+    const limit = state === "held" && performance.now() - this.saturated < SHOWN;
+    setText($("device-state"), limit ? "held, force saturated" : state);
+    $("device-state").dataset.state = limit ? "bad" : state === "held" ? "good" : /unplugged|fault|watchdog/.test(state) ? "bad" : "";
     const lost = Object.entries(counts).filter(([, number]) => number > 0).map(([name, number]) => `${name}: ${number}`);
     setText($("device-counts"), lost.join(" · "));
     $("device-counts").title = lost.join("\n");

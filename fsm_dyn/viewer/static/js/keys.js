@@ -11,6 +11,7 @@ const TABLE = [
   ["−  +  0", "slower, faster, real time"],
   ["G", "take the handle, let it go"],
   ["← ↑ → ↓", "move the handle; of a recording: earlier, later"],
+  ["H  J  K", "press a key of the model soft, medium, loud, as long as they are held"],
   ["Q  E", "turn the handle, where its twist is held"],
   ["P", "next port"],
   ["T", "hold the twist too"],
@@ -50,7 +51,11 @@ export class Keys {
     if (event.target.closest?.("button") && (key === " " || key === "Enter")) return;
     if (field && event.target.type === "number") return;
     if (event.target.closest?.("#entries, #map") && key.startsWith("Arrow")) return;
-    const { controls, dragging, mechanism, map, charts } = this.app;
+    const { controls, dragging, mechanism, map, charts, playing } = this.app;
+    if (this.app.model && playing.key(key, down, event.repeat)) {
+      event.preventDefault();
+      return;
+    }
     if (this.app.model && dragging.key(key, down)) {
       event.preventDefault();
       return;

@@ -13,12 +13,12 @@ export class Timing {
   }
 
   timing(report) {
-    const { period, duration, lateness, overruns, ticks } = report;
+    const { period, duration, lateness, overruns, behind, ticks } = report;
     const micro = (seconds) => (seconds === null ? "–" : Math.round(seconds * 1e6).toLocaleString("en"));
     const parts = ({ p50, "p99.9": high, worst }) => `${micro(p50)} / ${micro(high)} / ${micro(worst)} µs`;
     setText($("timing"),
       `tick ${short(period * 1e3)} ms · work p50/p99.9/worst ${parts(duration)} · late ${parts(lateness)} · ` +
-      `${overruns} overrun${overruns === 1 ? "" : "s"} in ${ticks} ticks`);
+      `${overruns} overrun${overruns === 1 ? "" : "s"}, ${behind} behind in ${ticks} ticks`);
     $("timing").title = report.privileges.join("\n");
     if (this.overruns !== null && overruns > this.overruns) this.at = performance.now();
     this.overruns = overruns;

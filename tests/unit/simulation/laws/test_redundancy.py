@@ -76,6 +76,22 @@ def test_the_widest_margin_is_that_of_scipy(runtime, arena, seed):
     assert (slack + g @ s).min() >= tau - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("fixed", [-1.0, 0.3])
+def test_a_law_that_does_not_depend_on_the_forces_does_not_choose_them(plain, arena, seed, fixed):
+    """It bounds the margin, and the forces stay what they are without it, also where it is the narrowest law."""
+    random = np.random.default_rng(seed)
+    m, k = int(random.integers(2, 9)), int(random.integers(1, 4))
+    g, slack = random.normal(size=(m, k)), random.normal(size=m)
+    tau, s = plain.feasibility.widest_margin(arena, g, slack, 5.0)
+    at = int(random.integers(0, m + 1))
+    both, chosen = plain.feasibility.widest_margin(
+        arena, np.insert(g, at, 0.0, axis=0), np.insert(slack, at, fixed), 5.0
+    )
+    assert both == pytest.approx(min(tau, fixed), abs=1e-12)
+    np.testing.assert_allclose(slack + g @ chosen, slack + g @ s, atol=1e-9)
+
+
 def tower(count, push=0.0):
     """Bricks on each other, each on two corners of its own (K and base of all rows; unit masses, 9.81 m/s²)."""
     width, height, inertia = 0.2, 0.1, 0.01

@@ -24,6 +24,7 @@ class Asked:
 
     def __init__(self, on_request: Callable[[int], None] = lambda before: None) -> None:
         self.times = 0
+        self.first = 0
         self._on_request = on_request
         self._raises = False
 
@@ -31,9 +32,9 @@ class Asked:
         """Tell whether there was a request."""
         return self.times > 0
 
-    def request(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
-        """Take note of a request; the handler of the signals."""
-        before, self.times = self.times, self.times + 1
+    def request(self, number: int = 0, _frame: FrameType | None = None) -> None:
+        """Take note of a request, and of the number of the first signal; the handler of the signals."""
+        before, self.times, self.first = self.times, self.times + 1, self.first or number
         self._on_request(before)
         if self._raises:
             raise KeyboardInterrupt
@@ -80,17 +81,20 @@ def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Ite
 def held_back() -> Iterator[Asked]:
     """Hold Ctrl-C back while something is made, or ended, that must not be left half done; then pass it on.
 
-    Passed on to whoever handled it before, which by default raises KeyboardInterrupt.
+    Passed on to whoever handled it before, which by default raises KeyboardInterrupt.  So is a request to terminate,
+    where the program handles it.
     """
-    before = signal.getsignal(signal.SIGINT)
     asked = Asked()
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield asked
-        return
-    signal.signal(signal.SIGINT, asked.request)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, asked.request)
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         if asked:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(asked.first)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fsm_dyn.live.interrupts import asked_to_end, held_back
+from fsm_dyn.interrupts import asked_to_end, held_back
 
 
 class Unraisable:
@@ -60,19 +60,23 @@ def test_a_request_to_one_around_counts():
             assert inner
 
 
-def test_held_back_it_comes_afterwards():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_held_back_it_comes_afterwards(number):
     reached = []
 
     def work():
         with held_back():
             for _ in range(3):
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(number)
                 with held_back():
                     reached.append(True)
 
-    with pytest.raises(KeyboardInterrupt):
+    with asked_to_end() as asked, pytest.raises(KeyboardInterrupt), asked.at_once():
         work()
     assert len(reached) == 3
+    if number == signal.SIGINT:
+        with pytest.raises(KeyboardInterrupt):
+            work()
     with asked_to_end() as asked:
         work()
         assert asked

@@ -1,0 +1,86 @@
+"""Where a hand wants to be: strokes from one place to another, one after another in a rhythm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+FINGER_STIFFNESS: Final = 300.0  # N/m, of a fingertip that presses some newtons (Hajian and Howe 1997)
+FINGER_DAMPING: Final = 3.0  # N s/m
+NOTES: Final = 8  # that an emulated hand plays when it is asked to on the page,
+REPETITION: Final = 6.7  # a second
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A way from one place to another along half a cosine, at rest at both ends.
+
+    Attributes
+    ----------
+    begin, end : float
+        m or rad.
+    speed : float
+        The largest, half-way, m/s or rad/s; above 0.
+    """
+
+    begin: float
+    end: float
+    speed: float
+
+    @property
+    def duration(self) -> float:
+        """How long it takes, s."""
+        return 0.5 * math.pi * abs(self.end - self.begin) / self.speed
+
+    def at(self, t: float) -> tuple[float, float]:
+        """Return place and velocity at a time after its beginning (s)."""
+        if t >= self.duration:
+            return self.end, 0.0
+        phase, way = math.pi * max(t, 0.0) / self.duration, self.end - self.begin
+        return self.begin + 0.5 * way * (1.0 - math.cos(phase)), 0.5 * way * math.pi / self.duration * math.sin(phase)
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """Notes that a hand plays: it presses in the first half of each and lets up in the second.
+
+    Attributes
+    ----------
+    rate : float
+        Notes a second.
+    notes : int
+    pressed, lifted : float
+        Where the hand wants to be at the end of the two halves, m.
+    share : float
+        Of a note that each of the two strokes takes, up to a half.
+    """
+
+    rate: float
+    notes: int
+    pressed: float
+    lifted: float
+    share: float = 0.35
+
+    def __post_init__(self) -> None:
+        numbers = (self.rate, self.pressed, self.lifted)
+        if not all(map(math.isfinite, numbers)) or self.rate <= 0.0 or self.notes < 1 or not 0.0 < self.share <= 0.5:
+            raise ValueError("a rhythm has a rate above 0, a note at least, places, and a share of up to 0.5")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes, s."""
+        return self.notes / self.rate
+
+    def at(self, t: float) -> tuple[float, float]:
+        """Return place and velocity at a time after its beginning (s)."""
+        if not 0.0 <= t < self.duration:
+            return self.lifted, 0.0
+        phase = (t * self.rate) % 1.0
+        down = phase < 0.5
+        begin, end = (self.lifted, self.pressed) if down else (self.pressed, self.lifted)
+        if begin == end:
+            return end, 0.0
+        lasts = self.share / self.rate
+        stroke = Stroke(begin, end, 0.5 * math.pi * abs(end - begin) / lasts)
+        return stroke.at((phase if down else phase - 0.5) / self.rate)

@@ -1,0 +1,126 @@
+// A port that is a key: computer keys and buttons press it as a hand does, soft, medium or loud, and let it up.
+
+import { $, el, setText } from "./dom.js";
+
+const TOUCHES = [ // key, name, the largest speed of the hand on its way down, m/s
+  ["h", "soft", 0.16], ["j", "medium", 0.3], ["k", "loud", 0.6],
+];
+const UP = 0.4; // m/s
+const CLOSING = 300; // ms that the pointer takes to take hold, before which nothing is pressed
+
+export class Playing {
+  constructor(send, dragging) {
+    Object.assign(this, { send, dragging, box: $("playing"), pressing: "", down: false, speed: UP, since: null, timer: null });
+    this.buttons = new Map(TOUCHES.map(([key, name]) => [key, this.button(key, name)]));
+    this.heard = el("output", { id: "playing-heard", "aria-label": "The last note" });
+    this.box.append(el("span", { class: "soft", text: "Press the key" }), ...this.buttons.values(), this.heard);
+    window.addEventListener("blur", () => this.up());
+  }
+
+  button(key, name) {
+    const made = el("button", { class: "small", id: `press-${name}`, "aria-pressed": false, title: `Press it ${name} (${key.toUpperCase()}); it is let up with the button` }, name, " ", el("kbd", { text: key.toUpperCase() }));
+    made.addEventListener("pointerdown", (event) => {
+      made.setPointerCapture(event.pointerId);
+      this.press(key);
+    });
+    for (const end of ["pointerup", "pointercancel"]) made.addEventListener(end, () => this.up());
+    made.addEventListener("keydown", (event) => event.key === "Enter" && !event.repeat && this.press(key));
+    made.addEventListener("keyup", (event) => event.key === "Enter" && this.up());
+    return made;
+  }
+
+  model(model) {
+    this.ports = model.film ? [] : model.ports;
+    this.byDevice = model.device;
+    this.end();
+    setText(this.heard, "");
+    this.show();
+  }
+
+  // The port that is pressed, or undefined: of a device only where its hand is emulated.
+  get port() {
+    if (this.byDevice && !this.byDevice.press) return undefined;
+    return this.ports?.find((port) => port.name === this.dragging.port && port.press);
+  }
+
+  show() {
+    this.box.hidden = !this.port;
+    document.body.classList.toggle("playable", !this.box.hidden);
+  }
+
+  // H, J and K press as long as they are held; returns whether that was meant.
+  key(key, down, repeated) {
+    if (!this.port || !this.buttons.has(key)) return false;
+    if (down && !repeated) this.press(key);
+    else if (!down && this.pressing === key) this.up();
+    return true;
+  }
+
+  // The first press waits until the pointer has taken hold.
+  press(key) {
+    if (!this.port) return;
+    this.dragging.release();
+    clearTimeout(this.timer);
+    const now = performance.now();
+    this.since ??= this.byDevice ? -Infinity : now;
+    [this.pressing, this.released] = [key, false];
+    for (const [one, button] of this.buttons) button.setAttribute("aria-pressed", one === key);
+    this.tell();
+    this.timer = setTimeout(() => this.begin(), Math.max(0, this.since + CLOSING - now));
+  }
+
+  // However short a tap, the hand goes all the way down first.
+  begin() {
+    this.speed = TOUCHES.find(([key]) => key === this.pressing)[2];
+    this.down = true;
+    this.tell();
+    const way = Math.abs(this.port.press[1] - this.port.press[0]);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (this.released) this.lift();
+    }, (1e3 * Math.PI * way) / 2 / this.speed);
+  }
+
+  up() {
+    if (!this.pressing) return;
+    this.released = true;
+    if (!this.timer) this.lift();
+  }
+
+  lift() {
+    [this.pressing, this.down, this.speed] = ["", false, UP];
+    for (const button of this.buttons.values()) button.setAttribute("aria-pressed", false);
+    this.tell();
+  }
+
+  // The hand leaves the key: another takes hold.
+  end() {
+    clearTimeout(this.timer);
+    [this.pressing, this.down, this.since, this.timer] = ["", false, null, null];
+    for (const button of this.buttons.values()) button.setAttribute("aria-pressed", false);
+  }
+
+  // An emulated hand stays where it was told to be; the pointer has to say so again and again, or it counts as gone.
+  tell() {
+    const now = `${this.down} ${this.speed}`;
+    if (this.byDevice && now === this.told) return;
+    this.told = now;
+    this.send({ do: "press", port: this.port.name, down: this.down, speed: this.speed });
+  }
+
+  frame() {
+    if (this.box.hidden === Boolean(this.port)) this.show();
+    if (this.since === null) return;
+    if (!this.port || this.dragging.held || this.dragging.port !== this.port.name) this.end();
+    else this.tell();
+  }
+
+  strike(name, speed) {
+    setText(this.heard, `${name} ${speed.toFixed(2)} m/s`);
+  }
+
+  connection(state) {
+    if (state !== "open") this.end();
+    for (const button of this.buttons.values()) button.disabled = state !== "open";
+  }
+}

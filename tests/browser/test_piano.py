@@ -1,0 +1,54 @@
+"""The piano on the page: a computer key presses the action's key, the hammer strikes, and that is heard as it was."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+NOTES = "fsmDyn.sound.played.filter((one) => one.name === 'string')"
+
+
+def test_a_key_strikes_and_is_heard(viewed):
+    """As loud as the hammer was fast in the transition, put off from its instant, soft or loud by the key pressed."""
+    _, page = viewed("piano_action", "--substeps", 4)
+    page.running()
+    assert page.evaluate("document.querySelector('#playing').hidden") is False
+    page.keyboard.press("o")
+    page.evaluate("fsmDyn.told = []; fsmDyn.panels.push({ story: ({ news }) => fsmDyn.told.push(...news) })")
+    speeds = {}
+    for key in "jk":
+        page.evaluate("fsmDyn.sound.played.length = 0")
+        page.keyboard.down(key)
+        page.wait(f"{NOTES}.length")
+        page.keyboard.up(key)
+        note = page.evaluate(f"{NOTES}[0]")
+        assert note["note"] is True
+        assert note["loud"] == pytest.approx(min(1.0, note["speed"] / 4.0))
+        assert 0.0 <= note["sent"] <= note["age"] + 0.002 <= note["latency"] + 0.004
+        assert note["latency"] >= 0.03 - 1e-9
+        assert note["when"] > 0.0
+        speeds[key] = note["speed"]
+        # the log tells of the same transition: its guard's slope is the speed of the hammer
+        told = f"""fsmDyn.told.find(({{ t, guards }}) => t === {note["t"]!r}
+            && guards.some(([text, , slope]) => text === 'string closes' && -slope === {note["speed"]!r}))"""
+        page.wait(f"Boolean({told})")
+        page.wait("!document.querySelector('#playing [aria-pressed=true]')")
+        page.wait_for_timeout(400)
+    assert 1.0 < speeds["j"] < speeds["k"] < 6.0
+    assert f"{speeds['k']:.2f} m/s" in page.text("#playing-heard")
+    assert "ms after the contact" in page.text("#latency")
+
+    # the buttons do the same, and the pointer may take the key instead
+    page.evaluate("fsmDyn.sound.played.length = 0")
+    page.locator("#press-medium").hover()
+    page.mouse.down()
+    page.wait(f"{NOTES}.length")
+    page.mouse.up()
+    assert page.complaints == []
+
+
+def test_models_without_a_key_have_none(viewed):
+    _, page = viewed("bouncing_ball")
+    page.running()
+    assert page.evaluate("document.querySelector('#playing').hidden") is True
+    page.keyboard.press("j")
+    assert page.complaints == []

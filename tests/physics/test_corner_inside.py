@@ -1,0 +1,51 @@
+"""A corner far inside a polygon ends the run by name, whatever was decided there."""
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.simulation import outcomes, run, state
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from tests.physics.flush import brick, polygon, rectangle, scene
+
+ABOVE = 0.1  # m
+
+
+@pytest.fixture(scope="module")
+def hovering():
+    """A brick that hangs still above a table."""
+    table = polygon([(x, y - 0.5) for x, y in rectangle(4.0, 1.0)])
+    return fsm_dyn.compile(scene({"box": brick(0.2, 0.1, y=0.05 + ABOVE)}, {"table": table}, gravity=None))
+
+
+def sunk(depth, loop):
+    """Put the brick so many tolerances of a gap into the table, as if something had decided that this is in order."""
+    kept, tables = loop.state, loop.tables
+    kept.x[1] -= ABOVE + depth * tables.tolerances[tol.GAP]
+    first = tables.mode_guard_start[kept.counters[state.MODE]]
+    for j in range(tables.mode_guard_start[kept.counters[state.MODE] + 1] - first):
+        if tables.guard_event[first + j] == tb.CLOSES:
+            kept.armed[j], kept.guards[j] = state.WAITING, -depth * tables.tolerances[tol.GAP]
+
+
+@pytest.mark.parametrize(("depth", "end"), [(50.0, "done"), (200.0, "penetration during the run")])
+def test_a_corner_far_inside_a_polygon_ends_the_run(hovering, monkeypatch, depth, end):
+    begun = []
+
+    def begin(*given):
+        begun.append(real_begin(*given))
+        return begun[-1]
+
+    def advance(*addresses):
+        status = real_advance(*addresses)
+        if status == outcomes.PAUSED and begun[-1].state.x[1] > 0.05 + 0.5 * ABOVE:
+            sunk(depth, begun[-1])
+        return status
+
+    real_begin, real_advance = run.begin, run.advance
+    monkeypatch.setattr(run, "begin", begin)
+    monkeypatch.setattr(run, "advance", advance)
+    monkeypatch.setattr(run, "_FIRST_CHUNK", 3)
+    found = fsm_dyn.simulate(hovering, 0.1, method="rk4", step=0.01, on_failure="return")
+    assert begun[-1].state.x[1] < 0.05
+    assert found.outcome.name == end
