@@ -39,10 +39,14 @@ static inline void fsm_arena_release(struct fsm_arena *arena, fsm_mark at)
     arena->top->integers = at.integers;
 }
 
-static inline void fsm_arena_clear(struct fsm_arena *arena) { fsm_arena_release(arena, (fsm_mark){0, 0}); }
+static inline void fsm_arena_clear(struct fsm_arena *arena)
+{
+    fsm_arena_release(arena, (fsm_mark){0, 0});
+}
 
 /* Where `count` entries begin; beyond the block they begin at its start, and that is noted. */
-static inline int64_t fsm_arena_room(struct fsm_arena *arena, int64_t *used, int64_t *most, int64_t count, int64_t there)
+static inline int64_t fsm_arena_room(struct fsm_arena *arena, int64_t *used, int64_t *most, int64_t count,
+                                     int64_t there)
 {
     int64_t begin = *used;
     if (begin + count > there) {

@@ -34,11 +34,13 @@ FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_ter
    at the end of its own face takes over without a blow or not at all.  Where the two faces are tangent the gap of the
    next falls with the square of the way left, and rounding may have it closed before the end is reached.  Corners on
    straight faces are seen to by features. */
-FSM_LOCAL void fsm_hand_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, fsm_indices closed)
+FSM_LOCAL void fsm_hand_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                             fsm_indices before, fsm_indices event, fsm_indices closed)
 {
     double edge = sqrt(tables->tolerances->gap);
     for (int64_t k = 0; k < closed.n; k++) {
-        bool new = closed.at[k] == 1 && before.at[k] == FSM_CONTACT_FREE && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
+        bool new = closed.at[k] == 1 && before.at[k] == FSM_CONTACT_FREE &&
+                   (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
         if (!new || terms->reach.at[k] > tables->tolerances->gap) {
             continue;
         }
@@ -48,11 +50,13 @@ FSM_LOCAL void fsm_hand_over(const struct fsm_tables *tables, const struct fsm_t
         int64_t group = tables->contact_flags.at[k] / FSM_FLAG_GROUP;
         bool straight = AT(tables->contact_ends, k, 0) >= 0;
         for (int64_t j = 0; j < closed.n; j++) {
-            if (tables->contact_flags.at[j] / FSM_FLAG_GROUP != group || (straight && AT(tables->contact_ends, j, 0) >= 0)) {
+            if (tables->contact_flags.at[j] / FSM_FLAG_GROUP != group ||
+                (straight && AT(tables->contact_ends, j, 0) >= 0)) {
                 continue;
             }
             bool held = before.at[j] != FSM_CONTACT_FREE && (tables->contact_flags.at[j] & FSM_FLAG_LIMITED) != 0;
-            if (event.at[j] == FSM_EVENT_LEAVES || (held && terms->reach.at[j] < edge && terms->reach_rate.at[j] < 0.0)) {
+            if (event.at[j] == FSM_EVENT_LEAVES ||
+                (held && terms->reach.at[j] < edge && terms->reach_rate.at[j] < 0.0)) {
                 closed.at[k] = 0;
             }
         }

@@ -6,20 +6,20 @@
 
 #include "contacts.h"
 
-#define FSM_CANDIDATE_ENUMERATION_SAME 1e-06  // motions that differ by less than this part of the scale are one
-#define FSM_STIRS 1e-08  // a redundant force that moves its contacts by more than this leaves the motion open
-#define FSM_EXACT 0.001  // part of the tolerance up to which rows that repeat each other differ by rounding alone
-#define FSM_INEXACT 100.0  // cost of rows that agree no better than that: more than all contacts can cost
+#define FSM_CANDIDATE_ENUMERATION_SAME 1e-6 // motions that differ by less than this part of the scale are one
+#define FSM_STIRS   1e-8  // a redundant force that moves its contacts by more than this leaves the motion open
+#define FSM_EXACT   1e-3  // part of the tolerance up to which rows that repeat each other differ by rounding alone
+#define FSM_INEXACT 100.0 // cost of rows that agree no better than that: more than all contacts can cost
 
 // which law a combination breaks
-#define FSM_LAW_KEPT 0
-#define FSM_LAW_TENSION 1
-#define FSM_LAW_PENETRATION_RATE 2
-#define FSM_LAW_FRICTION_EXCEEDED 3
+#define FSM_LAW_KEPT                  0
+#define FSM_LAW_TENSION               1
+#define FSM_LAW_PENETRATION_RATE      2
+#define FSM_LAW_FRICTION_EXCEEDED     3
 #define FSM_LAW_SLIP_AGAINST_FRICTION 4
-#define FSM_LAW_NO_SOLUTION 5
-#define FSM_LAW_MOTION_INDETERMINATE 6  // the forces are open, and the motion with them
-#define FSM_LAW_EXCLUDED 7  // the states whose guard fired together
+#define FSM_LAW_NO_SOLUTION           5
+#define FSM_LAW_MOTION_INDETERMINATE  6 // the forces are open, and the motion with them
+#define FSM_LAW_EXCLUDED              7 // the states whose guard fired together
 
 static bool affects_motion(const struct fsm_contact_problem *m, fsm_matrix basis);
 static double friction_slack(const struct fsm_contact_problem *m, int64_t k, fsm_vector y);
@@ -31,13 +31,15 @@ FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *m, fsm_ve
 {
     double scale = fsm_larger(m->scale.at[0], 1e-300);
     for (int64_t i = 0; i < y.n; i++) {
-        scale = fsm_larger(fsm_larger(fsm_larger(scale, fabs(y.at[i])), fabs(m->base.at[i] - m->target.at[i])), fabs(m->floor.at[i]));
+        scale = fsm_larger(fsm_larger(fsm_larger(scale, fabs(y.at[i])), fabs(m->base.at[i] - m->target.at[i])),
+                           fabs(m->floor.at[i]));
     }
     return scale;
 }
 
 /* The laws on forces as `g y >= h`: no pull, and the static limit where a contact sticks. */
-static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector *h_found, int64_t *count_found)
+static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices,
+                               fsm_vector *h_found, int64_t *count_found)
 {
     int64_t n = m->K.n, count = choices.n;
     fsm_matrix g = fsm_arena_matrix(arena, 3 * count, n);
@@ -50,8 +52,9 @@ static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact
             h.at[at] = m->floor.at[a];
             at++;
         }
-        if (b < 0 || (choice != FSM_CHOICE_HOLD && choice != FSM_CHOICE_PARTED_HOLD) || m->infinite.at[k] == 1 || m->spatial.at[k] == 1) {
-            continue;  // the circle of friction in space is asked of the forces of smallest norm, as in the modes
+        if (b < 0 || (choice != FSM_CHOICE_HOLD && choice != FSM_CHOICE_PARTED_HOLD) || m->infinite.at[k] == 1 ||
+            m->spatial.at[k] == 1) {
+            continue; // the circle of friction in space is asked of the forces of smallest norm, as in the modes
         }
         const double each1[] = {-1.0, 1.0};
         for (int64_t n1 = 0; n1 < 2; n1++) {
@@ -71,7 +74,9 @@ static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact
 }
 
 /* Solve one combination and judge it; where forces are open, `y` becomes a choice that keeps the laws. */
-FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector y, fsm_vector v, double tolerance)
+FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena,
+                                                             const struct fsm_contact_problem *m, fsm_indices choices,
+                                                             fsm_vector y, fsm_vector v, double tolerance)
 {
     int64_t n = m->K.n;
     arena->top->solved++;
@@ -147,7 +152,7 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
         }
         if (b >= 0 && along_slip != 0.0 && m->slipping.at[k] == 0) {
             amount = -along_slip * v.at[b];
-            if (m->spatial.at[k] == 1) {  // with its slip, and not beside it
+            if (m->spatial.at[k] == 1) { // with its slip, and not beside it
                 double beside = fabs(AT(m->way, k, 0) * v.at[b + 1] - AT(m->way, k, 1) * v.at[b]);
                 amount = fsm_larger(beside, -AT(m->way, k, 0) * v.at[b] - AT(m->way, k, 1) * v.at[b + 1]);
             }
@@ -197,7 +202,8 @@ static bool affects_motion(const struct fsm_contact_problem *m, fsm_matrix basis
 }
 
 /* Enter one candidate in the log of the instant; what no longer fits is left out. */
-FSM_LOCAL void fsm_write_log(fsm_vector log, int64_t at, fsm_indices choices, fsm_indices who, struct fsm_candidate_result trial)
+FSM_LOCAL void fsm_write_log(fsm_vector log, int64_t at, fsm_indices choices, fsm_indices who,
+                             struct fsm_candidate_result trial)
 {
     if ((at + 1) * FSM_LOG_WIDTH > log.n) {
         return;
@@ -225,7 +231,11 @@ FSM_LOCAL void fsm_write_log(fsm_vector log, int64_t at, fsm_indices choices, fs
        Out: the choices taken (n_contacts,), forces (n,) and motions (n,), scaled.
    who, log, logged
        Contacts in the numbering of the model; log of candidates, and how many it holds already. */
-FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log, int64_t logged)
+FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_arena *arena,
+                                                                 const struct fsm_contact_problem *m, double tolerance,
+                                                                 fsm_indices best, fsm_vector forces,
+                                                                 fsm_vector answers, fsm_indices who, fsm_vector log,
+                                                                 int64_t logged)
 {
     int64_t count = m->normal.n, n = m->K.n;
     fsm_indices choices = fsm_arena_indices(arena, count);

@@ -7,20 +7,25 @@
 
 #include "contacts.h"
 
-#define FSM_CANDIDATE_SOLUTION_RANK 1e-11
-#define FSM_ROUNDS 12  // of going on and of Newton's method, together
+#define FSM_CANDIDATE_SOLUTION_RANK   1e-11
+#define FSM_ROUNDS                    12 // of going on and of Newton's method, together
 #define FSM_CANDIDATE_SOLUTION_SWEEPS 6
-#define FSM_CANDIDATE_SOLUTION_TURNED 1e-14  // rad: no more than rounding
-#define FSM_NUDGE 1e-07  // rad
-#define FSM_FARTHEST 0.5  // rad
+#define FSM_CANDIDATE_SOLUTION_TURNED 1e-14 // rad: no more than rounding
+#define FSM_NUDGE                     1e-7  // rad
+#define FSM_FARTHEST                  0.5   // rad
 
-static double solve_along(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *out1);
+static double solve_along(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices,
+                          fsm_vector y, fsm_vector v, fsm_matrix *out1);
 static bool turns(const struct fsm_contact_problem *m, fsm_indices choices, int64_t k);
-static void candidate_solution_find_slip_directions(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, int64_t turning, fsm_vector y, fsm_vector v);
-static void newton(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_indices who, fsm_vector y, fsm_vector v);
+static void candidate_solution_find_slip_directions(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+                                                    fsm_indices choices, int64_t turning, fsm_vector y, fsm_vector v);
+static void newton(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_indices who,
+                   fsm_vector y, fsm_vector v);
 static double fixed_point_step(const struct fsm_contact_problem *m, int64_t k, fsm_vector y, fsm_vector v);
-static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choices, int64_t k, fsm_vector given, fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count);
-static int64_t candidate_solution_hold(int64_t row, fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count);
+static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choices, int64_t k, fsm_vector given,
+                         fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count);
+static int64_t candidate_solution_hold(int64_t row, fsm_vector share, fsm_indices leader, fsm_indices held,
+                                       int64_t count);
 
 /* Solve for the forces `y` and motions `v` of one combination; slip directions found are left in `m.way`.
 
@@ -30,7 +35,8 @@ static int64_t candidate_solution_hold(int64_t row, fsm_vector share, fsm_indice
        How far the rows contradict each other.
    basis : (n, nullity)
        Forces that the equations leave open; `y` has none of them. */
-FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis)
+FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices,
+                                     fsm_vector y, fsm_vector v, fsm_matrix *basis)
 {
     int64_t turning = 0;
     for (int64_t k = 0; k < choices.n; k++) {
@@ -55,7 +61,8 @@ static bool turns(const struct fsm_contact_problem *m, fsm_indices choices, int6
 }
 
 /* Find the slip directions of the `turning` contacts that have none given. */
-static void candidate_solution_find_slip_directions(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, int64_t turning, fsm_vector y, fsm_vector v)
+static void candidate_solution_find_slip_directions(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+                                                    fsm_indices choices, int64_t turning, fsm_vector y, fsm_vector v)
 {
     fsm_indices who = fsm_arena_indices(arena, turning);
     int64_t at = 0;
@@ -133,7 +140,8 @@ static void rotate(const struct fsm_contact_problem *m, int64_t k, double angle)
 }
 
 /* One step of Newton's method on the angles, towards no motion beside the directions; undone if it leads away. */
-static void newton(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_indices who, fsm_vector y, fsm_vector v)
+static void newton(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_indices who,
+                   fsm_vector y, fsm_vector v)
 {
     int64_t count = who.n;
     fsm_matrix slopes = fsm_arena_matrix(arena, count, count);
@@ -185,7 +193,8 @@ static void newton(struct fsm_arena *arena, const struct fsm_contact_problem *m,
 
    The unknowns are the forces of the rows that are held: an open contact has a force that is given, and the friction
    of one that slides follows from its normal force. */
-static double solve_along(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *out1)
+static double solve_along(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices choices,
+                          fsm_vector y, fsm_vector v, fsm_matrix *out1)
 {
     int64_t n = m->K.n;
     fsm_vector given = fsm_arena_vector(arena, n);
@@ -245,7 +254,8 @@ static double solve_along(struct fsm_arena *arena, const struct fsm_contact_prob
 /* Say what the forces of a contact are: `y[j] = given[j] + share[j] y[leader[j]]`, with leader -1 for none.
 
    A row that is held leads itself; those are appended to `held`.  Returns how many stand there. */
-static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choices, int64_t k, fsm_vector given, fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count)
+static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choices, int64_t k, fsm_vector given,
+                         fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count)
 {
     int64_t choice = choices.at[k], a = m->normal.at[k], b = m->tangent.at[k];
     if (turns(m, choices, k) && AT(m->way, k, 0) == 0.0 && AT(m->way, k, 1) == 0.0) {
@@ -271,7 +281,8 @@ static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choice
     for (int64_t r = 0; r < 1 + across; r++) {
         double friction = 0.0;
         if (along != 0.0) {
-            friction = -m->kinetic_friction.at[k] * (across == 1 ? AT(m->way, k, r) : along * (a >= 0 ? fsm_side_of(choice) : 1.0));
+            friction = -m->kinetic_friction.at[k] *
+                       (across == 1 ? AT(m->way, k, r) : along * (a >= 0 ? fsm_side_of(choice) : 1.0));
         }
         if (a < 0) {
             given.at[b + r] = friction;
@@ -288,7 +299,8 @@ static int64_t sort_rows(const struct fsm_contact_problem *m, fsm_indices choice
 }
 
 /* Append a row to those that are held; return how many these are. */
-static int64_t candidate_solution_hold(int64_t row, fsm_vector share, fsm_indices leader, fsm_indices held, int64_t count)
+static int64_t candidate_solution_hold(int64_t row, fsm_vector share, fsm_indices leader, fsm_indices held,
+                                       int64_t count)
 {
     share.at[row] = 1.0;
     leader.at[row] = row;

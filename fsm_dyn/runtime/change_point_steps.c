@@ -2,7 +2,6 @@
 
 #include "stepping.h"
 
-
 // what becomes of a trial step
 #define FSM_ACCEPT 0
 
@@ -16,7 +15,8 @@ static bool at_floor(struct fsm_state *state, const struct fsm_options *options,
        `GOING`, or `UNDETERMINED` where the mechanism rests in a change point.
    length : float
        Length of the step that keeps clear of them, `h` at most (s). */
-FSM_LOCAL int64_t fsm_look(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double t, double h, double *out1)
+FSM_LOCAL int64_t fsm_look(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double t,
+                           double h, double *out1)
 {
     int64_t mode = state->counters->mode;
     struct fsm_rank *rank = state->rank;
@@ -37,7 +37,9 @@ FSM_LOCAL int64_t fsm_look(const struct fsm_tables *tables, struct fsm_state *st
 /* Return the length of a step that keeps clear of change points, and whether it passes one.
 
    It is `h` at most, but where rounding asks for a longer step over a change point (least_passage). */
-FSM_LOCAL double fsm_keep_clear(const struct fsm_tables *tables, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, double h, bool *passes_found)
+FSM_LOCAL double fsm_keep_clear(const struct fsm_tables *tables, const struct fsm_method *method,
+                                const struct fsm_options *options, struct fsm_state *state, double h,
+                                bool *passes_found)
 {
     struct fsm_rank *rank = state->rank;
     double passage = h, left = 0.0;
@@ -66,7 +68,9 @@ FSM_LOCAL double fsm_keep_clear(const struct fsm_tables *tables, const struct fs
        Whether it passes a change point; whether it is accepted near one whatever its error.
    tried, tried_error : float
        Length (s) and error of the step that was rejected before it. */
-FSM_LOCAL int64_t fsm_judge(const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, double h, int64_t row, bool passes, bool forced, double tried, double tried_error, bool finite, double *error_found)
+FSM_LOCAL int64_t fsm_judge(const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
+                            struct fsm_work *work, double h, int64_t row, bool passes, bool forced, double tried,
+                            double tried_error, bool finite, double *error_found)
 {
     if (!finite) {
         *error_found = 10000.0;
@@ -103,7 +107,8 @@ static bool at_floor(struct fsm_state *state, const struct fsm_options *options,
         return error <= fsm_allowance(rank, h, options->numbers->rtol);
     }
     double longer = fsm_least_passage(h * rank->rate, options->numbers->rtol);
-    return (error < 4.0 * pow(longer, 6.0) && longer > 1.0) || fsm_is_rounding(error, h, rank->tried_error, rank->tried_step);
+    return (error < 4.0 * pow(longer, 6.0) && longer > 1.0) ||
+           fsm_is_rounding(error, h, rank->tried_error, rank->tried_step);
 }
 
 /* Return by how much to shorten a rejected step: one over a change point by a little, as rounding grows then. */

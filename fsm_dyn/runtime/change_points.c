@@ -6,25 +6,29 @@
 
 #include "stepping.h"
 
-#define FSM_AHEAD_OFTEN 0.25  // part of the time in which rows could vanish after which they are looked at again
-#define FSM_UNSEEN_STEPS 64  // steps after which they are looked at in any case
-#define FSM_FASTER 2.0  // times as fast as when they were looked at, they are looked at again
+#define FSM_AHEAD_OFTEN  0.25 // part of the time in which rows could vanish after which they are looked at again
+#define FSM_UNSEEN_STEPS 64   // steps after which they are looked at in any case
+#define FSM_FASTER       2.0  // times as fast as when they were looked at, they are looked at again
 #define FSM_CHANGE_POINTS_TOGETHER 1.3  // change points whose times are within this ratio are kept clear of as one
-#define FSM_REAL 0.3  // an eigenvalue with a smaller imaginary part, relative, is a time
-#define FSM_CLOSEST 1e-05  // what is left of the rows at the ends of steps over a change point, at least
-#define FSM_CHANGE_POINTS_ROUNDING 2.0  // rounding of a step, over that of a number and the square of what is left a step away
+#define FSM_REAL                   0.3  // an eigenvalue with a smaller imaginary part, relative, is a time
+#define FSM_CLOSEST                1e-5 // what is left of the rows at the ends of steps over a change point, at least
+#define FSM_CHANGE_POINTS_ROUNDING                                                                                     \
+    2.0 // rounding of a step, over that of a number and the square of what is left a step away
 #define FSM_CHANGE_POINTS_EPS 2.220446049250313e-16
-#define FSM_CHANGE_POINTS_VANISHED 1e-12  // part of a row left that is still looked at where none was implied by the others before
-#define FSM_PROBES 4  // configurations beside the start at which the sizes of rows are seen
+#define FSM_CHANGE_POINTS_VANISHED                                                                                     \
+    1e-12            // part of a row left that is still looked at where none was implied by the others before
+#define FSM_PROBES 4 // configurations beside the start at which the sizes of rows are seen
 
 static double change_points_probe_time(fsm_vector x, fsm_vector x_dot);
-static void times(struct fsm_work *work, fsm_matrix before, fsm_matrix after, fsm_matrix Q, fsm_indices order, fsm_matrix L, int64_t first, int64_t taken, double extent, struct fsm_rank *rank);
+static void times(struct fsm_work *work, fsm_matrix before, fsm_matrix after, fsm_matrix Q, fsm_indices order,
+                  fsm_matrix L, int64_t first, int64_t taken, double extent, struct fsm_rank *rank);
 static double find_fastest(fsm_matrix before, fsm_matrix after, double extent);
 static double find_soonest(double sigma, double rate, double change);
 static void nearest(fsm_vector real, fsm_vector imaginary, struct fsm_rank *rank);
 
 /* Raise `sizes` (n_rows,) to the norms of the rows at `x` and at a few configurations beside it. */
-FSM_LOCAL void fsm_known_sizes(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, const struct fsm_terms *terms, fsm_vector sizes)
+FSM_LOCAL void fsm_known_sizes(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                               fsm_vector c, const struct fsm_terms *terms, fsm_vector sizes)
 {
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     fsm_vector probe = fsm_arena_vector(&work->arena, x.n), scale = fsm_arena_vector(&work->arena, n_u);
@@ -33,7 +37,7 @@ FSM_LOCAL void fsm_known_sizes(struct fsm_work *work, const struct fsm_tables *t
         for (int64_t i = 0; i < x.n; i++) {
             probe.at[i] = x.at[i];
         }
-        for (int64_t i = 0; i < n_q; i++) {  // the same ones every time; the golden ratio spreads them evenly
+        for (int64_t i = 0; i < n_q; i++) { // the same ones every time; the golden ratio spreads them evenly
             double part = fmod((double)(k * (i + 1)) * 0.6180339887498949, 1.0);
             probe.at[i] += (0.6 * part - 0.3) * (double)fsm_least(k, 1);
         }
@@ -64,7 +68,8 @@ FSM_LOCAL void fsm_known_sizes(struct fsm_work *work, const struct fsm_tables *t
    ----------
    rank : float64 array
        `State.rank`; in: the sizes of rows; out: `SIGMA RATE AHEAD BEHIND LOST LEFT_AT` and the weights of rows. */
-FSM_LOCAL void fsm_assess(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank)
+FSM_LOCAL void fsm_assess(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                          fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank)
 {
     fsm_arena_clear(&work->arena);
     int64_t n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
@@ -104,7 +109,8 @@ FSM_LOCAL void fsm_assess(struct fsm_work *work, const struct fsm_tables *tables
     fsm_indices order = fsm_arena_indices(&work->arena, m);
     fsm_matrix L = fsm_arena_matrix(&work->arena, m, m);
     bool were_independent = rank->active == (double)m && rank->independent == (double)m;
-    int64_t taken = fsm_orthogonalise(Q, order, L, were_independent ? FSM_CHANGE_POINTS_VANISHED : FSM_ROW_RANK_REDUNDANT);
+    int64_t taken =
+        fsm_orthogonalise(Q, order, L, were_independent ? FSM_CHANGE_POINTS_VANISHED : FSM_ROW_RANK_REDUNDANT);
     if (taken == 0) {
         return;
     }
@@ -126,7 +132,8 @@ FSM_LOCAL void fsm_assess(struct fsm_work *work, const struct fsm_tables *tables
         if (AT(L, k, k) <= 3.0 * rank->sigma) {
             fsm_combination_of(L, first, k, combination);
             for (int64_t j = 0; j < first; j++) {
-                weights.at[rows.at[order.at[j]]] = fsm_larger(weights.at[rows.at[order.at[j]]], fabs(combination.at[j]));
+                weights.at[rows.at[order.at[j]]] =
+                    fsm_larger(weights.at[rows.at[order.at[j]]], fabs(combination.at[j]));
             }
             weights.at[rows.at[order.at[k]]] = 1.0;
         }
@@ -174,7 +181,10 @@ static double change_points_probe_time(fsm_vector x, fsm_vector x_dot)
 }
 
 /* Return the scaled rows, (m, n_u), at `x + extent x_dot` and the time `t + later`. */
-FSM_LOCAL fsm_matrix fsm_rows_along(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, double t, fsm_vector x, fsm_vector x_dot, fsm_vector c, fsm_indices rows, fsm_vector scale, fsm_vector sizes, double extent, double later)
+FSM_LOCAL fsm_matrix fsm_rows_along(struct fsm_work *work, const struct fsm_tables *tables,
+                                    const struct fsm_terms *terms, double t, fsm_vector x, fsm_vector x_dot,
+                                    fsm_vector c, fsm_indices rows, fsm_vector scale, fsm_vector sizes, double extent,
+                                    double later)
 {
     fsm_vector ahead = fsm_arena_vector(&work->arena, x.n);
     fsm_matrix after = fsm_arena_matrix(&work->arena, rows.n, scale.n);
@@ -202,7 +212,8 @@ FSM_LOCAL void fsm_combination_of(fsm_matrix L, int64_t first, int64_t k, fsm_ve
 /* Write the times at which the remainders of the last rows taken become dependent, and how fast they change.
 
    The remainders are `L22 Q2` and change by `G Q2` a second: rank is lost where `det(L22 + tau G) = 0`. */
-static void times(struct fsm_work *work, fsm_matrix before, fsm_matrix after, fsm_matrix Q, fsm_indices order, fsm_matrix L, int64_t first, int64_t taken, double extent, struct fsm_rank *rank)
+static void times(struct fsm_work *work, fsm_matrix before, fsm_matrix after, fsm_matrix Q, fsm_indices order,
+                  fsm_matrix L, int64_t first, int64_t taken, double extent, struct fsm_rank *rank)
 {
     int64_t count = taken - first, n = Q.m;
     fsm_matrix S = fsm_arena_matrix(&work->arena, count, count);
@@ -242,7 +253,7 @@ static void times(struct fsm_work *work, fsm_matrix before, fsm_matrix after, fs
     }
     rank->sigma = sigma;
     rank->rate = rate;
-    for (int64_t k = 0; k < count; k++) {  // -L22^-1 G: its eigenvalues are the inverse times
+    for (int64_t k = 0; k < count; k++) { // -L22^-1 G: its eigenvalues are the inverse times
         for (int64_t j = 0; j < count; j++) {
             for (int64_t i = 0; i < k; i++) {
                 AT(S, k, j) -= AT(L, first + k, first + i) * AT(S, i, j);
@@ -276,7 +287,8 @@ static void nearest(fsm_vector real, fsm_vector imaginary, struct fsm_rank *rank
     double last = soonest;
     int64_t count = 0;
     for (int64_t k = 0; k < real.n; k++) {
-        if (fabs(imaginary.at[k]) <= FSM_REAL * fabs(real.at[k]) && real.at[k] * FSM_CHANGE_POINTS_TOGETHER >= soonest) {
+        if (fabs(imaginary.at[k]) <= FSM_REAL * fabs(real.at[k]) &&
+            real.at[k] * FSM_CHANGE_POINTS_TOGETHER >= soonest) {
             last = fsm_smaller(last, real.at[k]);
             count++;
         }
@@ -359,7 +371,7 @@ FSM_LOCAL double fsm_clear_length(double ahead, double h, double fraction)
 /* Return where in a step a change point is farthest from the method's nodes, and from its middle if watched. */
 FSM_LOCAL double fsm_passing_fraction(int64_t stages, bool guards)
 {
-    if (stages == 6) {  // Dormand and Prince: nodes at 0.3 and 0.8
+    if (stages == 6) { // Dormand and Prince: nodes at 0.3 and 0.8
         return guards ? 0.65 : 0.55;
     }
     return stages == 4 ? 0.75 : 0.4;
@@ -368,7 +380,8 @@ FSM_LOCAL double fsm_passing_fraction(int64_t stages, bool guards)
 /* Look at the rank of the rows again if it may be lost soon, see assess; return whether that was done.
 
    While stages are put on the rows they are looked at before every step: its nodes are to keep clear. */
-FSM_LOCAL bool fsm_look_ahead(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank)
+FSM_LOCAL bool fsm_look_ahead(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                              fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank)
 {
     rank->unseen += 1.0;
     // what is at rest may start moving
@@ -409,7 +422,8 @@ FSM_LOCAL double fsm_allowance(struct fsm_rank *rank, double h, double rtol)
     if (left < FSM_CLOSEST) {
         return 1.0;
     }
-    return fsm_larger(1.0, 0.1 * FSM_CHANGE_POINTS_ROUNDING * FSM_CHANGE_POINTS_EPS * h * rank->rate / (rtol * fsm_third_power(left)));
+    return fsm_larger(1.0, 0.1 * FSM_CHANGE_POINTS_ROUNDING * FSM_CHANGE_POINTS_EPS * h * rank->rate /
+                               (rtol * fsm_third_power(left)));
 }
 
 /* Whether a shorter step (`h`) than one rejected before (`tried`) has an error that does not shrink as its own.

@@ -2,8 +2,8 @@
 
 #include "live.h"
 
-#define FSM_EVERY 10  // ticks
-#define FSM_CHECKPOINTS_MOST 2000  // marks, of which the oldest goes: 20 s at 1 kHz
+#define FSM_EVERY                   10   // ticks
+#define FSM_CHECKPOINTS_MOST        2000 // marks, of which the oldest goes: 20 s at 1 kHz
 #define FSM_CHECKPOINTS_COUNT_COUNT 2
 
 /* Leave a mark where the model stands at time `t` (s), if one is due. */

@@ -6,7 +6,9 @@
 
    In the course of a run what is near but has not fired is left to strike by itself: closing it would move it.  A
    corner on a face that has no speed towards it is flush, and touches. */
-static bool mark_closed_contacts(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted, fsm_indices before, fsm_indices event, int64_t written, double close_to, fsm_indices closed)
+static bool mark_closed_contacts(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                 fsm_codes wanted, fsm_indices before, fsm_indices event, int64_t written,
+                                 double close_to, fsm_indices closed)
 {
     double small = tables->tolerances->gap;
     for (int64_t k = 0; k < wanted.n; k++) {
@@ -23,7 +25,7 @@ static bool mark_closed_contacts(const struct fsm_tables *tables, const struct f
         } else if (terms->closes_if.at[k] != 0.0 && !let_go && fsm_within_face(tables, terms, k)) {
             if (gap < (event.at[k] == FSM_EVENT_CLOSES ? -FSM_DEEPEST * small : -small)) {
                 if (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) {
-                    continue;  // behind the face: that is no violation
+                    continue; // behind the face: that is no violation
                 }
                 return false;
             }
@@ -42,7 +44,9 @@ static bool mark_closed_contacts(const struct fsm_tables *tables, const struct f
 /* Mark the contacts that are active at the speeds `u` (n_u,) in `closed` (n_contacts,).
 
    False if one is deeper than the gap tolerance. */
-FSM_LOCAL bool fsm_find_active(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted, fsm_indices before, fsm_indices event, int64_t written, double close_to, fsm_indices closed, fsm_indices implied)
+FSM_LOCAL bool fsm_find_active(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                               fsm_codes wanted, fsm_indices before, fsm_indices event, int64_t written,
+                               double close_to, fsm_indices closed, fsm_indices implied)
 {
     if (!mark_closed_contacts(tables, terms, u, wanted, before, event, written, close_to, closed)) {
         return false;

@@ -5,12 +5,15 @@
 
 #include "contacts.h"
 
-#define FSM_COMPLIANT_CONTACTS_FLUSH 0.001  // part of compressions by which a place between two may be off their line
-#define FSM_COMPLIANT_CONTACTS_ALIKE 0.05  // part by which normals, and compressions, may differ where one contact takes over from another
+#define FSM_COMPLIANT_CONTACTS_FLUSH 1e-3 // part of compressions by which a place between two may be off their line
+#define FSM_COMPLIANT_CONTACTS_ALIKE                                                                                   \
+    0.05 // part by which normals, and compressions, may differ where one contact takes over from another
 
-static bool compliant_contacts_beside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, int64_t k);
+static bool compliant_contacts_beside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                      fsm_indices before, fsm_indices event, int64_t k);
 static bool compliant_contacts_is_inner(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
-static bool takes_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_indices event, int64_t k);
+static bool takes_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                       fsm_indices event, int64_t k);
 static bool follows(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k);
 
 /* Tell which compliant contacts are compressed, and add their forces.
@@ -25,7 +28,8 @@ static bool follows(const struct fsm_tables *tables, const struct fsm_terms *ter
        In: the states before, as a written transition has changed them; out: `HELD` where compressed.
    force : float64 array, shape (n_u,)
        Generalized forces, to which those of the contacts are added. */
-FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, fsm_codes wanted, fsm_vector force)
+FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                        fsm_indices before, fsm_indices event, fsm_codes wanted, fsm_vector force)
 {
     double slow = tables->tolerances->speed, small = tables->tolerances->gap;
     for (int64_t k = 0; k < event.n; k++) {
@@ -35,12 +39,13 @@ FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_tables *tables, const s
         int64_t row = AT(tables->contact_rows, k, 0);
         double gap = terms->residual.at[row];
         bool deep = gap < -small;
-        bool pressed = (deep && terms->elastic.at[k] >= 0.0) || (fabs(gap) <= small && fsm_row_speed(terms, row, u) < -slow);
+        bool pressed =
+            (deep && terms->elastic.at[k] >= 0.0) || (fabs(gap) <= small && fsm_row_speed(terms, row, u) < -slow);
         if (event.at[k] == FSM_EVENT_OPENS || event.at[k] == FSM_EVENT_CLOSES || event.at[k] == FSM_EVENT_LEAVES) {
             pressed = event.at[k] == FSM_EVENT_CLOSES && !compliant_contacts_beside(tables, terms, u, before, event, k);
             pressed = pressed && !compliant_contacts_is_inner(tables, terms, k);
         } else if (wanted.at[k] == FSM_CONTACT_FREE && deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED)) {
-            pressed = pressed && takes_over(tables, terms, before, event, k);  // else it is behind the face
+            pressed = pressed && takes_over(tables, terms, before, event, k); // else it is behind the face
         }
         if (wanted.at[k] == FSM_CONTACT_FREE && (terms->closes_if.at[k] == 0.0 || !fsm_within_face(tables, terms, k))) {
             pressed = false;
@@ -57,7 +62,8 @@ FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_tables *tables, const s
 /* Whether a corner passes face `k` no farther from its end than it is compressed on the next face.
 
    That one closes more slowly, and bears: the corner slides on from a flush neighbour. */
-static bool compliant_contacts_beside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, int64_t k)
+static bool compliant_contacts_beside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                      fsm_indices before, fsm_indices event, int64_t k)
 {
     double small = tables->tolerances->gap;
     if (tables->contact_outline.at[k] > -2) {
@@ -73,7 +79,8 @@ static bool compliant_contacts_beside(const struct fsm_tables *tables, const str
             continue;
         }
         for (int64_t m = 0; m < event.n; m++) {
-            bool bears = tables->contact_kind.at[m] == FSM_KIND_COMPLIANT && before.at[m] != FSM_CONTACT_FREE && event.at[m] != FSM_EVENT_OPENS;
+            bool bears = tables->contact_kind.at[m] == FSM_KIND_COMPLIANT && before.at[m] != FSM_CONTACT_FREE &&
+                         event.at[m] != FSM_EVENT_OPENS;
             if (bears && (m == j || fsm_same_normal(tables, terms, m, j, FSM_COMPLIANT_CONTACTS_ALIKE))) {
                 return true;
             }
@@ -99,9 +106,11 @@ static bool compliant_contacts_is_inner(const struct fsm_tables *tables, const s
                 continue;
             }
             double s = fsm_between(tables, terms, k, j, m, FSM_COMPLIANT_CONTACTS_ALIKE);
-            double one = terms->residual.at[AT(tables->contact_rows, j, 0)], other = terms->residual.at[AT(tables->contact_rows, m, 0)];
+            double one = terms->residual.at[AT(tables->contact_rows, j, 0)],
+                   other = terms->residual.at[AT(tables->contact_rows, m, 0)];
             double flush = tables->tolerances->gap + FSM_COMPLIANT_CONTACTS_FLUSH * (fabs(one) + fabs(other));
-            if (s > FSM_COMPLIANT_CONTACTS_ALIKE && s < 1.0 - FSM_COMPLIANT_CONTACTS_ALIKE && fabs((1.0 - s) * one + s * other - gap) <= flush) {
+            if (s > FSM_COMPLIANT_CONTACTS_ALIKE && s < 1.0 - FSM_COMPLIANT_CONTACTS_ALIKE &&
+                fabs((1.0 - s) * one + s * other - gap) <= flush) {
                 return true;
             }
         }
@@ -112,7 +121,8 @@ static bool compliant_contacts_is_inner(const struct fsm_tables *tables, const s
 /* Whether a contact leaves its face in this instant where that of `k` begins, and `k` is the one to take over.
 
    Of several the one of the same corner does, else the first. */
-static bool takes_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_indices event, int64_t k)
+static bool takes_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                       fsm_indices event, int64_t k)
 {
     for (int64_t j = 0; j < event.n; j++) {
         if (event.at[j] != FSM_EVENT_LEAVES || !follows(tables, terms, j, k)) {
@@ -121,7 +131,8 @@ static bool takes_over(const struct fsm_tables *tables, const struct fsm_terms *
         int64_t best = k;
         for (int64_t m = 0; m < event.n; m++) {
             bool other = m != k && tables->contact_kind.at[m] == FSM_KIND_COMPLIANT && before.at[m] == FSM_CONTACT_FREE;
-            if (other && event.at[m] != FSM_EVENT_LEAVES && fsm_within_face(tables, terms, m) && follows(tables, terms, j, m)) {
+            if (other && event.at[m] != FSM_EVENT_LEAVES && fsm_within_face(tables, terms, m) &&
+                follows(tables, terms, j, m)) {
                 bool same = AT(tables->contact_ends, best, 0) == AT(tables->contact_ends, j, 0);
                 bool better = AT(tables->contact_ends, m, 0) == AT(tables->contact_ends, j, 0) && !same;
                 best = (better || (m < best && !same)) ? m : best;
@@ -141,7 +152,8 @@ static bool follows(const struct fsm_tables *tables, const struct fsm_terms *ter
     double gap = terms->residual.at[AT(tables->contact_rows, j, 0)];
     double apart = gap - terms->residual.at[AT(tables->contact_rows, k, 0)];
     bool straight = AT(tables->contact_ends, j, 0) >= 0 && AT(tables->contact_ends, k, 0) >= 0;
-    if (tables->contact_kind.at[k] != FSM_KIND_COMPLIANT || fabs(apart) > small + (straight ? FSM_COMPLIANT_CONTACTS_ALIKE * fabs(gap) : 0.0)) {
+    if (tables->contact_kind.at[k] != FSM_KIND_COMPLIANT ||
+        fabs(apart) > small + (straight ? FSM_COMPLIANT_CONTACTS_ALIKE * fabs(gap) : 0.0)) {
         return false;
     }
     if (!straight) {
@@ -150,7 +162,9 @@ static bool follows(const struct fsm_tables *tables, const struct fsm_terms *ter
     }
     int64_t one = AT(tables->contact_ends, j, 0), first = AT(tables->contact_ends, k, 0);
     int64_t other = fsm_corner_behind(tables, terms, j);
-    int64_t second = fabs(terms->reach.at[k]) <= small + FSM_COMPLIANT_CONTACTS_ALIKE * fabs(gap) ? fsm_corner_behind(tables, terms, k) : first;
+    int64_t second = fabs(terms->reach.at[k]) <= small + FSM_COMPLIANT_CONTACTS_ALIKE * fabs(gap)
+                         ? fsm_corner_behind(tables, terms, k)
+                         : first;
     bool linked = one == first || one == second || other == first || other == second;
     return linked && fsm_same_normal(tables, terms, j, k, FSM_COMPLIANT_CONTACTS_ALIKE);
 }

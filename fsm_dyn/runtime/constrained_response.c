@@ -6,12 +6,13 @@
 
 #include "algebra.h"
 
-#define FSM_CONSTRAINED_RESPONSE_RANK 1e-12
-#define FSM_AGREEMENT 1e-07
+#define FSM_CONSTRAINED_RESPONSE_RANK     1e-12
+#define FSM_AGREEMENT                     1e-7
 #define FSM_CONSTRAINED_RESPONSE_ROUNDING 2.220446049250313e-13
 
 /* Factor the system for the declared speeds (kinematic rows are met by the choice of speeds). */
-FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices held, int64_t n_u)
+FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                                           fsm_indices held, int64_t n_u)
 {
     int64_t m = held.n;
     int64_t size = n_u + m;
@@ -46,7 +47,14 @@ FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *are
     fsm_indices rows = fsm_arena_indices(arena, size), columns = fsm_arena_indices(arena, size);
     fsm_indices rank = fsm_arena_indices(arena, 1);
     rank.at[0] = fsm_factor(system, rows, columns, FSM_CONSTRAINED_RESPONSE_RANK);
-    struct fsm_bilateral_system made = (struct fsm_bilateral_system){.held = held, .matrix = system, .rows = rows, .columns = columns, .scale = scale, .row_scale = row_scale, .scratch = fsm_arena_vector(arena, 3 * size), .rank = rank};
+    struct fsm_bilateral_system made = (struct fsm_bilateral_system){.held = held,
+                                                                     .matrix = system,
+                                                                     .rows = rows,
+                                                                     .columns = columns,
+                                                                     .scale = scale,
+                                                                     .row_scale = row_scale,
+                                                                     .scratch = fsm_arena_vector(arena, 3 * size),
+                                                                     .rank = rank};
     return made;
 }
 
@@ -65,7 +73,8 @@ FSM_LOCAL double fsm_least_pivot(const struct fsm_bilateral_system *bilateral)
 
    They do where redundant rows are missed by more than AGREEMENT of the largest right-hand side, and by more
    than `rounding`, the error of the right-hand sides themselves (rounding_of). */
-FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector target, fsm_vector motion, fsm_vector reaction, double rounding)
+FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector target,
+                                   fsm_vector motion, fsm_vector reaction, double rounding)
 {
     int64_t n_u = force.n, m = target.n;
     int64_t n = n_u + m;
@@ -80,7 +89,8 @@ FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral,
         right.at[n_u + k] = target.at[k] * bilateral->row_scale.at[k];
         size = fsm_larger(size, fabs(right.at[n_u + k]));
     }
-    double remainder = fsm_solve(bilateral->matrix, bilateral->rows, bilateral->columns, bilateral->rank.at[0], right, scratch, solution);
+    double remainder = fsm_solve(bilateral->matrix, bilateral->rows, bilateral->columns, bilateral->rank.at[0], right,
+                                 scratch, solution);
     for (int64_t i = 0; i < n_u; i++) {
         motion.at[i] = solution.at[i] * bilateral->scale.at[i];
     }
@@ -134,13 +144,17 @@ FSM_LOCAL double fsm_slip_speed(const struct fsm_tables *tables, const struct fs
        Reactions of the bilateral rows to it.
    K : shape (n, n)
        What each row feels of it. */
-FSM_LOCAL fsm_matrix fsm_delassus_response(struct fsm_arena *arena, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, fsm_indices which, int64_t n_u, fsm_matrix *reactions_found, fsm_matrix *K_found)
+FSM_LOCAL fsm_matrix fsm_delassus_response(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                           const struct fsm_bilateral_system *bilateral, fsm_indices which, int64_t n_u,
+                                           fsm_matrix *reactions_found, fsm_matrix *K_found)
 {
     int64_t n = which.n, m = bilateral->held.n;
-    fsm_matrix motions = fsm_arena_matrix(arena, n, n_u), reactions = fsm_arena_matrix(arena, n, m), K = fsm_arena_matrix(arena, n, n);
+    fsm_matrix motions = fsm_arena_matrix(arena, n, n_u), reactions = fsm_arena_matrix(arena, n, m),
+               K = fsm_arena_matrix(arena, n, n);
     fsm_vector none = fsm_arena_vector(arena, m);
     for (int64_t r = 0; r < n; r++) {
-        fsm_solve_bilateral(bilateral, fsm_row_part(terms->A, which.at[r], n_u), none, fsm_row(motions, r), fsm_row(reactions, r), 0.0);
+        fsm_solve_bilateral(bilateral, fsm_row_part(terms->A, which.at[r], n_u), none, fsm_row(motions, r),
+                            fsm_row(reactions, r), 0.0);
         for (int64_t s = 0; s < n; s++) {
             for (int64_t i = 0; i < n_u; i++) {
                 AT(K, s, r) += AT(terms->A, which.at[s], i) * AT(motions, r, i);
@@ -153,7 +167,8 @@ FSM_LOCAL fsm_matrix fsm_delassus_response(struct fsm_arena *arena, const struct
 }
 
 /* How much each row would yield to a unit force if nothing else held: the measure of what is rounding, (n,). */
-FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices which, int64_t n_u)
+FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices which,
+                                       int64_t n_u)
 {
     fsm_vector unheld = fsm_arena_vector(arena, which.n);
     for (int64_t r = 0; r < which.n; r++) {

@@ -7,7 +7,8 @@
 #include "stepping.h"
 
 /* Return the largest speed along what a mode with the flag `REPEATS` holds, in units of the speed tolerance. */
-FSM_LOCAL double fsm_constraint_violation_speed(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode)
+FSM_LOCAL double fsm_constraint_violation_speed(struct fsm_work *work, const struct fsm_tables *tables, double t,
+                                                fsm_vector x, fsm_vector c, int64_t mode)
 {
     fsm_arena_clear(&work->arena);
     const struct fsm_terms *terms = fsm_terms_of(work);

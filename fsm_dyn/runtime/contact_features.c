@@ -7,7 +7,7 @@
 
 #include "contacts.h"
 
-#define FSM_EQUAL 1e-09  // accelerations that differ by less than this part are the same
+#define FSM_EQUAL 1e-9 // accelerations that differ by less than this part are the same
 
 static double slip_sense(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k);
 
@@ -40,14 +40,16 @@ FSM_LOCAL bool fsm_same_corners(const struct fsm_tables *tables, const struct fs
    The gap of two corners is the largest of their pairs', so its rate is the largest rate, also of those on their
    way out; only pairs of that rate can strike or be closed.  A contact that lasts ends where its face does, not
    within the tolerance of it. */
-FSM_LOCAL void fsm_separate_corners(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, fsm_indices closed)
+FSM_LOCAL void fsm_separate_corners(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                    fsm_indices before, fsm_indices event, fsm_indices closed)
 {
     int64_t n = closed.n;
     for (int64_t k = 0; k < n; k++) {
         if (closed.at[k] == 0 || !fsm_at_end(tables, terms, k)) {
             continue;
         }
-        if (before.at[k] != FSM_CONTACT_FREE && event.at[k] != FSM_EVENT_LEAVES && terms->reach.at[k] > tables->tolerances->projection) {
+        if (before.at[k] != FSM_CONTACT_FREE && event.at[k] != FSM_EVENT_LEAVES &&
+            terms->reach.at[k] > tables->tolerances->projection) {
             continue;
         }
         double rate = fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u);
@@ -63,7 +65,8 @@ FSM_LOCAL void fsm_separate_corners(const struct fsm_tables *tables, const struc
 /* Return where contact `i` lies between `j` (0) and `k` (1) on one line, NaN where it is farther off.
 
    Rows of one line between two bodies are `A_i = (1 - s) A_j + s A_k`, in the metric of the mass matrix' diagonal. */
-FSM_LOCAL double fsm_between(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t i, int64_t j, int64_t k, double close)
+FSM_LOCAL double fsm_between(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t i, int64_t j,
+                             int64_t k, double close)
 {
     int64_t n_u = tables->sizes->n_u;
     int64_t a = AT(tables->contact_rows, i, 0), b = AT(tables->contact_rows, j, 0), c = AT(tables->contact_rows, k, 0);
@@ -93,20 +96,24 @@ FSM_LOCAL double fsm_between(const struct fsm_tables *tables, const struct fsm_t
 FSM_LOCAL bool fsm_exchangeable(const struct fsm_tables *tables, int64_t j, int64_t k)
 {
     int64_t friction = FSM_FLAG_FRICTION | FSM_FLAG_STICKS_ALWAYS;
-    bool same = (fsm_modulo(tables->contact_flags.at[j], FSM_FLAG_GROUP) | friction) == (fsm_modulo(tables->contact_flags.at[k], FSM_FLAG_GROUP) | friction);
+    bool same = (fsm_modulo(tables->contact_flags.at[j], FSM_FLAG_GROUP) | friction) ==
+                (fsm_modulo(tables->contact_flags.at[k], FSM_FLAG_GROUP) | friction);
     return same && AT(tables->contact_ends, j, 0) >= 0 && AT(tables->contact_ends, k, 0) >= 0;
 }
 
 /* Whether two contacts of corners and faces obey the same laws as well. */
 FSM_LOCAL bool fsm_alike(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k)
 {
-    bool flags = fsm_modulo(tables->contact_flags.at[j], FSM_FLAG_GROUP) == fsm_modulo(tables->contact_flags.at[k], FSM_FLAG_GROUP);
-    bool same = terms->static_friction.at[j] == terms->static_friction.at[k] && terms->kinetic_friction.at[j] == terms->kinetic_friction.at[k];
+    bool flags = fsm_modulo(tables->contact_flags.at[j], FSM_FLAG_GROUP) ==
+                 fsm_modulo(tables->contact_flags.at[k], FSM_FLAG_GROUP);
+    bool same = terms->static_friction.at[j] == terms->static_friction.at[k] &&
+                terms->kinetic_friction.at[j] == terms->kinetic_friction.at[k];
     return flags && same && terms->restitution.at[j] == terms->restitution.at[k] && fsm_exchangeable(tables, j, k);
 }
 
 /* Whether the normal rows of two contacts differ by no more than the part `close`. */
-FSM_LOCAL bool fsm_same_normal(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k, double close)
+FSM_LOCAL bool fsm_same_normal(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k,
+                               double close)
 {
     return fsm_between(tables, terms, j, k, k, close) == 0.0;
 }
@@ -130,13 +137,15 @@ FSM_LOCAL bool fsm_same_place(const struct fsm_tables *tables, const struct fsm_
 
    `goes_on`: a slip takes the corners apart, so that it does not matter what is needed; the corner that was closed
    is the outer one next. */
-static int64_t suitability(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_indices event, int64_t k, bool goes_on)
+static int64_t suitability(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                           fsm_indices event, int64_t k, bool goes_on)
 {
     int64_t rank = 4;
     for (int64_t j = 0; j < (!goes_on ? before.n : 0); j++) {
-        bool meets = fsm_at_end(tables, terms, k) && fsm_at_end(tables, terms, j) && fsm_same_corners(tables, terms, j, k);
+        bool meets =
+            fsm_at_end(tables, terms, k) && fsm_at_end(tables, terms, j) && fsm_same_corners(tables, terms, j, k);
         if (meets && !fsm_same_place(tables, terms, j, k)) {
-            rank = 0;  // another face could keep the two corners apart: the place may be left to what has no choice
+            rank = 0; // another face could keep the two corners apart: the place may be left to what has no choice
         }
     }
     bool leaving = terms->margin_slope.at[k] != 0.0 && terms->reach.at[k] <= tables->tolerances->gap;
@@ -157,15 +166,17 @@ static int64_t suitability(const struct fsm_tables *tables, const struct fsm_ter
 /* Strike out of `closed` what others keep: contacts at the same place, and those between two on one line.
 
    `implied` (n_contacts,) is set to 1 for the latter: their gaps need not be watched while the others are closed. */
-FSM_LOCAL void fsm_one_of_each_place(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_indices event, fsm_indices closed, fsm_indices implied)
+FSM_LOCAL void fsm_one_of_each_place(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                                     fsm_indices event, fsm_indices closed, fsm_indices implied)
 {
     int64_t n = closed.n;
     for (int64_t k = 0; k < n; k++) {
         implied.at[k] = 0;
         for (int64_t j = 0; j < k; j++) {
             if (closed.at[j] == 1 && closed.at[k] == 1 && fsm_same_place(tables, terms, j, k)) {
-                double apart = terms->residual.at[AT(tables->contact_rows, j, 0)] - terms->residual.at[AT(tables->contact_rows, k, 0)];
-                bool level = fabs(apart) <= tables->tolerances->projection;  // else the step itself decides
+                double apart = terms->residual.at[AT(tables->contact_rows, j, 0)] -
+                               terms->residual.at[AT(tables->contact_rows, k, 0)];
+                bool level = fabs(apart) <= tables->tolerances->projection; // else the step itself decides
                 bool goes_on = level && fabs(terms->reach_rate.at[k]) > tables->tolerances->speed;
                 int64_t rank = suitability(tables, terms, before, event, j, goes_on);
                 bool better = suitability(tables, terms, before, event, k, goes_on) > rank;
@@ -201,7 +212,8 @@ FSM_LOCAL void fsm_one_of_each_place(const struct fsm_tables *tables, const stru
 }
 
 /* Leave in `closed` (n_contacts,) the contacts of corners and faces active at the speeds `u` (n_u,). */
-FSM_LOCAL void fsm_choose_features(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices before, fsm_indices event, fsm_indices closed, fsm_indices implied)
+FSM_LOCAL void fsm_choose_features(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
+                                   fsm_indices before, fsm_indices event, fsm_indices closed, fsm_indices implied)
 {
     int64_t corners = 0;
     for (int64_t k = 0; k < closed.n; k++) {
@@ -216,16 +228,19 @@ FSM_LOCAL void fsm_choose_features(const struct fsm_tables *tables, const struct
 }
 
 /* Second rates (n_contacts,) of the gaps of closed contacts (m/s^2) if none of them gave a force. */
-static fsm_vector accelerations(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted, fsm_indices closed)
+static fsm_vector accelerations(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                                fsm_vector u, fsm_codes wanted, fsm_indices closed)
 {
     int64_t n_u = tables->sizes->n_u;
     fsm_indices held = fsm_bilateral_rows(arena, tables, wanted);
-    fsm_vector target = fsm_arena_vector(arena, held.n), reaction = fsm_arena_vector(arena, held.n), motion = fsm_arena_vector(arena, n_u);
+    fsm_vector target = fsm_arena_vector(arena, held.n), reaction = fsm_arena_vector(arena, held.n),
+               motion = fsm_arena_vector(arena, n_u);
     for (int64_t i = 0; i < held.n; i++) {
         target.at[i] = -terms->gamma.at[held.at[i]];
     }
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, terms, held, n_u);
-    fsm_solve_bilateral(&bilateral, fsm_vector_first(terms->f, n_u), target, motion, reaction, fsm_rounding_of(terms, fsm_vector_first(u, n_u), true));
+    fsm_solve_bilateral(&bilateral, fsm_vector_first(terms->f, n_u), target, motion, reaction,
+                        fsm_rounding_of(terms, fsm_vector_first(u, n_u), true));
     fsm_vector rates = fsm_arena_vector(arena, closed.n);
     for (int64_t k = 0; k < closed.n; k++) {
         if (closed.at[k] == 1) {
@@ -240,7 +255,8 @@ static fsm_vector accelerations(struct fsm_arena *arena, const struct fsm_tables
 }
 
 /* Whether two contacts are pairs of the same coinciding corners, at rest there, with different normals. */
-static bool has_rival(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, int64_t k, int64_t j)
+static bool has_rival(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, int64_t k,
+                      int64_t j)
 {
     if (j == k || !fsm_at_end(tables, terms, j) || !fsm_same_corners(tables, terms, j, k)) {
         return false;
@@ -252,7 +268,8 @@ static bool has_rival(const struct fsm_tables *tables, const struct fsm_terms *t
 }
 
 /* Whether a contact was closed and is not at the end of its face on the way out. */
-static bool find_stays(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_indices event, int64_t k)
+static bool find_stays(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                       fsm_indices event, int64_t k)
 {
     return before.at[k] != FSM_CONTACT_FREE && event.at[k] != FSM_EVENT_LEAVES && fsm_within_face(tables, terms, k);
 }
@@ -261,7 +278,9 @@ static bool find_stays(const struct fsm_tables *tables, const struct fsm_terms *
 
    One that another contact keeps, or that was closed before, makes the others needless; else it is the one
    whose gap the forces close least. */
-FSM_LOCAL void fsm_rest_on_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted, fsm_indices before, fsm_indices event, fsm_indices closed)
+FSM_LOCAL void fsm_rest_on_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                               fsm_vector u, fsm_codes wanted, fsm_indices before, fsm_indices event,
+                               fsm_indices closed)
 {
     int64_t n = closed.n;
     fsm_vector rates = fsm_arena_vector(arena, 0);
@@ -285,7 +304,8 @@ FSM_LOCAL void fsm_rest_on_one(struct fsm_arena *arena, const struct fsm_tables 
             if (closed.at[k] == 0 || closed.at[j] == 0) {
                 continue;
             }
-            bool stays = find_stays(tables, terms, before, event, k), other_stays = find_stays(tables, terms, before, event, j);
+            bool stays = find_stays(tables, terms, before, event, k),
+                 other_stays = find_stays(tables, terms, before, event, j);
             if (stays != other_stays) {
                 closed.at[stays ? j : k] = 0;
                 continue;
@@ -303,11 +323,13 @@ FSM_LOCAL void fsm_rest_on_one(struct fsm_arena *arena, const struct fsm_tables 
 /* Where a slip begins out of the end of a face, pass the contact on to another at the same place that stays.
 
    Changes the states `wanted` (n_contacts,) and the slip directions `sigma` (n_contacts,) found. */
-FSM_LOCAL void fsm_follow_slip(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before, fsm_codes wanted, fsm_vector sigma)
+FSM_LOCAL void fsm_follow_slip(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices before,
+                               fsm_codes wanted, fsm_vector sigma)
 {
     int64_t n = wanted.n;
     for (int64_t k = 0; k < n; k++) {
-        bool begins = wanted.at[k] == FSM_CONTACT_SLIDING && terms->margin_slope.at[k] != 0.0 && fsm_at_end(tables, terms, k);
+        bool begins =
+            wanted.at[k] == FSM_CONTACT_SLIDING && terms->margin_slope.at[k] != 0.0 && fsm_at_end(tables, terms, k);
         bool slow = fabs(terms->reach_rate.at[k]) <= tables->tolerances->speed;
         if (!(begins && slow && terms->margin_slope.at[k] * sigma.at[k] < 0.0)) {
             continue;
@@ -320,7 +342,7 @@ FSM_LOCAL void fsm_follow_slip(const struct fsm_tables *tables, const struct fsm
                 continue;
             }
             if (!fsm_alike(tables, terms, j, k) || !fsm_same_place(tables, terms, j, k)) {
-                continue;  // under other friction it need not slide
+                continue; // under other friction it need not slide
             }
             double turned = sigma.at[k] * slip_sense(tables, terms, j, k);
             if (terms->margin_slope.at[j] * turned > 0.0 || terms->reach.at[j] > tables->tolerances->gap) {

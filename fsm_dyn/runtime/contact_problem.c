@@ -41,7 +41,26 @@ FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *aren
 {
     int64_t n = 3 * count;
     fsm_vector none = fsm_arena_vector(arena, 0);
-    struct fsm_contact_problem m = (struct fsm_contact_problem){.normal = fsm_arena_indices(arena, count), .tangent = fsm_arena_indices(arena, count), .K = fsm_arena_matrix(arena, 0, 0), .base = none, .target = fsm_arena_vector(arena, n), .floor = fsm_arena_vector(arena, n), .static_friction = fsm_arena_vector(arena, count), .kinetic_friction = fsm_arena_vector(arena, count), .infinite = fsm_arena_indices(arena, count), .two_sided = fsm_arena_indices(arena, count), .slipping = fsm_arena_indices(arena, count), .allowed = fsm_arena_index_table(arena, count, FSM_CHOICE_COUNT), .banned = fsm_arena_indices(arena, count), .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT), .unit = none, .scale = none, .spatial = fsm_arena_indices(arena, count), .way = fsm_arena_matrix(arena, count, 2), .slack = fsm_arena_matrix(arena, count, 2)};
+    struct fsm_contact_problem m =
+        (struct fsm_contact_problem){.normal = fsm_arena_indices(arena, count),
+                                     .tangent = fsm_arena_indices(arena, count),
+                                     .K = fsm_arena_matrix(arena, 0, 0),
+                                     .base = none,
+                                     .target = fsm_arena_vector(arena, n),
+                                     .floor = fsm_arena_vector(arena, n),
+                                     .static_friction = fsm_arena_vector(arena, count),
+                                     .kinetic_friction = fsm_arena_vector(arena, count),
+                                     .infinite = fsm_arena_indices(arena, count),
+                                     .two_sided = fsm_arena_indices(arena, count),
+                                     .slipping = fsm_arena_indices(arena, count),
+                                     .allowed = fsm_arena_index_table(arena, count, FSM_CHOICE_COUNT),
+                                     .banned = fsm_arena_indices(arena, count),
+                                     .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT),
+                                     .unit = none,
+                                     .scale = none,
+                                     .spatial = fsm_arena_indices(arena, count),
+                                     .way = fsm_arena_matrix(arena, count, 2),
+                                     .slack = fsm_arena_matrix(arena, count, 2)};
     for (int64_t k = 0; k < count; k++) {
         m.normal.at[k] = -1;
         m.tangent.at[k] = -1;
@@ -63,7 +82,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *aren
        Response of each row to itself with no other row held, to judge what is rounding.
    scale : float
        Magnitude of the motion in the metric of kinetic energy, square root of (J) or (J/s²). */
-FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_matrix K, fsm_vector base, fsm_vector unheld, double scale)
+FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+                                                       fsm_matrix K, fsm_vector base, fsm_vector unheld, double scale)
 {
     int64_t n = base.n;
     fsm_vector unit = fsm_arena_vector(arena, n);
@@ -76,7 +96,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, 
         }
     }
     for (int64_t k = 0; k < m->tangent.n; k++) {
-        if (m->spatial.at[k] == 1) {  // one unit for both, or the circle of friction were none
+        if (m->spatial.at[k] == 1) { // one unit for both, or the circle of friction were none
             int64_t b = m->tangent.at[k];
             double both = fsm_smaller(fabs(unit.at[b]), fabs(unit.at[b + 1]));
             if (unit.at[b] * unit.at[b + 1] < 0.0) {
@@ -113,7 +133,25 @@ FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, 
             AT(m->slack, k, 0) /= unit.at[m->normal.at[k]];
         }
     }
-    struct fsm_contact_problem problem = (struct fsm_contact_problem){.normal = m->normal, .tangent = m->tangent, .K = response, .base = fsm_arena_vector(arena, n), .target = fsm_arena_vector(arena, n), .floor = fsm_arena_vector(arena, n), .static_friction = m->static_friction, .kinetic_friction = m->kinetic_friction, .infinite = m->infinite, .two_sided = m->two_sided, .slipping = m->slipping, .allowed = m->allowed, .banned = m->banned, .cost = m->cost, .unit = unit, .scale = fsm_arena_vector(arena, 1), .spatial = m->spatial, .way = m->way, .slack = m->slack};
+    struct fsm_contact_problem problem = (struct fsm_contact_problem){.normal = m->normal,
+                                                                      .tangent = m->tangent,
+                                                                      .K = response,
+                                                                      .base = fsm_arena_vector(arena, n),
+                                                                      .target = fsm_arena_vector(arena, n),
+                                                                      .floor = fsm_arena_vector(arena, n),
+                                                                      .static_friction = m->static_friction,
+                                                                      .kinetic_friction = m->kinetic_friction,
+                                                                      .infinite = m->infinite,
+                                                                      .two_sided = m->two_sided,
+                                                                      .slipping = m->slipping,
+                                                                      .allowed = m->allowed,
+                                                                      .banned = m->banned,
+                                                                      .cost = m->cost,
+                                                                      .unit = unit,
+                                                                      .scale = fsm_arena_vector(arena, 1),
+                                                                      .spatial = m->spatial,
+                                                                      .way = m->way,
+                                                                      .slack = m->slack};
     problem.scale.at[0] = scale;
     struct fsm_contact_problem made = problem;
     fsm_retarget(&made, m, base);
@@ -121,7 +159,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, 
 }
 
 /* Give a scaled meeting other motions to begin with, and the targets and floors that `m` has now. */
-FSM_LOCAL void fsm_retarget(const struct fsm_contact_problem *problem, const struct fsm_contact_problem *m, fsm_vector base)
+FSM_LOCAL void fsm_retarget(const struct fsm_contact_problem *problem, const struct fsm_contact_problem *m,
+                            fsm_vector base)
 {
     for (int64_t i = 0; i < base.n; i++) {
         problem->base.at[i] = base.at[i] * problem->unit.at[i];
@@ -170,7 +209,8 @@ FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct 
 }
 
 /* The meeting of some contacts only, with the rows (listed) that are theirs, those of each in one piece. */
-FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices members, fsm_indices rows)
+FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+                                                    fsm_indices members, fsm_indices rows)
 {
     int64_t count = members.n, n = rows.n;
     struct fsm_contact_problem part = fsm_allocate_problem(arena, count);
@@ -213,6 +253,24 @@ FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, con
             AT(part.cost, at, choice) = AT(m->cost, k, choice);
         }
     }
-    struct fsm_contact_problem chosen = (struct fsm_contact_problem){.normal = part.normal, .tangent = part.tangent, .K = K, .base = base, .target = target, .floor = floor, .static_friction = part.static_friction, .kinetic_friction = part.kinetic_friction, .infinite = part.infinite, .two_sided = part.two_sided, .slipping = part.slipping, .allowed = part.allowed, .banned = part.banned, .cost = part.cost, .unit = unit, .scale = m->scale, .spatial = part.spatial, .way = part.way, .slack = part.slack};
+    struct fsm_contact_problem chosen = (struct fsm_contact_problem){.normal = part.normal,
+                                                                     .tangent = part.tangent,
+                                                                     .K = K,
+                                                                     .base = base,
+                                                                     .target = target,
+                                                                     .floor = floor,
+                                                                     .static_friction = part.static_friction,
+                                                                     .kinetic_friction = part.kinetic_friction,
+                                                                     .infinite = part.infinite,
+                                                                     .two_sided = part.two_sided,
+                                                                     .slipping = part.slipping,
+                                                                     .allowed = part.allowed,
+                                                                     .banned = part.banned,
+                                                                     .cost = part.cost,
+                                                                     .unit = unit,
+                                                                     .scale = m->scale,
+                                                                     .spatial = part.spatial,
+                                                                     .way = part.way,
+                                                                     .slack = part.slack};
     return chosen;
 }

@@ -2,10 +2,13 @@
 
 #include "contacts.h"
 
-#define FSM_ENUMERATED 6  // contacts that feel each other, up to which all combinations are tried
+#define FSM_ENUMERATED 6 // contacts that feel each other, up to which all combinations are tried
 
-static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log, int64_t logged, struct fsm_enumeration_result *verdict_found);
-static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal, double tolerance);
+static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance,
+                               fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log,
+                               int64_t logged, struct fsm_enumeration_result *verdict_found);
+static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal,
+                   double tolerance);
 
 /* Find choices for all contacts; contacts that do not feel each other are decided apart.
 
@@ -20,7 +23,10 @@ static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *pa
        `GOING`, `INCONSISTENT`, `SEVERAL` (`best` holds the one that changes least) or `NON_UNIQUE`.
    verdict : Verdict
        Of all sets together: combinations tried, the least number of consistent ones, the most motions. */
-FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log, int64_t logged, struct fsm_enumeration_result *verdict_found)
+FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+                                            double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers,
+                                            fsm_indices who, fsm_vector log, int64_t logged,
+                                            struct fsm_enumeration_result *verdict_found)
 {
     int64_t count = m->normal.n;
     fsm_indices group = fsm_contact_islands(arena, m);
@@ -54,7 +60,8 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
                 members.at[at] = k;
                 part_who.at[at] = who.at[k];
                 at++;
-                const int64_t each1[] = {m->normal.at[k], m->tangent.at[k], m->spatial.at[k] == 1 ? m->tangent.at[k] + 1 : -1};
+                const int64_t each1[] = {m->normal.at[k], m->tangent.at[k],
+                                         m->spatial.at[k] == 1 ? m->tangent.at[k] + 1 : -1};
                 for (int64_t n1 = 0; n1 < 3; n1++) {
                     int64_t row = each1[n1];
                     if (row >= 0) {
@@ -72,13 +79,15 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
             narrow(arena, &part, part_best, tolerance);
         }
         struct fsm_enumeration_result verdict;
-        int64_t part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried, &verdict);
+        int64_t part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who,
+                                              log, logged + tried, &verdict);
         tried += verdict.tried;
         if (size > FSM_ENUMERATED && verdict.consistent == 0) {
             // once more, with what hardly slides sliding
             part = fsm_subproblem(arena, m, members, fsm_indices_first(rows, n));
             narrow(arena, &part, part_best, 0.0);
-            part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who, log, logged + tried, &verdict);
+            part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who, log,
+                                          logged + tried, &verdict);
             tried += verdict.tried;
         }
         consistent = consistent == 0 ? verdict.consistent : fsm_least(consistent, verdict.consistent);
@@ -107,9 +116,12 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
 }
 
 /* As decide, of contacts that all feel each other. */
-static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log, int64_t logged, struct fsm_enumeration_result *verdict_found)
+static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance,
+                               fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log,
+                               int64_t logged, struct fsm_enumeration_result *verdict_found)
 {
-    struct fsm_enumeration_result verdict = fsm_enumerate_candidates(arena, m, tolerance, best, forces, answers, who, log, logged);
+    struct fsm_enumeration_result verdict =
+        fsm_enumerate_candidates(arena, m, tolerance, best, forces, answers, who, log, logged);
     if (verdict.consistent == 0 && verdict.tried > 0) {
         *verdict_found = verdict;
         return verdict.undetermined > 0 ? FSM_NON_UNIQUE : FSM_INCONSISTENT;
@@ -125,7 +137,8 @@ static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact
 /* Leave each contact only the choice that complementarity proposes, unless that is not allowed.
 
    One at rest whose slip would accelerate by no more than `tolerance` of the scale sticks. */
-static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal, double tolerance)
+static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal,
+                   double tolerance)
 {
     for (int64_t k = 0; k < part->normal.n; k++) {
         if (part->two_sided.at[k] == 1 || part->spatial.at[k] == 1) {

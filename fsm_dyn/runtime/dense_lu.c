@@ -42,7 +42,7 @@ FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices co
         columns.at[k] = kept2;
         int64_t r = rows.at[k], p = columns.at[k];
         double pivot = AT(matrix, r, p);
-        largest = -1.0;  // of what is left, found while it is worked out
+        largest = -1.0; // of what is left, found while it is worked out
         row = k + 1;
         column = k + 1;
         for (int64_t i = k + 1; i < n; i++) {
@@ -69,7 +69,8 @@ FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices co
    -------
    float
        The largest remainder among the equations beyond the rank: zero where they agree with the others. */
-FSM_LOCAL double fsm_solve(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, int64_t rank, fsm_vector right, fsm_vector scratch, fsm_vector solution)
+FSM_LOCAL double fsm_solve(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, int64_t rank, fsm_vector right,
+                           fsm_vector scratch, fsm_vector solution)
 {
     int64_t n = matrix.n;
     for (int64_t i = 0; i < n; i++) {

@@ -6,9 +6,8 @@
 
 #include "stepping.h"
 
-
 // positions in ``MethodArrays.dense``
-#define FSM_END 0  // t_1 (s)
+#define FSM_END            0 // t_1 (s)
 #define FSM_HIGHEST_DEGREE 5
 
 /* Write the state at `t` on the dense output into `x`. */

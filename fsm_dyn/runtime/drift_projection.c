@@ -6,12 +6,14 @@
 #include "stepping.h"
 
 #define FSM_NEWTON_STEPS 2
-#define FSM_DRIFT_PROJECTION_INDEPENDENT 0.0001  // the least pivot, a square of what is left of a row, above which no row is implied
-#define FSM_FAR 1e-05  // a residual beyond this after the Newton steps is no drift but a failure
+#define FSM_DRIFT_PROJECTION_INDEPENDENT                                                                               \
+    1e-4             // the least pivot, a square of what is left of a row, above which no row is implied
+#define FSM_FAR 1e-5 // a residual beyond this after the Newton steps is no drift but a failure
 
 static fsm_indices configuration_rows(struct fsm_work *work, const struct fsm_tables *tables, int64_t mode);
 static double find_largest(const struct fsm_terms *terms, fsm_indices rows);
-static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices rows, fsm_vector x);
+static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                        fsm_indices rows, fsm_vector x);
 
 /* Bring the configuration back onto the rows of its mode when their residual exceeds the tolerance.
 
@@ -29,7 +31,8 @@ static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, 
    int
        0: untouched; 1: moved (the derivative at hand is no longer valid); `PROJECTION_FAILED`; `CONTRADICTORY`
        where only redundant rows are missed. */
-FSM_LOCAL int64_t fsm_project(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, fsm_vector drift)
+FSM_LOCAL int64_t fsm_project(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                              fsm_vector c, int64_t mode, fsm_vector drift)
 {
     fsm_arena_clear(&work->arena);
     const struct fsm_terms *terms = fsm_terms_of(work);
@@ -61,7 +64,8 @@ FSM_LOCAL int64_t fsm_project(struct fsm_work *work, const struct fsm_tables *ta
 /* Whether a contact may close by its `closes_if` while its gap is already below zero: a named failure.
 
    Asked after steps that end without an event, in modes with the flag `WATCHES_GATES`. */
-FSM_LOCAL bool fsm_gate_opened_late(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode)
+FSM_LOCAL bool fsm_gate_opened_late(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                                    fsm_vector c, int64_t mode)
 {
     fsm_arena_clear(&work->arena);
     const struct fsm_terms *terms = fsm_terms_of(work);
@@ -69,9 +73,10 @@ FSM_LOCAL bool fsm_gate_opened_late(struct fsm_work *work, const struct fsm_tabl
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
         int64_t row = AT(tables->contact_rows, k, 0);
         int64_t flags = tables->contact_flags.at[k];
-        bool gated = (flags & FSM_FLAG_GATED) && !(flags & FSM_FLAG_LIMITED) && AT(tables->mode_states, mode, k) == FSM_CONTACT_FREE;
+        bool gated = (flags & FSM_FLAG_GATED) && !(flags & FSM_FLAG_LIMITED) &&
+                     AT(tables->mode_states, mode, k) == FSM_CONTACT_FREE;
         if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && terms->elastic.at[k] <= 0.0) {
-            continue;  // its surface still follows what left it
+            continue; // its surface still follows what left it
         }
         if (gated && terms->closes_if.at[k] != 0.0 && terms->residual.at[row] < -tables->tolerances->gap) {
             return true;
@@ -93,7 +98,8 @@ static fsm_indices configuration_rows(struct fsm_work *work, const struct fsm_ta
     }
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
         int64_t r = AT(tables->contact_rows, k, 0);
-        bool held = AT(tables->mode_states, mode, k) != FSM_CONTACT_FREE && tables->contact_kind.at[k] != FSM_KIND_COMPLIANT;
+        bool held =
+            AT(tables->mode_states, mode, k) != FSM_CONTACT_FREE && tables->contact_kind.at[k] != FSM_KIND_COMPLIANT;
         if (r >= 0 && held && tables->row_positional.at[r] == 1) {
             rows.at[count] = r;
             count++;
@@ -113,7 +119,8 @@ static double find_largest(const struct fsm_terms *terms, fsm_indices rows)
 }
 
 /* Move the configuration onto those rows that are independent, as far as one step of Newton's method leads. */
-static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices rows, fsm_vector x)
+static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                        fsm_indices rows, fsm_vector x)
 {
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
@@ -122,7 +129,8 @@ static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, 
         bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     }
     int64_t m = rows.n;
-    fsm_vector target = fsm_arena_vector(&work->arena, m), move = fsm_arena_vector(&work->arena, n_u), reaction = fsm_arena_vector(&work->arena, m);
+    fsm_vector target = fsm_arena_vector(&work->arena, m), move = fsm_arena_vector(&work->arena, n_u),
+               reaction = fsm_arena_vector(&work->arena, m);
     for (int64_t k = 0; k < m; k++) {
         target.at[k] = -terms->residual.at[rows.at[k]];
     }

@@ -5,8 +5,8 @@
 
 #include "algebra.h"
 
-#define FSM_EIGENVALUES_EPS 2.220446049250313e-16
-#define FSM_EIGENVALUES_MOST 60  // double steps per eigenvalue
+#define FSM_EIGENVALUES_EPS  2.220446049250313e-16
+#define FSM_EIGENVALUES_MOST 60 // double steps per eigenvalue
 
 static void to_hessenberg(fsm_matrix H);
 static int64_t deflated(fsm_matrix H, int64_t high);
@@ -78,7 +78,8 @@ static void pair(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imagina
 }
 
 /* Apply the reflection that takes (v0, v1, v2) to a multiple of the first unit vector, from both sides. */
-static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v1, double v2, int64_t first, int64_t last)
+static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v1, double v2, int64_t first,
+                    int64_t last)
 {
     double norm = sqrt(v0 * v0 + v1 * v1 + v2 * v2);
     if (norm == 0.0) {

@@ -5,14 +5,15 @@
 
 #include "stepping.h"
 
-#define FSM_AT_REST 1e-09  // scaled speed below which nothing moves
-#define FSM_WEAK 0.0001  // what is left of a row that is stretched to its limit
-#define FSM_DRIVEN 0.001  // part of the largest speed imposed that such a row must go on asking for
-#define FSM_TURNS_UP 0.001  // change, per scaled length, of a row that vanishes here and holds something elsewhere
-#define FSM_MISSED 1e-06  // acceleration that a row that vanishes may ask for, relative to its terms
-#define FSM_EXTENT 1e-06
+#define FSM_AT_REST  1e-9 // scaled speed below which nothing moves
+#define FSM_WEAK     1e-4 // what is left of a row that is stretched to its limit
+#define FSM_DRIVEN   1e-3 // part of the largest speed imposed that such a row must go on asking for
+#define FSM_TURNS_UP 1e-3 // change, per scaled length, of a row that vanishes here and holds something elsewhere
+#define FSM_MISSED   1e-6 // acceleration that a row that vanishes may ask for, relative to its terms
+#define FSM_EXTENT   1e-6
 
-static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, struct fsm_rank *rank, double *missed_found);
+static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
+                        int64_t mode, struct fsm_rank *rank, double *missed_found);
 static void end_reasons_project_out(fsm_matrix Q, fsm_indices order, int64_t taken, fsm_vector vector_);
 
 /* Name the end of a run that failed with `status`, if it is one of those that belong to a loss of rank.
@@ -27,12 +28,14 @@ static void end_reasons_project_out(fsm_matrix Q, fsm_indices order, int64_t tak
    int
        `STRETCHED` (`rank[AHEAD]` is then how long the motion could have gone on, s), `UNDETERMINED`,
        `NO_BRANCH`, or `status`. */
-FSM_LOCAL int64_t fsm_why_not(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank, int64_t status)
+FSM_LOCAL int64_t fsm_why_not(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                              fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank, int64_t status)
 {
     if (status < FSM_STEP_TOO_SMALL || (tables->mode_flags.at[mode] & FSM_MODE_RANKS) == 0) {
         return status;
     }
-    bool asked = status == FSM_STEP_TOO_SMALL || status == FSM_NON_FINITE || status == FSM_SINGULAR || status == FSM_PROJECTION_FAILED;
+    bool asked = status == FSM_STEP_TOO_SMALL || status == FSM_NON_FINITE || status == FSM_SINGULAR ||
+                 status == FSM_PROJECTION_FAILED;
     if (!asked) {
         return status;
     }
@@ -59,7 +62,8 @@ FSM_LOCAL int64_t fsm_why_not(struct fsm_work *work, const struct fsm_tables *ta
 }
 
 /* Return what the weak rows ask of the speeds, and the vanished ones of the accelerations, relative; mark them. */
-static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, struct fsm_rank *rank, double *missed_found)
+static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
+                        int64_t mode, struct fsm_rank *rank, double *missed_found)
 {
     fsm_arena_clear(&work->arena);
     int64_t n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
@@ -84,7 +88,8 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
     for (int64_t k = taken; k < m; k++) {
         fsm_combination_of(L, taken, k, combination);
         int64_t row = rows.at[order.at[k]];
-        double speed = terms->b.at[row] / fsm_larger(sizes.at[row], 1e-300), left = terms->gamma.at[row] / fsm_larger(sizes.at[row], 1e-300);
+        double speed = terms->b.at[row] / fsm_larger(sizes.at[row], 1e-300),
+               left = terms->gamma.at[row] / fsm_larger(sizes.at[row], 1e-300);
         double terms_of = fabs(left);
         for (int64_t j = 0; j < taken; j++) {
             int64_t other = rows.at[order.at[j]];
@@ -104,7 +109,8 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
         if (fabs(speed) > FSM_DRIVEN * imposed || fabs(left) > FSM_MISSED * terms_of) {
             weights.at[row] = 1.0;
             for (int64_t j = 0; j < taken; j++) {
-                weights.at[rows.at[order.at[j]]] = fsm_larger(weights.at[rows.at[order.at[j]]], fabs(combination.at[j]));
+                weights.at[rows.at[order.at[j]]] =
+                    fsm_larger(weights.at[rows.at[order.at[j]]], fabs(combination.at[j]));
             }
         }
     }
@@ -115,7 +121,8 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
 /* Return how many rows others imply here but not beside it: rows that always repeat others are not counted.
 
    Beside it is where any motion leads that the rows allow, seen in one direction that has a part of each. */
-FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, struct fsm_rank *rank)
+FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                                fsm_vector c, int64_t mode, struct fsm_rank *rank)
 {
     fsm_arena_clear(&work->arena);
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
@@ -161,7 +168,8 @@ FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *
         for (int64_t i = 0; i < n_u; i++) {
             change.at[i] = (AT(after, order.at[k], i) - AT(before, order.at[k], i)) / FSM_EXTENT;
             for (int64_t j = 0; j < taken; j++) {
-                change.at[i] -= combination.at[j] * (AT(after, order.at[j], i) - AT(before, order.at[j], i)) / FSM_EXTENT;
+                change.at[i] -=
+                    combination.at[j] * (AT(after, order.at[j], i) - AT(before, order.at[j], i)) / FSM_EXTENT;
             }
         }
         end_reasons_project_out(Q, order, taken, change);
@@ -192,7 +200,8 @@ static void end_reasons_project_out(fsm_matrix Q, fsm_indices order, int64_t tak
 }
 
 /* Whether the mechanism is at rest where rows vanish that hold something beside it. */
-FSM_LOCAL bool fsm_rests_in_change_point(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, struct fsm_rank *rank)
+FSM_LOCAL bool fsm_rests_in_change_point(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                                         fsm_vector c, int64_t mode, struct fsm_rank *rank)
 {
     if (rank->independent >= rank->active || fsm_speed_norm(rank) > FSM_AT_REST) {
         return false;

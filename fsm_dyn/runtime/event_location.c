@@ -2,12 +2,13 @@
 
 #include "stepping.h"
 
-#define FSM_EVENT_LOCATION_EPS 2.220446049250313e-16
+#define FSM_EVENT_LOCATION_EPS     2.220446049250313e-16
 #define FSM_EVENT_LOCATION_RETAKES 60
-#define FSM_REFINEMENTS 8
-#define FSM_MOST_RETAKES 40  // in one trial step, after which no other guard is looked for but a shorter step taken
+#define FSM_REFINEMENTS            8
+#define FSM_MOST_RETAKES 40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
-static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at, double h, double tolerance);
+static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at,
+                      double h, double tolerance);
 static double lowest(double a, double a_slope, double b, double b_slope, double length);
 static bool rises(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t j, double h);
 
@@ -21,7 +22,8 @@ FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
 
    Instead of a guard `NO_EVENT`, or `MISPREDICTED` where a guard comes so near zero between its known values
    that the estimated error of its interpolant decides. */
-FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double h, int64_t *which_found)
+FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                 double h, int64_t *which_found)
 {
     int64_t mode = state->counters->mode;
     int64_t n_g = fsm_guard_count(tables, mode);
@@ -36,7 +38,8 @@ FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_sta
     int64_t which = FSM_NO_EVENT;
     for (int64_t j = 0; j < n_g; j++) {
         double sixth;
-        double size = fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
+        double size =
+            fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
         double tolerance = tolerances[j] + 16.0 * FSM_EVENT_LOCATION_EPS * size;
         bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
         if (!waiting && fsm_surely_positive(work->roots, tolerance, sixth)) {
@@ -64,7 +67,8 @@ FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_sta
 
    A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
    they meet.  Where it could meet zero at the slopes it is known to have, the step is too long to tell. */
-static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at, double h, double tolerance)
+static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at,
+                      double h, double tolerance)
 {
     double middle = work->full_mid.at[at + j], middle_slope = work->full_mid.at[at + n_g + j];
     double first = lowest(state->guards.at[j], state->guards.at[most + j], middle, middle_slope, 0.5 * h);
@@ -100,7 +104,9 @@ static double lowest(double a, double a_slope, double b, double b_slope, double 
    float
        Length of the step to the event, whose end is in the workspace; -1 where the guard does not fall through
        zero after all. */
-static double refine_event(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, int64_t j, double h, double limit, bool negative)
+static double refine_event(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, int64_t j,
+                           double h, double limit, bool negative)
 {
     int64_t most = tables->sizes->max_guards;
     int64_t n_g = fsm_guard_count(tables, state->counters->mode);
@@ -160,7 +166,9 @@ static double refine_event(const struct fsm_tables *tables, const struct fsm_inp
        From the start of the step to the event (s); the trial step of this length is in the workspace.
    guard : int
        The guard that leads, or `MISPREDICTED`. */
-FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double fraction, int64_t j, int64_t *guard)
+FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                            const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
+                            double fraction, int64_t j, int64_t *guard)
 {
     int64_t at = state->x.n + tables->sizes->n_u + 1;
     double close_to = fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, state->clock->time));
@@ -220,7 +228,8 @@ static bool rises(const struct fsm_tables *tables, struct fsm_state *state, stru
 }
 
 /* List the leading guard and all armed ones that reach zero in the same instant in `state.fired`. */
-FSM_LOCAL void fsm_collect_fired(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t lead)
+FSM_LOCAL void fsm_collect_fired(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                 int64_t lead)
 {
     int64_t mode = state->counters->mode;
     int64_t n_g = fsm_guard_count(tables, mode);

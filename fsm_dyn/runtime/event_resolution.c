@@ -6,13 +6,18 @@
 
 #include "contacts.h"
 
-#define FSM_MOST_CORNERS 4  // impacts in one instant, each of the pairs of coinciding corners that the last one leaves
-#define FSM_AGAIN 4  // transitions in one instant after which what came to its limit in it is left for good
+#define FSM_MOST_CORNERS 4 // impacts in one instant, each of the pairs of coinciding corners that the last one leaves
+#define FSM_AGAIN        4 // transitions in one instant after which what came to its limit in it is left for good
 
-static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired, const struct fsm_terms *terms, fsm_indices event, fsm_vector direction);
+static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired,
+                          const struct fsm_terms *terms, fsm_indices event, fsm_vector direction);
 static void forget_limits(const struct fsm_tables *tables, fsm_vector state, fsm_vector before, fsm_indices event);
-static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted, fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log);
-static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context, fsm_vector out);
+static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables,
+                                        const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted,
+                                        fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy,
+                                        fsm_vector log);
+static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context,
+                  fsm_vector out);
 static bool has_changed(const struct fsm_sizes *sizes, fsm_vector state, fsm_vector before);
 
 /* Return how many floats and integers of an arena suffice for a transition in which so many contacts meet.
@@ -25,7 +30,7 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t system = sizes->n_u + held;
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 23 * n * n + 108 * n + 20;
-    floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system;  // the rank of rows is looked at by itself
+    floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is looked at by itself
     floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 6 * sizes->n_contacts;
     int64_t integers = 3 * system + 2 * held + 8 * sizes->n_contacts + 100 * contacts + sizes->max_guards + 450;
     *integers_found = integers;
@@ -37,7 +42,8 @@ static bool has_room(struct fsm_work *work, const struct fsm_tables *tables, fsm
 {
     int64_t contacts = 0;
     for (int64_t k = 0; k < closed.n; k++) {
-        contacts += closed.at[k] == 1 || tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION || tables->contact_kind.at[k] == FSM_KIND_COMPLIANT;
+        contacts += closed.at[k] == 1 || tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION ||
+                    tables->contact_kind.at[k] == FSM_KIND_COMPLIANT;
     }
     int64_t integers;
     int64_t floats = fsm_arena_sizes(tables->sizes, contacts, &integers);
@@ -99,7 +105,12 @@ static bool has_room(struct fsm_work *work, const struct fsm_tables *tables, fsm
        Unless it is `GOING` or `STOPPED`, `x` and `c` are as they were: the call can be repeated.
    next_mode : int
        The mode after. */
-FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, int64_t reason, double remaining, fsm_indices fired, int64_t n_fired, fsm_vector guards, double fineness, fsm_indices limits, fsm_codes wanted, fsm_vector impulse, struct fsm_impact_energy *energy, struct fsm_notes *notes, fsm_vector log, fsm_indices implied, int64_t *next_mode_found)
+FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
+                                    fsm_vector c, int64_t mode, int64_t reason, double remaining, fsm_indices fired,
+                                    int64_t n_fired, fsm_vector guards, double fineness, fsm_indices limits,
+                                    fsm_codes wanted, fsm_vector impulse, struct fsm_impact_energy *energy,
+                                    struct fsm_notes *notes, fsm_vector log, fsm_indices implied,
+                                    int64_t *next_mode_found)
 {
     struct fsm_sizes *sizes = tables->sizes;
     int64_t n_contacts = sizes->n_contacts;
@@ -127,7 +138,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
         notes->candidates = 0;
         notes->consistent = 0;
         notes->chosen_by = 0;
-        *next_mode_found = mode;  // gaps fell through zero beyond their faces
+        *next_mode_found = mode; // gaps fell through zero beyond their faces
         return FSM_CONTINUE;
     }
     fsm_indices before = fsm_arena_indices(&work->arena, n_contacts);
@@ -141,7 +152,8 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     }
     fsm_indices closed = fsm_arena_indices(&work->arena, n_contacts);
     int64_t deep = reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
-    double close_to = reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP ? tables->tolerances->gap : tables->tolerances->projection;
+    double close_to = reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP ? tables->tolerances->gap
+                                                                                    : tables->tolerances->projection;
     fsm_vector u = fsm_vector_from(state, sizes->n_q);
     if (!fsm_find_active(tables, terms, u, wanted, before, event, written, close_to, closed, implied)) {
         *next_mode_found = mode;
@@ -156,7 +168,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     if (reason == FSM_REASON_ZENO) {
         for (int64_t k = 0; k < n_contacts; k++) {
             if (before.at[k] == FSM_CONTACT_FREE && event.at[k] != FSM_EVENT_CLOSES) {
-                closed.at[k] = 0;  // near, but not of the train: its impact is its own
+                closed.at[k] = 0; // near, but not of the train: its impact is its own
             }
         }
         status = fsm_complete_zeno_sequence(&work->arena, tables, terms, u, wanted, closed, remaining, impulse, log);
@@ -177,7 +189,8 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
                 break;
             }
             fsm_arena_release(&work->arena, top);
-            status = fsm_resolve_impact(&work->arena, tables, terms, state, wanted, closed, false, impulse, energy, log);
+            status =
+                fsm_resolve_impact(&work->arena, tables, terms, state, wanted, closed, false, impulse, energy, log);
         }
     }
     if (status != FSM_CONTINUE) {
@@ -220,7 +233,8 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     fsm_indices old_closed = fsm_arena_indices(&work->arena, n_contacts);
     fsm_put_indices(old_closed, closed);
     top = fsm_arena_mark(&work->arena);
-    status = fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed, wanted, sigma, log, &notes->candidates, &notes->consistent, &notes->chosen_by);
+    status = fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed,
+                                       wanted, sigma, log, &notes->candidates, &notes->consistent, &notes->chosen_by);
     if (status == FSM_INCONSISTENT && tables->sizes->on_inconsistent == 1) {
         fsm_arena_release(&work->arena, top);
         status = impact_without_collision(work, tables, terms, state, wanted, closed, impulse, energy, log);
@@ -233,7 +247,9 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
                 event.at[k] = 0;
             }
             int64_t unused2;
-            status = fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed, wanted, sigma, log, &notes->candidates, &notes->consistent, &unused2);
+            status =
+                fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed,
+                                          wanted, sigma, log, &notes->candidates, &notes->consistent, &unused2);
             notes->chosen_by = FSM_CHOSEN_IMPACT_WITHOUT_COLLISION;
         }
     }
@@ -252,7 +268,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
         return FSM_NEED_MODE;
     }
     if (tables->mode_group.at[next_mode] == tables->mode_group.at[mode]) {
-        next_mode = mode;  // the same mode, in the chart in use
+        next_mode = mode; // the same mode, in the chart in use
     }
     notes->written_transition = written;
     notes->changed = (written >= 0 || next_mode != mode) ? 1 : 0;
@@ -273,15 +289,21 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
 }
 
 /* An impact without collision: friction jams, and the slip is brought to rest at once.  Returns a status. */
-static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted, fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log)
+static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables,
+                                        const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted,
+                                        fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy,
+                                        fsm_vector log)
 {
     fsm_vector u = fsm_vector_from(state, tables->sizes->n_q);
-    struct fsm_bilateral_system bilateral = fsm_factor_bilateral(&work->arena, terms, fsm_bilateral_rows(&work->arena, tables, wanted), u.n);
-    return fsm_simultaneous_impact(&work->arena, tables, terms, &bilateral, u, closed, FSM_IMPACT_ARREST, impulse, energy, log);
+    struct fsm_bilateral_system bilateral =
+        fsm_factor_bilateral(&work->arena, terms, fsm_bilateral_rows(&work->arena, tables, wanted), u.n);
+    return fsm_simultaneous_impact(&work->arena, tables, terms, &bilateral, u, closed, FSM_IMPACT_ARREST, impulse,
+                                   energy, log);
 }
 
 /* Sort fired guards by contact; return the written transition to take (the first in the file), or -1. */
-static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired, const struct fsm_terms *terms, fsm_indices event, fsm_vector direction)
+static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired,
+                          const struct fsm_terms *terms, fsm_indices event, fsm_vector direction)
 {
     int64_t written = -1;
     for (int64_t i = 0; i < n_fired; i++) {
@@ -337,7 +359,8 @@ static void forget_limits(const struct fsm_tables *tables, fsm_vector state, fsm
 }
 
 /* Apply a written reset: all assignments at once, from the values before. */
-static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context, fsm_vector out)
+static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context,
+                  fsm_vector out)
 {
     int64_t n_x = state.n, n_memory = tables->sizes->n_memory;
     int64_t kept = fsm_memory_at(tables->sizes);

@@ -8,13 +8,14 @@
 #include "contacts.h"
 
 #define FSM_FEASIBILITY_PIVOT 1e-12
-#define FSM_NEGLIGIBLE 1e-09
-#define FSM_MOST_PIVOTS 500
+#define FSM_NEGLIGIBLE        1e-9
+#define FSM_MOST_PIVOTS       500
 
 /* Return a basis (n, n - rank) of the null space from the factors of factor.
 
    What is but rounding beside the rest of a basis vector is zero: a law that it concerns cannot be kept by it. */
-FSM_LOCAL fsm_matrix fsm_null_space(struct fsm_arena *arena, fsm_matrix factors, fsm_indices rows, fsm_indices columns, int64_t rank)
+FSM_LOCAL fsm_matrix fsm_null_space(struct fsm_arena *arena, fsm_matrix factors, fsm_indices rows, fsm_indices columns,
+                                    int64_t rank)
 {
     int64_t n = factors.n;
     fsm_matrix basis = fsm_arena_matrix(arena, n, n - rank);
@@ -125,7 +126,8 @@ static bool depends(fsm_matrix g, int64_t i)
    -------
    tau : float
    s : (k,) */
-FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_vector slack, double cap, fsm_vector *s_found)
+FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_vector slack, double cap,
+                                     fsm_vector *s_found)
 {
     int64_t m = g.n;
     int64_t k = g.m;
@@ -140,7 +142,7 @@ FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_
             fixed = fsm_smaller(fixed, slack.at[i]);
         }
     }
-    int64_t width = 2 * k + 1 + m + 1;  // s+, s-, tau - lowest, one slack variable per row and one for the cap
+    int64_t width = 2 * k + 1 + m + 1; // s+, s-, tau - lowest, one slack variable per row and one for the cap
     fsm_matrix table = fsm_arena_matrix(arena, m + 2, width + 1);
     fsm_indices basic = fsm_arena_indices(arena, m + 1);
     for (int64_t i = 0; i < m + 1; i++) {

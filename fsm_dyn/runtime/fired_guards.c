@@ -28,7 +28,8 @@
    slack : float64 array, shape (n_contacts, 2)
        Out: of the normal force and of the margin of friction (N or N m, friction in space squared), zero where no
        guard on it fired. */
-FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, int64_t mode, fsm_vector guards, fsm_indices fired, int64_t n_fired, double resolution, fsm_matrix slack)
+FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, int64_t mode, fsm_vector guards, fsm_indices fired,
+                              int64_t n_fired, double resolution, fsm_matrix slack)
 {
     int64_t most = guards.n / 5, first = tables->mode_guard_start.at[mode];
     for (int64_t i = 0; i < n_fired; i++) {
@@ -38,7 +39,8 @@ FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, int64_t mode, fsm
         }
         int64_t at = event == FSM_EVENT_OPENS ? 0 : 1;
         double slope = fabs(guards.at[4 * most + i]);
-        double known = fsm_smaller(fabs(guards.at[3 * most + i]), slope * tables->tolerances->coincidence) + slope * resolution;
+        double known =
+            fsm_smaller(fabs(guards.at[3 * most + i]), slope * tables->tolerances->coincidence) + slope * resolution;
         AT(slack, k, at) = fsm_larger(AT(slack, k, at), known + guards.at[2 * most + fired.at[i] - first]);
     }
 }
@@ -55,7 +57,8 @@ FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vect
 }
 
 /* Mark the contact whose gap fell to zero, or those of its outline that are met, if their faces are there. */
-FSM_LOCAL void fsm_mark_closing(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t contact, fsm_indices event)
+FSM_LOCAL void fsm_mark_closing(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t contact,
+                                fsm_indices event)
 {
     int64_t outline = tables->contact_outline.at[contact];
     double largest = -FSM_DEEPEST * tables->tolerances->gap;

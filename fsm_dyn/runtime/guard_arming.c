@@ -6,8 +6,8 @@
 
 #include "stepping.h"
 
-#define FSM_IN_TURN 4  // decisions in one instant after which guards that fire in turn count as seen
-#define FSM_DEEP 100.0  // times the tolerance of a gap that an open corner is inside a polygon at most
+#define FSM_IN_TURN 4     // decisions in one instant after which guards that fire in turn count as seen
+#define FSM_DEEP    100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
 
 static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state);
 
@@ -16,7 +16,9 @@ static bool just_fired(const struct fsm_tables *tables, struct fsm_state *state,
 {
     for (int64_t k = 0; k < state->counters->fired; k++) {
         int64_t other = state->fired.at[k];
-        if (tables->guard_event.at[other] == tables->guard_event.at[guard] && tables->guard_contact.at[other] == tables->guard_contact.at[guard] && tables->guard_direction.at[other] == tables->guard_direction.at[guard]) {
+        if (tables->guard_event.at[other] == tables->guard_event.at[guard] &&
+            tables->guard_contact.at[other] == tables->guard_contact.at[guard] &&
+            tables->guard_direction.at[other] == tables->guard_direction.at[guard]) {
             return true;
         }
     }
@@ -41,15 +43,18 @@ static double slip_left(const struct fsm_tables *tables, struct fsm_state *state
 static bool always_outside(const struct fsm_tables *tables, int64_t contact)
 {
     int64_t flags = tables->contact_flags.at[contact];
-    return (flags & FSM_FLAG_GATED) == 0 && ((flags & FSM_FLAG_LIMITED) == 0 || tables->contact_outline.at[contact] >= 0);
+    return (flags & FSM_FLAG_GATED) == 0 &&
+           ((flags & FSM_FLAG_LIMITED) == 0 || tables->contact_outline.at[contact] >= 0);
 }
 
 /* Whether a corner is at a face of its outline; the terms are those of the state at hand. */
-static bool is_met(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms, int64_t j, int64_t guard)
+static bool is_met(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms, int64_t j,
+                   int64_t guard)
 {
     int64_t outline = tables->contact_outline.at[tables->guard_contact.at[guard]];
     for (int64_t k = outline; k < tables->sizes->n_contacts; k++) {
-        double gap = tables->contact_outline.at[k] == outline ? terms->residual.at[AT(tables->contact_rows, k, 0)] : FSM_INFINITY;
+        double gap = tables->contact_outline.at[k] == outline ? terms->residual.at[AT(tables->contact_rows, k, 0)]
+                                                              : FSM_INFINITY;
         if (fabs(gap) <= 4.0 * tables->tolerances->gap && fsm_within_face(tables, terms, k)) {
             return true;
         }
@@ -91,7 +96,8 @@ static double largest_force(const struct fsm_tables *tables, struct fsm_work *wo
        m/s; what counts as no rate is zero.
    depth : float
        How far below zero it may begin (m). */
-static double at_corners(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms, int64_t j, int64_t guard, double *depth)
+static double at_corners(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms,
+                         int64_t j, int64_t guard, double *depth)
 {
     int64_t most = tables->sizes->max_guards;
     double small = tables->tolerances->gap;
@@ -138,17 +144,20 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_tables *tables, struct fsm_state *sta
         double value = state->guards.at[j];
         double slope = state->guards.at[most + j], depth = 0.0;
         double tolerance = graze;
-        bool yields = event == FSM_EVENT_OPENS && tables->contact_kind.at[tables->guard_contact.at[first + j]] == FSM_KIND_COMPLIANT;
+        bool yields = event == FSM_EVENT_OPENS &&
+                      tables->contact_kind.at[tables->guard_contact.at[first + j]] == FSM_KIND_COMPLIANT;
         // what yields opens by its depth, not its force
         if ((event == FSM_EVENT_OPENS || event == FSM_EVENT_SLIDES) && !yields) {
             tolerance = graze + force;
-            if (event == FSM_EVENT_SLIDES && (tables->contact_flags.at[tables->guard_contact.at[first + j]] & FSM_FLAG_IN_SPACE)) {
-                tolerance *= tolerance + largest;  // the guard is a difference of squares
+            if (event == FSM_EVENT_SLIDES &&
+                (tables->contact_flags.at[tables->guard_contact.at[first + j]] & FSM_FLAG_IN_SPACE)) {
+                tolerance *= tolerance + largest; // the guard is a difference of squares
             }
         }
         state->guards.at[2 * most + j] = tolerance;
         int64_t status = FSM_GUARD_ARMED;
-        if (event == FSM_EVENT_CLOSES && fabs(value) <= 20.0 * tables->tolerances->gap && has_outline(tables, first + j)) {
+        if (event == FSM_EVENT_CLOSES && fabs(value) <= 20.0 * tables->tolerances->gap &&
+            has_outline(tables, first + j)) {
             if (!fresh) {
                 tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
                 fresh = true;
@@ -165,7 +174,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_tables *tables, struct fsm_state *sta
             }
             bool plain = event == FSM_EVENT_CLOSES && always_outside(tables, tables->guard_contact.at[first + j]);
             if (fired && has_outline(tables, first + j) && !is_met(tables, state, terms, j, first + j)) {
-                plain = false;  // it passes beside all faces
+                plain = false; // it passes beside all faces
             }
             if (event == FSM_EVENT_CLOSES && work->implied.at[tables->guard_contact.at[first + j]] == 1) {
                 // two others keep this gap: it is zero up to what counts as flush
@@ -184,10 +193,12 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_tables *tables, struct fsm_state *sta
             } else if (value < -zero || (value <= zero && slope < 0.0 && (fired || event == FSM_EVENT_WRITTEN))) {
                 status = FSM_GUARD_WAITING;
             }
-        } else if (event == FSM_EVENT_STICKS && slope > 0.0 && -slip_left(tables, state, first + j, slope) < value && value < 0.0) {
+        } else if (event == FSM_EVENT_STICKS && slope > 0.0 && -slip_left(tables, state, first + j, slope) < value &&
+                   value < 0.0) {
             // the slip begins here, or reverses: the instant is known to its accuracy only
             status = FSM_GUARD_WAITING;
-        } else if (event == FSM_EVENT_LEAVES && 0.0 > value && value >= -2.0 * tables->tolerances->gap && slope >= -guard_arming_still(tables)) {
+        } else if (event == FSM_EVENT_LEAVES && 0.0 > value && value >= -2.0 * tables->tolerances->gap &&
+                   slope >= -guard_arming_still(tables)) {
             // at the end of its face, as exactly as that is known: it comes in from there, or stays
             status = slope > guard_arming_still(tables) ? FSM_GUARD_WAITING : FSM_GUARD_ARMED;
             state->guards.at[2 * most + j] = graze - value;
@@ -245,7 +256,8 @@ static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state)
     for (int64_t j = 0; j < last1; j++) {
         if (state->guards.at[j] < -FSM_DEEP * tables->tolerances->gap && state->armed.at[j] == FSM_GUARD_WAITING) {
             int64_t contact = tables->guard_contact.at[first + j];
-            bool closes = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES && tables->contact_kind.at[contact] == FSM_KIND_GAP;
+            bool closes = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
+                          tables->contact_kind.at[contact] == FSM_KIND_GAP;
             if (closes && has_outline(tables, first + j) && always_outside(tables, contact)) {
                 return true;
             }

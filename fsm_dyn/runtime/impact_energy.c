@@ -5,7 +5,8 @@
 #define FSM_IMPACT_ENERGY_ROUNDING 1e-15
 
 /* Whether an impact raises the energy, seen from the moving constraints; arguments as for kept_part. */
-FSM_LOCAL bool fsm_gains_energy(fsm_vector forces, fsm_vector answers, fsm_vector speed, double base_work, fsm_vector work)
+FSM_LOCAL bool fsm_gains_energy(fsm_vector forces, fsm_vector answers, fsm_vector speed, double base_work,
+                                fsm_vector work)
 {
     double gain = base_work, size = fabs(base_work);
     for (int64_t r = 0; r < forces.n; r++) {
@@ -28,13 +29,14 @@ FSM_LOCAL bool fsm_gains_energy(fsm_vector forces, fsm_vector answers, fsm_vecto
        Speeds of the rows before.
    base_work : float, work : (n,)
        Twice the work of the bilateral rows: without contact impulses, and per unit of each. */
-FSM_LOCAL double fsm_energy_consistent_fraction(fsm_vector plastic, fsm_vector plastic_answers, fsm_vector forces, fsm_vector answers, fsm_vector speed, double base_work, fsm_vector work)
+FSM_LOCAL double fsm_energy_consistent_fraction(fsm_vector plastic, fsm_vector plastic_answers, fsm_vector forces,
+                                                fsm_vector answers, fsm_vector speed, double base_work, fsm_vector work)
 {
     if (!fsm_gains_energy(forces, answers, speed, base_work, work)) {
         return 1.0;
     }
     double constant = base_work, linear = 0.0, square = 0.0;
-    for (int64_t r = 0; r < plastic.n; r++) {  // gain(β) = Σ (P + βD)(V + βE), P and V of the plastic solution
+    for (int64_t r = 0; r < plastic.n; r++) { // gain(β) = Σ (P + βD)(V + βE), P and V of the plastic solution
         double step = forces.at[r] - plastic.at[r], rise = answers.at[r] - plastic_answers.at[r];
         double total = plastic_answers.at[r] + speed.at[r] + work.at[r];
         constant += plastic.at[r] * total;

@@ -7,21 +7,29 @@
 
 #include "contacts.h"
 
-#define FSM_BETA 2  // entry of ``energy``, see resolution
-#define FSM_MOST_SWEEPS 2000  // of sequential impacts, each over all closed contacts
+#define FSM_BETA        2    // entry of ``energy``, see resolution
+#define FSM_MOST_SWEEPS 2000 // of sequential impacts, each over all closed contacts
 
 // how contacts rebound in an impact
-#define FSM_IMPACT_NO_REBOUND 0
-#define FSM_IMPACT_BY_SPEEDS 1  // Newton
-#define FSM_IMPACT_BY_IMPULSES 2  // Poisson, some of them
+#define FSM_IMPACT_NO_REBOUND  0
+#define FSM_IMPACT_BY_SPEEDS   1 // Newton
+#define FSM_IMPACT_BY_IMPULSES 2 // Poisson, some of them
 
 // what an impact is to do
 #define FSM_IMPACT_REBOUND 0
 
-static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, fsm_vector u, fsm_indices closed, int64_t purpose, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log, bool broken);
-static int64_t set_targets(const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, fsm_indices who, fsm_vector speed, int64_t purpose);
-static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, const struct fsm_contact_problem *problem, fsm_indices who, int64_t law, fsm_vector base, fsm_vector speed, double base_work, fsm_vector work, fsm_vector forces, struct fsm_impact_energy *energy, fsm_vector log);
-static void expansion_phase(const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, fsm_indices who, fsm_vector compression, bool every);
+static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                          const struct fsm_bilateral_system *bilateral, fsm_vector u, fsm_indices closed,
+                          int64_t purpose, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log,
+                          bool broken);
+static int64_t set_targets(const struct fsm_tables *tables, const struct fsm_terms *terms,
+                           const struct fsm_contact_problem *m, fsm_indices who, fsm_vector speed, int64_t purpose);
+static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                             const struct fsm_contact_problem *m, const struct fsm_contact_problem *problem,
+                             fsm_indices who, int64_t law, fsm_vector base, fsm_vector speed, double base_work,
+                             fsm_vector work, fsm_vector forces, struct fsm_impact_energy *energy, fsm_vector log);
+static void expansion_phase(const struct fsm_tables *tables, const struct fsm_terms *terms,
+                            const struct fsm_contact_problem *m, fsm_indices who, fsm_vector compression, bool every);
 
 /* The rows that hold both ways: constraints and engaged locks. */
 FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes wanted)
@@ -44,7 +52,10 @@ FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct f
 }
 
 /* Change the speeds in `state` if the rows that hold now demand it; add the impulses.  Returns a status. */
-FSM_LOCAL int64_t fsm_resolve_impact(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted, fsm_indices closed, bool plastic, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log)
+FSM_LOCAL int64_t fsm_resolve_impact(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                     const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted,
+                                     fsm_indices closed, bool plastic, fsm_vector impulse,
+                                     struct fsm_impact_energy *energy, fsm_vector log)
 {
     fsm_vector u = fsm_vector_from(state, tables->sizes->n_q);
     double slow = tables->tolerances->speed;
@@ -66,7 +77,8 @@ FSM_LOCAL int64_t fsm_resolve_impact(struct fsm_arena *arena, const struct fsm_t
 }
 
 /* Whether a closed contact's rows are broken by the speeds. */
-static bool strikes(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector u, double slow)
+static bool strikes(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector u,
+                    double slow)
 {
     double speed = fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u);
     int64_t flags = tables->contact_flags.at[k];
@@ -78,7 +90,8 @@ static bool strikes(const struct fsm_tables *tables, const struct fsm_terms *ter
 }
 
 /* Whether the rows of any closed contact are broken by the speeds. */
-FSM_LOCAL bool fsm_any_strikes(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices closed, fsm_vector u, double slow)
+FSM_LOCAL bool fsm_any_strikes(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices closed,
+                               fsm_vector u, double slow)
 {
     bool found = false;
     for (int64_t k = 0; k < closed.n; k++) {
@@ -88,7 +101,10 @@ FSM_LOCAL bool fsm_any_strikes(const struct fsm_tables *tables, const struct fsm
 }
 
 /* Impacts of one contact after the other, in the model's order, until none is left that strikes. */
-static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, fsm_vector u, fsm_indices closed, int64_t purpose, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log, bool broken)
+static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                          const struct fsm_bilateral_system *bilateral, fsm_vector u, fsm_indices closed,
+                          int64_t purpose, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log,
+                          bool broken)
 {
     fsm_indices alone = fsm_arena_indices(arena, closed.n);
     fsm_mark top;
@@ -105,13 +121,15 @@ static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tabl
     for (int64_t pass = 0; pass < FSM_MOST_SWEEPS; pass++) {
         if (!fsm_any_strikes(tables, terms, closed, u, slow)) {
             // what the last sweeps left within the tolerance comes to rest
-            return fsm_simultaneous_impact(arena, tables, terms, bilateral, u, closed, FSM_IMPACT_PLASTIC, impulse, energy, log);
+            return fsm_simultaneous_impact(arena, tables, terms, bilateral, u, closed, FSM_IMPACT_PLASTIC, impulse,
+                                           energy, log);
         }
         for (int64_t k = 0; k < closed.n; k++) {
             if (closed.at[k] == 1 && strikes(tables, terms, k, u, slow)) {
                 alone.at[k] = 1;
                 top = fsm_arena_mark(arena);
-                status = fsm_simultaneous_impact(arena, tables, terms, bilateral, u, alone, purpose, impulse, energy, log);
+                status =
+                    fsm_simultaneous_impact(arena, tables, terms, bilateral, u, alone, purpose, impulse, energy, log);
                 fsm_arena_release(arena, top);
                 alone.at[k] = 0;
                 if (status != FSM_CONTINUE) {
@@ -124,7 +142,10 @@ static int64_t one_by_one(struct fsm_arena *arena, const struct fsm_tables *tabl
 }
 
 /* One impact of the contacts marked in `closed` and all bilateral rows; changes `u`, adds to `impulse`. */
-FSM_LOCAL int64_t fsm_simultaneous_impact(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, fsm_vector u, fsm_indices closed, int64_t purpose, fsm_vector impulse, struct fsm_impact_energy *energy, fsm_vector log)
+FSM_LOCAL int64_t fsm_simultaneous_impact(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                          const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral,
+                                          fsm_vector u, fsm_indices closed, int64_t purpose, fsm_vector impulse,
+                                          struct fsm_impact_energy *energy, fsm_vector log)
 {
     int64_t n_u = u.n;
     fsm_indices held = bilateral->held;
@@ -158,7 +179,7 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(struct fsm_arena *arena, const struct 
     }
     double base_work = 0.0;
     fsm_vector work = fsm_arena_vector(arena, n);
-    for (int64_t k = 0; k < held.n; k++) {  // held rows answer 0, so only their speed before counts
+    for (int64_t k = 0; k < held.n; k++) { // held rows answer 0, so only their speed before counts
         double before = fsm_row_speed(terms, held.at[k], u);
         base_work += base_reaction.at[k] * before;
         for (int64_t r = 0; r < n; r++) {
@@ -168,7 +189,8 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(struct fsm_arena *arena, const struct 
     int64_t law = set_targets(tables, terms, &m, who, speed, purpose);
     struct fsm_contact_problem problem = fsm_scale_problem(arena, &m, K, base, unheld, sqrt(fsm_larger(twice, 0.0)));
     fsm_vector forces = fsm_arena_vector(arena, n);
-    int64_t status = find_impulses(arena, tables, terms, &m, &problem, who, law, base, speed, base_work, work, forces, energy, log);
+    int64_t status =
+        find_impulses(arena, tables, terms, &m, &problem, who, law, base, speed, base_work, work, forces, energy, log);
     if (status != FSM_CONTINUE) {
         return status;
     }
@@ -177,7 +199,9 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(struct fsm_arena *arena, const struct 
 }
 
 /* Set the speeds to those after impulses `forces` along the rows `which`; add these and the reactions. */
-FSM_LOCAL void fsm_apply_impulses(fsm_indices which, fsm_indices held, fsm_vector base_u, fsm_vector base_reaction, fsm_matrix motions, fsm_matrix reactions, fsm_vector forces, fsm_vector u, fsm_vector impulse)
+FSM_LOCAL void fsm_apply_impulses(fsm_indices which, fsm_indices held, fsm_vector base_u, fsm_vector base_reaction,
+                                  fsm_matrix motions, fsm_matrix reactions, fsm_vector forces, fsm_vector u,
+                                  fsm_vector impulse)
 {
     int64_t n = which.n;
     for (int64_t i = 0; i < u.n; i++) {
@@ -201,7 +225,10 @@ FSM_LOCAL void fsm_apply_impulses(fsm_indices which, fsm_indices held, fsm_vecto
 
    `m` and `problem` are the meeting and its scaled form, `base` and `speed` (n,) the rows' speeds after
    without contact impulses and before, `base_work` and `work` as in kept_part. */
-static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, const struct fsm_contact_problem *problem, fsm_indices who, int64_t law, fsm_vector base, fsm_vector speed, double base_work, fsm_vector work, fsm_vector forces, struct fsm_impact_energy *energy, fsm_vector log)
+static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                             const struct fsm_contact_problem *m, const struct fsm_contact_problem *problem,
+                             fsm_indices who, int64_t law, fsm_vector base, fsm_vector speed, double base_work,
+                             fsm_vector work, fsm_vector forces, struct fsm_impact_energy *energy, fsm_vector log)
 {
     int64_t n = forces.n, count = who.n;
     fsm_indices best = fsm_arena_indices(arena, count);
@@ -226,12 +253,13 @@ static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *t
         problem->target.at[r] = 0.0;
     }
     struct fsm_enumeration_result unused2;
-    status = fsm_solve_contact_problem(arena, problem, FSM_LAWS_KEPT, best, plastic, plastic_answers, who, log, 0, &unused2);
+    status =
+        fsm_solve_contact_problem(arena, problem, FSM_LAWS_KEPT, best, plastic, plastic_answers, who, log, 0, &unused2);
     if (status != FSM_CONTINUE && status != FSM_NON_UNIQUE_STATE) {
         return status;
     }
     if (law == FSM_IMPACT_BY_IMPULSES || wedged) {
-        if (wedged) {  // no rebound at these speeds obeys the cones: the impulses are returned instead
+        if (wedged) { // no rebound at these speeds obeys the cones: the impulses are returned instead
             for (int64_t r = 0; r < n; r++) {
                 m->target.at[r] = 0.0;
             }
@@ -256,7 +284,10 @@ static int64_t find_impulses(struct fsm_arena *arena, const struct fsm_tables *t
 }
 
 /* The meeting of the closed contacts, their rows and their numbers; of several answers arrest is taken. */
-FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_indices closed, int64_t purpose, fsm_indices *which_found, fsm_indices *who_found)
+FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                                              const struct fsm_terms *terms, fsm_vector u,
+                                                              fsm_indices closed, int64_t purpose,
+                                                              fsm_indices *which_found, fsm_indices *who_found)
 {
     double slow = tables->tolerances->speed;
     int64_t count = 0;
@@ -294,7 +325,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(struct fsm_arena *
             if (flags & FSM_FLAG_STICKS_ALWAYS) {
                 m.infinite.at[at] = 1;
                 // without a normal impulse it would also be free to slip: it is caught
-                AT(m.allowed, at, FSM_CHOICE_OPEN) = fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u) > slow ? 1 : 0;
+                AT(m.allowed, at, FSM_CHOICE_OPEN) =
+                    fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u) > slow ? 1 : 0;
                 AT(m.allowed, at, FSM_CHOICE_OPEN) |= count > 1 ? 1 : 0;
                 // where catching it would take a pull, the friction alone catches it, and throws it off
                 AT(m.allowed, at, FSM_CHOICE_PARTED_HOLD) = 1;
@@ -329,7 +361,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(struct fsm_arena *
 }
 
 /* Ask each striking contact for its speed of rebound; returns by which law they rebound. */
-static int64_t set_targets(const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, fsm_indices who, fsm_vector speed, int64_t purpose)
+static int64_t set_targets(const struct fsm_tables *tables, const struct fsm_terms *terms,
+                           const struct fsm_contact_problem *m, fsm_indices who, fsm_vector speed, int64_t purpose)
 {
     int64_t law = FSM_IMPACT_NO_REBOUND;
     double slow = tables->tolerances->speed;
@@ -349,7 +382,8 @@ static int64_t set_targets(const struct fsm_tables *tables, const struct fsm_ter
 }
 
 /* Poisson's second phase: what was compressed gives back e times the impulse, and friction goes on meanwhile. */
-static void expansion_phase(const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_contact_problem *m, fsm_indices who, fsm_vector compression, bool every)
+static void expansion_phase(const struct fsm_tables *tables, const struct fsm_terms *terms,
+                            const struct fsm_contact_problem *m, fsm_indices who, fsm_vector compression, bool every)
 {
     for (int64_t at = 0; at < who.n; at++) {
         if ((tables->contact_flags.at[who.at[at]] & FSM_FLAG_POISSON) == 0 && !every) {
@@ -359,7 +393,8 @@ static void expansion_phase(const struct fsm_tables *tables, const struct fsm_te
         m->floor.at[a] = terms->restitution.at[who.at[at]] * compression.at[a];
         if (m->tangent.at[at] >= 0 && m->infinite.at[at] == 0 && m->floor.at[a] > 0.0) {
             AT(m->allowed, at, FSM_CHOICE_OPEN) = 0;
-            for (int64_t choice = FSM_CHOICE_PARTED_HOLD; choice < FSM_CHOICE_PARTED_BACKWARD + 1 - m->spatial.at[at]; choice++) {
+            for (int64_t choice = FSM_CHOICE_PARTED_HOLD; choice < FSM_CHOICE_PARTED_BACKWARD + 1 - m->spatial.at[at];
+                 choice++) {
                 AT(m->allowed, at, choice) = 1;
                 AT(m->cost, at, choice) = choice == FSM_CHOICE_PARTED_HOLD ? 1.0 : 2.0;
             }

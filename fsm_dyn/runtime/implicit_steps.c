@@ -6,17 +6,20 @@
 
 #include "stepping.h"
 
-
 // what ``serve`` is asked to do
-#define FSM_SERVE_DERIVATIVE 0  // work.k[:n] = x_dot(t, work.y)
-#define FSM_SERVE_FOLLOW 1  // accept the dense output up to t, to the next event, or as far as it can be trusted
-#define FSM_SERVE_CHART 2  // choose a better chart if there is one
-#define FSM_SERVE_LOOK 3  // look for change points up to a length ahead; work.y[0] is then the length that keeps clear of them
-#define FSM_IMPLICIT_STEPS_STARTED 5  // steps after an event that bdf leaves to radau
-#define FSM_SMALL_SHIFT 10.0  // times the tolerance of a step, up to which a projection leaves the solver as it is
+#define FSM_SERVE_DERIVATIVE 0 // work.k[:n] = x_dot(t, work.y)
+#define FSM_SERVE_FOLLOW     1 // accept the dense output up to t, to the next event, or as far as it can be trusted
+#define FSM_SERVE_CHART      2 // choose a better chart if there is one
+#define FSM_SERVE_LOOK                                                                                                 \
+    3 // look for change points up to a length ahead; work.y[0] is then the length that keeps clear of them
+#define FSM_IMPLICIT_STEPS_STARTED 5 // steps after an event that bdf leaves to radau
+#define FSM_SMALL_SHIFT 10.0 // times the tolerance of a step, up to which a projection leaves the solver as it is
 
 /* Do one compiled part of an implicit step; see the codes above.  Returns a status. */
-FSM_API int64_t fsm_implicit_step(int64_t what, const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t, double target)
+FSM_API int64_t fsm_implicit_step(int64_t what, const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                  const struct fsm_method *method, const struct fsm_options *options,
+                                  struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t,
+                                  double target)
 {
     if (what == FSM_SERVE_DERIVATIVE) {
         int64_t mode = state->counters->mode;

@@ -6,7 +6,8 @@
 
    `segment` begins at the last breakpoint at which a step had to end; the smooth pieces up to the next one are
    searched from there, and the limit from the left is taken at the next one. */
-FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *drive, double t, int64_t segment, fsm_vector x, fsm_vector c)
+FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *drive, double t, int64_t segment, fsm_vector x,
+                                 fsm_vector c)
 {
     if (drive->counts->constant == 0) {
         fsm_write_inputs(drive, t, segment, x, c);
@@ -14,7 +15,8 @@ FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *drive, double t,
 }
 
 /* Do what update_inputs does, constant inputs included. */
-FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *drive, double t, int64_t segment, fsm_vector x, fsm_vector c)
+FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *drive, double t, int64_t segment, fsm_vector x,
+                                fsm_vector c)
 {
     int64_t n_w = drive->counts->n_inputs;
     int64_t at = drive->counts->n_parameters;

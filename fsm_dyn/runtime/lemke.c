@@ -11,11 +11,12 @@
 
 #include "contacts.h"
 
-#define FSM_ZERO 1e-11
-#define FSM_NEVER_SLIDES 1000000.0  // stands in for infinite friction
+#define FSM_ZERO         1e-11
+#define FSM_NEVER_SLIDES 1e6 // stands in for infinite friction
 
 static int64_t leaving(fsm_matrix table, fsm_indices basic, int64_t entering, int64_t n);
-static bool propose_with(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_vector ratio, fsm_indices best, double tolerance);
+static bool propose_with(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_vector ratio,
+                         fsm_indices best, double tolerance);
 
 /* Find `z >= 0` with `w = P z + q >= 0` and `w·z = 0` by Lemke's method; False where it ends in a ray. */
 FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z)
@@ -95,7 +96,8 @@ static int64_t leaving(fsm_matrix table, fsm_indices basic, int64_t entering, in
         }
         for (int64_t column = -1; column < n; column++) {
             int64_t at = column < 0 ? 2 * n + 1 : column;
-            double mine = AT(table, i, at) / AT(table, i, entering), other = AT(table, best, at) / AT(table, best, entering);
+            double mine = AT(table, i, at) / AT(table, i, entering),
+                   other = AT(table, best, at) / AT(table, best, entering);
             if (fabs(mine - other) > 1e-13 * (1.0 + fabs(other))) {
                 if (mine < other) {
                     best = i;
@@ -119,12 +121,14 @@ static int64_t leaving(fsm_matrix table, fsm_indices basic, int64_t entering, in
    Where contacts are redundant the method ends in one of many vertices, and contacts of which one force is at its
    limit there count as open or sliding though nothing moves: those at rest whose motion is within `tolerance` of the
    scale stay closed and stick, in what is proposed. */
-FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices best, double tolerance)
+FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_indices best,
+                           double tolerance)
 {
     int64_t count = m->normal.n;
     fsm_vector ratio = fsm_arena_vector(arena, count);
     for (int64_t k = 0; k < count; k++) {
-        ratio.at[k] = (AT(m->allowed, k, FSM_CHOICE_HOLD) == 1 && m->slipping.at[k] == 0) ? m->static_friction.at[k] : m->kinetic_friction.at[k];
+        ratio.at[k] = (AT(m->allowed, k, FSM_CHOICE_HOLD) == 1 && m->slipping.at[k] == 0) ? m->static_friction.at[k]
+                                                                                          : m->kinetic_friction.at[k];
         if (m->infinite.at[k] == 1) {
             ratio.at[k] = FSM_NEVER_SLIDES;
         }
@@ -138,7 +142,8 @@ FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_pro
         }
         bool again = false;
         for (int64_t k = 0; k < count; k++) {
-            if (best.at[k] >= FSM_CHOICE_FORWARD && m->slipping.at[k] == 0 && ratio.at[k] > m->kinetic_friction.at[k] && m->infinite.at[k] == 0) {
+            if (best.at[k] >= FSM_CHOICE_FORWARD && m->slipping.at[k] == 0 && ratio.at[k] > m->kinetic_friction.at[k] &&
+                m->infinite.at[k] == 0) {
                 ratio.at[k] = m->kinetic_friction.at[k];
                 again = true;
             }
@@ -151,7 +156,8 @@ FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_pro
 }
 
 /* One complementarity problem, with these coefficients of friction, and the choices its solution means. */
-static bool propose_with(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_vector ratio, fsm_indices best, double tolerance)
+static bool propose_with(struct fsm_arena *arena, const struct fsm_contact_problem *m, fsm_vector ratio,
+                         fsm_indices best, double tolerance)
 {
     int64_t count = m->normal.n, n = m->K.n;
     int64_t size = 0;

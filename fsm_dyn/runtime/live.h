@@ -11,7 +11,8 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick);
 /* tick_inputs.c */
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h);
 FSM_LOCAL void fsm_write_pieces(struct fsm_tick *tick, const struct fsm_input_tables *drive, double begin, double end);
-FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule, struct fsm_state *state, double end);
+FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule,
+                                   struct fsm_state *state, double end);
 FSM_LOCAL bool fsm_compiled_inputs_is_open(struct fsm_tick *tick);
 FSM_LOCAL void fsm_take_over(struct fsm_tick *tick);
 
@@ -30,14 +31,17 @@ FSM_LOCAL int64_t fsm_bin_of(int64_t value);
 FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since);
 FSM_LOCAL void fsm_look_at_owner(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since);
 FSM_LOCAL bool fsm_was_zeroed(struct fsm_ring *ring, struct fsm_tick_counts *counts);
-FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring, struct fsm_buffers *buffers);
+FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring,
+                           struct fsm_buffers *buffers);
 FSM_LOCAL void fsm_put_records(struct fsm_ring *ring, struct fsm_buffers *buffers, int64_t number, int64_t made);
 
 /* tick_step.c */
 FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown);
 FSM_LOCAL void fsm_release_grip(struct fsm_tick *tick, int64_t reason);
-FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness, int64_t duration, int64_t spent);
-FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness, int64_t duration, int64_t spent);
+FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness,
+                              int64_t duration, int64_t spent);
+FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall,
+                                 int64_t lateness, int64_t duration, int64_t spent);
 FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason);
 FSM_API int64_t fsm_finish_tick(struct fsm_tick *tick, bool again);
 

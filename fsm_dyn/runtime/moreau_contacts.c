@@ -11,13 +11,14 @@
 
 #include "time_stepping.h"
 
-#define FSM_MOREAU_CONTACTS_ALIKE 0.05  // part by which the normals of contacts on one line may differ
-#define FSM_MOREAU_CONTACTS_FLUSH 0.001  // part of depths by which a contact between two others may be off their line
+#define FSM_MOREAU_CONTACTS_ALIKE 0.05 // part by which the normals of contacts on one line may differ
+#define FSM_MOREAU_CONTACTS_FLUSH 1e-3 // part of depths by which a contact between two others may be off their line
 
 static double depth_beside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes, int64_t k);
 
 /* Mark the contacts that are in contact or on the free side of their face where a step begins. */
-FSM_LOCAL void fsm_begin_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes, fsm_codes free_side)
+FSM_LOCAL void fsm_begin_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes,
+                               fsm_codes free_side)
 {
     for (int64_t k = 0; k < codes.n; k++) {
         int64_t row = AT(tables->contact_rows, k, 0);
@@ -32,7 +33,8 @@ FSM_LOCAL void fsm_begin_sides(const struct fsm_tables *tables, const struct fsm
 
    A contact that is not before its face keeps its mark as long as its gap is no deeper than contacts are in this
    step: what a neighbour leaves, or what the contact itself moves in the step.  One that is before it keeps its mark. */
-FSM_LOCAL void fsm_keep_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u, fsm_codes codes, fsm_codes free_side)
+FSM_LOCAL void fsm_keep_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u,
+                              fsm_codes codes, fsm_codes free_side)
 {
     for (int64_t k = 0; k < codes.n; k++) {
         if ((tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
@@ -53,7 +55,8 @@ static double depth_beside(const struct fsm_tables *tables, const struct fsm_ter
     double depth = 0.0;
     for (int64_t j = 0; j < codes.n; j++) {
         int64_t kind = tables->contact_kind.at[j];
-        bool beside = kind == FSM_KIND_COMPLIANT && tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
+        bool beside = kind == FSM_KIND_COMPLIANT &&
+                      tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
         if (codes.at[j] != FSM_CONTACT_FREE && (kind == FSM_KIND_GAP || beside)) {
             depth = fsm_larger(depth, -terms->residual.at[AT(tables->contact_rows, j, 0)]);
         }
@@ -62,7 +65,8 @@ static double depth_beside(const struct fsm_tables *tables, const struct fsm_ter
 }
 
 /* Whether a compliant contact is compressed and pushes. */
-FSM_LOCAL bool fsm_presses(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_codes free_side)
+FSM_LOCAL bool fsm_presses(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k,
+                           fsm_codes free_side)
 {
     if (tables->contact_kind.at[k] != FSM_KIND_COMPLIANT || free_side.at[k] == 0) {
         return false;
@@ -76,7 +80,8 @@ static bool is_concave(const struct fsm_tables *tables, const struct fsm_terms *
 {
     double small = tables->tolerances->gap;
     int64_t row = AT(tables->contact_rows, k, 0);
-    if ((tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0 || AT(tables->contact_ends, k, 0) < 0 || terms->aspect.at[k] < -small) {
+    if ((tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0 || AT(tables->contact_ends, k, 0) < 0 ||
+        terms->aspect.at[k] < -small) {
         return false;
     }
     for (int64_t j = 0; j < free_side.n; j++) {
@@ -84,7 +89,8 @@ static bool is_concave(const struct fsm_tables *tables, const struct fsm_terms *
             continue;
         }
         double other = terms->residual.at[AT(tables->contact_rows, j, 0)];
-        if (other < 0.0 && terms->reach.at[k] >= other - small && terms->reach.at[j] >= fsm_smaller(terms->residual.at[row], 0.0) - small) {
+        if (other < 0.0 && terms->reach.at[k] >= other - small &&
+            terms->reach.at[j] >= fsm_smaller(terms->residual.at[row], 0.0) - small) {
             return true;
         }
     }
@@ -94,7 +100,8 @@ static bool is_concave(const struct fsm_tables *tables, const struct fsm_terms *
 /* Whether two contacts are those of one corner with faces that meet in a convex corner. */
 static bool share_an_end(const struct fsm_tables *tables, int64_t j, int64_t k)
 {
-    if (j == k || AT(tables->contact_ends, j, 0) < 0 || AT(tables->contact_ends, j, 0) != AT(tables->contact_ends, k, 0)) {
+    if (j == k || AT(tables->contact_ends, j, 0) < 0 ||
+        AT(tables->contact_ends, j, 0) != AT(tables->contact_ends, k, 0)) {
         return false;
     }
     int64_t first = AT(tables->contact_ends, k, 1), last = AT(tables->contact_ends, k, 2);
@@ -108,22 +115,26 @@ static bool share_an_end(const struct fsm_tables *tables, int64_t j, int64_t k)
 }
 
 /* Whether a contact lies between two others that take part, on one line with them and as deep as they are there. */
-static bool moreau_contacts_is_inner(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices part, int64_t k)
+static bool moreau_contacts_is_inner(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices part,
+                                     int64_t k)
 {
     if (AT(tables->contact_ends, k, 0) < 0) {
         return false;
     }
     double gap = terms->residual.at[AT(tables->contact_rows, k, 0)];
     for (int64_t j = 0; j < part.n; j++) {
-        if (j == k || part.at[j] == 0 || tables->contact_kind.at[j] != FSM_KIND_GAP || !fsm_exchangeable(tables, j, k)) {
+        if (j == k || part.at[j] == 0 || tables->contact_kind.at[j] != FSM_KIND_GAP ||
+            !fsm_exchangeable(tables, j, k)) {
             continue;
         }
         for (int64_t m = j + 1; m < part.n; m++) {
-            if (m == k || part.at[m] == 0 || tables->contact_kind.at[m] != FSM_KIND_GAP || !fsm_exchangeable(tables, m, k)) {
+            if (m == k || part.at[m] == 0 || tables->contact_kind.at[m] != FSM_KIND_GAP ||
+                !fsm_exchangeable(tables, m, k)) {
                 continue;
             }
             double s = fsm_between(tables, terms, k, j, m, FSM_MOREAU_CONTACTS_ALIKE);
-            double one = terms->residual.at[AT(tables->contact_rows, j, 0)], other = terms->residual.at[AT(tables->contact_rows, m, 0)];
+            double one = terms->residual.at[AT(tables->contact_rows, j, 0)],
+                   other = terms->residual.at[AT(tables->contact_rows, m, 0)];
             double flush = tables->tolerances->gap + FSM_MOREAU_CONTACTS_FLUSH * (fabs(one) + fabs(other));
             if (0.0 < s && s < 1.0 && fabs((1.0 - s) * one + s * other - gap) <= flush) {
                 return true;
@@ -136,7 +147,8 @@ static bool moreau_contacts_is_inner(const struct fsm_tables *tables, const stru
 /* Take out of `part` (n_contacts,) the contacts of corners and faces that others stand for.
 
    A face behind which a corner has come by way of another one is not to be met from there. */
-static void choose_corners(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u, fsm_codes free_side, fsm_indices part)
+static void choose_corners(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u,
+                           fsm_codes free_side, fsm_indices part)
 {
     int64_t n = part.n;
     for (int64_t k = 0; k < n; k++) {
@@ -161,7 +173,8 @@ static void choose_corners(const struct fsm_tables *tables, const struct fsm_ter
         }
     }
     for (int64_t k = 0; k < n; k++) {
-        if (part.at[k] == 1 && tables->contact_kind.at[k] == FSM_KIND_GAP && moreau_contacts_is_inner(tables, terms, part, k)) {
+        if (part.at[k] == 1 && tables->contact_kind.at[k] == FSM_KIND_GAP &&
+            moreau_contacts_is_inner(tables, terms, part, k)) {
             part.at[k] = 0;
         }
     }
@@ -171,7 +184,9 @@ static void choose_corners(const struct fsm_tables *tables, const struct fsm_ter
 
    One that is closed takes part up to the gap tolerance, so that rounding does not open it.  `part` (n_contacts,)
    is overwritten. */
-FSM_LOCAL int64_t fsm_list_active(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u, fsm_codes codes, fsm_codes free_side, fsm_indices part, fsm_indices which, fsm_indices normal, fsm_indices tangent)
+FSM_LOCAL int64_t fsm_list_active(const struct fsm_tables *tables, const struct fsm_terms *terms, double h,
+                                  fsm_vector u, fsm_codes codes, fsm_codes free_side, fsm_indices part,
+                                  fsm_indices which, fsm_indices normal, fsm_indices tangent)
 {
     for (int64_t k = 0; k < part.n; k++) {
         int64_t kind = tables->contact_kind.at[k], row = AT(tables->contact_rows, k, 0);
@@ -217,7 +232,8 @@ FSM_LOCAL int64_t fsm_list_active(const struct fsm_tables *tables, const struct 
 FSM_LOCAL bool fsm_deep_at_start(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes)
 {
     for (int64_t k = 0; k < codes.n; k++) {
-        bool plain = tables->contact_kind.at[k] == FSM_KIND_GAP && (tables->contact_flags.at[k] & (FSM_FLAG_LIMITED | FSM_FLAG_TWO_SIDED)) == 0;
+        bool plain = tables->contact_kind.at[k] == FSM_KIND_GAP &&
+                     (tables->contact_flags.at[k] & (FSM_FLAG_LIMITED | FSM_FLAG_TWO_SIDED)) == 0;
         if (!plain || codes.at[k] != FSM_CONTACT_FREE || terms->closes_if.at[k] == 0.0) {
             continue;
         }

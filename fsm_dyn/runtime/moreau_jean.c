@@ -11,25 +11,27 @@
 
 #include "time_stepping.h"
 
-#define FSM_THETA 0.5
+#define FSM_THETA              0.5
 #define FSM_MOREAU_JEAN_SWEEPS 2000  // of the projected Gauss-Seidel method, at most
-#define FSM_SETTLED 1e-12  // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
-#define FSM_HELD_BACK 0.1  // part of a loop's opening that a step closes again
-#define FSM_CORRECTIONS 2  // passes of the theta-method
-#define FSM_SLOW 2.0  // times the change of speed in a step without contacts, below which there is no rebound
+#define FSM_SETTLED            1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
+#define FSM_HELD_BACK          0.1   // part of a loop's opening that a step closes again
+#define FSM_CORRECTIONS        2     // passes of the theta-method
+#define FSM_SLOW 2.0 // times the change of speed in a step without contacts, below which there is no rebound
 
 // what is reported of a run
-#define FSM_UNSOLVED 0  // steps whose sweeps did not settle
-#define FSM_FIRST_UNSOLVED 1  // when the first of them began (s)
-#define FSM_WORST_UNSOLVED 2  // largest change of a speed in a last sweep, as a fraction of the fastest
-#define FSM_LONGEST 3  // longest step that the compliant contacts allow where a step was too long (s)
-#define FSM_REPORT_COUNT 4
-#define FSM_REBOUND 2  // entry of ``energies``
+#define FSM_UNSOLVED       0 // steps whose sweeps did not settle
+#define FSM_FIRST_UNSOLVED 1 // when the first of them began (s)
+#define FSM_WORST_UNSOLVED 2 // largest change of a speed in a last sweep, as a fraction of the fastest
+#define FSM_LONGEST        3 // longest step that the compliant contacts allow where a step was too long (s)
+#define FSM_REPORT_COUNT   4
+#define FSM_REBOUND        2 // entry of ``energies``
 
 static double sweep_plane(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double bound);
 
 /* Speeds after the step if no contact held: `M (u_free - u) = h f` at `(1 - θ) u + θ u_free`, loops held. */
-static bool free_speeds(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, double t, double h, fsm_vector x, fsm_vector u, fsm_vector c, fsm_vector unheld, fsm_vector reaction, fsm_codes free_side)
+static bool free_speeds(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                        const struct fsm_bilateral_system *bilateral, double t, double h, fsm_vector x, fsm_vector u,
+                        fsm_vector c, fsm_vector unheld, fsm_vector reaction, fsm_codes free_side)
 {
     int64_t n_q = tables->sizes->n_q, n_u = u.n;
     fsm_indices held = bilateral->held;
@@ -67,7 +69,8 @@ static bool free_speeds(struct fsm_work *work, const struct fsm_tables *tables, 
 }
 
 /* The largest friction impulse of a contact, static where it stuck before; negative: there is none. */
-static double friction_bound(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, double h, fsm_indices normal, fsm_vector impulse, int64_t before)
+static double friction_bound(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, double h,
+                             fsm_indices normal, fsm_vector impulse, int64_t before)
 {
     if (tables->contact_flags.at[k] & FSM_FLAG_STICKS_ALWAYS) {
         return -1.0;
@@ -83,7 +86,9 @@ static double friction_bound(const struct fsm_tables *tables, const struct fsm_t
 }
 
 /* One sweep over all contacts; returns the largest change of a speed.  `speed` follows the impulses. */
-static double sweep(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_matrix K, fsm_vector speed, fsm_vector target, fsm_indices normal, fsm_indices tangent, fsm_vector impulse, double h, fsm_codes codes)
+static double sweep(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_matrix K, fsm_vector speed,
+                    fsm_vector target, fsm_indices normal, fsm_indices tangent, fsm_vector impulse, double h,
+                    fsm_codes codes)
 {
     double largest = 0.0;
     double bound;
@@ -148,7 +153,9 @@ static double sweep_plane(fsm_matrix K, fsm_vector speed, fsm_vector impulse, in
 }
 
 /* Sweep until nothing changes; returns the change of a speed in the last sweep. */
-static double moreau_jean_solve(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_matrix K, fsm_vector speed, fsm_vector target, fsm_indices normal, fsm_indices tangent, fsm_vector impulse, double h, fsm_codes codes, double fastest)
+static double moreau_jean_solve(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_matrix K,
+                                fsm_vector speed, fsm_vector target, fsm_indices normal, fsm_indices tangent,
+                                fsm_vector impulse, double h, fsm_codes codes, double fastest)
 {
     double change = 0.0;
     for (int64_t pass = 0; pass < (speed.n > 0 ? FSM_MOREAU_JEAN_SWEEPS : 0); pass++) {
@@ -164,7 +171,10 @@ static double moreau_jean_solve(const struct fsm_tables *tables, const struct fs
 
    `speed` (n,): in, without contacts; out, after.  Returns the last change of a speed and the part of the rebound
    that is kept. */
-static double contact_impulses(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_matrix K, fsm_vector speed, fsm_vector target, fsm_indices normal, fsm_indices tangent, fsm_vector impulse, double h, fsm_codes codes, double fastest, double *out1)
+static double contact_impulses(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                               fsm_matrix K, fsm_vector speed, fsm_vector target, fsm_indices normal,
+                               fsm_indices tangent, fsm_vector impulse, double h, fsm_codes codes, double fastest,
+                               double *out1)
 {
     fsm_vector before = fsm_arena_copy(&work->arena, speed);
     double change = moreau_jean_solve(tables, terms, K, speed, target, normal, tangent, impulse, h, codes, fastest);
@@ -178,7 +188,8 @@ static double contact_impulses(struct fsm_work *work, const struct fsm_tables *t
         return change;
     }
     fsm_vector plastic = fsm_arena_vector(&work->arena, speed.n), plastic_speed = fsm_arena_copy(&work->arena, before);
-    double again = moreau_jean_solve(tables, terms, K, plastic_speed, none, normal, tangent, plastic, h, codes, fastest);
+    double again =
+        moreau_jean_solve(tables, terms, K, plastic_speed, none, normal, tangent, plastic, h, codes, fastest);
     double beta = fsm_energy_consistent_fraction(plastic, plastic_speed, impulse, speed, before, 0.0, none);
     for (int64_t r = 0; r < speed.n; r++) {
         impulse.at[r] = plastic.at[r] + beta * (impulse.at[r] - plastic.at[r]);
@@ -189,7 +200,9 @@ static double contact_impulses(struct fsm_work *work, const struct fsm_tables *t
 }
 
 /* Tell the contact states of the step from its impulses: none, within the cone, or at its edge. */
-static void codes_after(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector speed, fsm_indices normal, fsm_indices tangent, fsm_vector impulse, fsm_codes codes, fsm_codes free_side, fsm_vector sigma, double fastest)
+static void codes_after(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector speed,
+                        fsm_indices normal, fsm_indices tangent, fsm_vector impulse, fsm_codes codes,
+                        fsm_codes free_side, fsm_vector sigma, double fastest)
 {
     double small = 1e-09 * fastest;
     for (int64_t k = 0; k < codes.n; k++) {
@@ -200,7 +213,8 @@ static void codes_after(const struct fsm_tables *tables, const struct fsm_terms 
         codes.at[k] = FSM_CONTACT_FREE;
         sigma.at[k] = 0.0;
         bool loaded = (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) != 0;
-        loaded = loaded || tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION || (normal.at[k] >= 0 && impulse.at[normal.at[k]] > 0.0);
+        loaded = loaded || tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION ||
+                 (normal.at[k] >= 0 && impulse.at[normal.at[k]] > 0.0);
         if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT) {
             loaded = fsm_presses(tables, terms, k, free_side);
         }
@@ -256,7 +270,11 @@ static void report_solve(fsm_vector report, double t, double change)
    -------
    int
        `GOING`, `SINGULAR` or `STEP_TOO_LONG`. */
-FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_input_tables *drive, double t, double h, int64_t segment, fsm_vector x, fsm_vector c, fsm_codes codes, fsm_codes free_side, fsm_vector unheld, fsm_vector middle, fsm_vector impulses, fsm_vector energies, fsm_vector report)
+FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_tables *tables,
+                                       const struct fsm_input_tables *drive, double t, double h, int64_t segment,
+                                       fsm_vector x, fsm_vector c, fsm_codes codes, fsm_codes free_side,
+                                       fsm_vector unheld, fsm_vector middle, fsm_vector impulses, fsm_vector energies,
+                                       fsm_vector report)
 {
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     int64_t count = codes.n;
@@ -284,11 +302,14 @@ FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_t
     if (!free_speeds(work, tables, terms, &bilateral, at, h, middle, u, c, unheld, reaction, free_side)) {
         return FSM_SINGULAR;
     }
-    fsm_indices which = fsm_arena_indices(&work->arena, n_rows), normal = fsm_arena_indices(&work->arena, count), tangent = fsm_arena_indices(&work->arena, count);
-    int64_t n = fsm_list_active(tables, terms, h, u, codes, free_side, fsm_arena_indices(&work->arena, count), which, normal, tangent);
+    fsm_indices which = fsm_arena_indices(&work->arena, n_rows), normal = fsm_arena_indices(&work->arena, count),
+                tangent = fsm_arena_indices(&work->arena, count);
+    int64_t n = fsm_list_active(tables, terms, h, u, codes, free_side, fsm_arena_indices(&work->arena, count), which,
+                                normal, tangent);
     fsm_matrix reactions;
     fsm_matrix K;
-    fsm_matrix motions = fsm_delassus_response(&work->arena, terms, &bilateral, fsm_indices_first(which, n), n_u, &reactions, &K);
+    fsm_matrix motions =
+        fsm_delassus_response(&work->arena, terms, &bilateral, fsm_indices_first(which, n), n_u, &reactions, &K);
     fsm_vector speed = fsm_arena_vector(&work->arena, n);
     fsm_vector target = fsm_arena_vector(&work->arena, n);
     fsm_vector impulse = fsm_arena_vector(&work->arena, n);
@@ -307,7 +328,8 @@ FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_t
             }
         }
     }
-    double change = contact_impulses(work, tables, terms, K, speed, target, normal, tangent, impulse, h, codes, fastest, &energies.at[FSM_REBOUND]);
+    double change = contact_impulses(work, tables, terms, K, speed, target, normal, tangent, impulse, h, codes, fastest,
+                                     &energies.at[FSM_REBOUND]);
     report_solve(report, t, change / fastest);
     int64_t first = fsm_sigma_at(tables->sizes);
     fsm_vector sigma = fsm_vector_part(c, first, first + count);
@@ -359,7 +381,11 @@ FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_t
    -------
    status, row, segment
        How it ended, and the last row written with its segment of the inputs. */
-FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *drive, struct fsm_work *work, int64_t segment, fsm_vector times, fsm_matrix x, fsm_matrix c, fsm_code_table codes, fsm_codes free_side, fsm_matrix unheld, fsm_matrix middle, fsm_matrix impulses, fsm_matrix energies, fsm_vector report, int64_t *row, int64_t *last_segment)
+FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                      struct fsm_work *work, int64_t segment, fsm_vector times, fsm_matrix x,
+                                      fsm_matrix c, fsm_code_table codes, fsm_codes free_side, fsm_matrix unheld,
+                                      fsm_matrix middle, fsm_matrix impulses, fsm_matrix energies, fsm_vector report,
+                                      int64_t *row, int64_t *last_segment)
 {
     for (int64_t i = 0; i < times.n - 1; i++) {
         double t = times.at[i], h = times.at[i + 1] - times.at[i];
@@ -375,7 +401,10 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
         for (int64_t j = 0; j < codes.m; j++) {
             AT(codes, i + 1, j) = (int8_t)AT(codes, i, j);
         }
-        int64_t status = fsm_moreau_jean_step(work, tables, drive, t, h, segment, fsm_row(x, i + 1), fsm_row(c, i + 1), fsm_code_row(codes, i + 1), free_side, fsm_row(unheld, i + 1), fsm_row(middle, i + 1), fsm_row(impulses, i + 1), fsm_row(energies, i + 1), report);
+        int64_t status =
+            fsm_moreau_jean_step(work, tables, drive, t, h, segment, fsm_row(x, i + 1), fsm_row(c, i + 1),
+                                 fsm_code_row(codes, i + 1), free_side, fsm_row(unheld, i + 1), fsm_row(middle, i + 1),
+                                 fsm_row(impulses, i + 1), fsm_row(energies, i + 1), report);
         if (status != FSM_CONTINUE) {
             *row = i;
             *last_segment = segment;
@@ -397,7 +426,8 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
 }
 
 /* Whether no open contact is deeper than its tolerance where a run begins. */
-FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x, fsm_vector c, fsm_codes codes)
+FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
+                                       fsm_vector c, fsm_codes codes)
 {
     fsm_arena_clear(&work->arena);
     const struct fsm_terms *terms = fsm_terms_of(work);

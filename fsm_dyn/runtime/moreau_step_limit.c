@@ -2,8 +2,8 @@
 
 #include "time_stepping.h"
 
-#define FSM_RADIANS 1.0
-#define FSM_RELATIVE 1e-06  // of the depth, or of the speed, by which forces are differenced
+#define FSM_RADIANS  1.0
+#define FSM_RELATIVE 1e-6 // of the depth, or of the speed, by which forces are differenced
 
 /* Return the longest step (s) that resolves what the compressed contacts do at a state; inf where none is.
 
@@ -13,7 +13,9 @@
    faster of the two motions, `h (d/2 + sqrt(d^2/4 + w^2)) <= RADIANS`.
 
    The terms hold the state given, before and after. */
-FSM_LOCAL double fsm_longest_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral, double t, fsm_vector x, fsm_vector c, fsm_codes free_side)
+FSM_LOCAL double fsm_longest_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
+                                  const struct fsm_bilateral_system *bilateral, double t, fsm_vector x, fsm_vector c,
+                                  fsm_codes free_side)
 {
     fsm_mark at = fsm_arena_mark(&work->arena);
     int64_t count = free_side.n, n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
@@ -33,8 +35,10 @@ FSM_LOCAL double fsm_longest_step(struct fsm_work *work, const struct fsm_tables
     }
     fsm_matrix unused;
     fsm_matrix K;
-    fsm_matrix motions = fsm_delassus_response(&work->arena, terms, bilateral, fsm_indices_first(rows, n), n_u, &unused, &K);
-    fsm_vector force = fsm_arena_vector(&work->arena, n), depth = fsm_arena_vector(&work->arena, n), stiff = fsm_arena_vector(&work->arena, n), damped = fsm_arena_vector(&work->arena, n);
+    fsm_matrix motions =
+        fsm_delassus_response(&work->arena, terms, bilateral, fsm_indices_first(rows, n), n_u, &unused, &K);
+    fsm_vector force = fsm_arena_vector(&work->arena, n), depth = fsm_arena_vector(&work->arena, n),
+               stiff = fsm_arena_vector(&work->arena, n), damped = fsm_arena_vector(&work->arena, n);
     fsm_matrix W = fsm_arena_matrix(&work->arena, n_q, n_u);
     fsm_vector moved = fsm_arena_copy(&work->arena, x);
     for (int64_t i = 0; i < n; i++) {
@@ -50,7 +54,7 @@ FSM_LOCAL double fsm_longest_step(struct fsm_work *work, const struct fsm_tables
         if (AT(K, j, j) <= 0.0) {
             continue;
         }
-        double by = -FSM_RELATIVE * depth.at[j] / AT(K, j, j);  // deeper, so that the contact stays compressed
+        double by = -FSM_RELATIVE * depth.at[j] / AT(K, j, j); // deeper, so that the contact stays compressed
         for (int64_t i = 0; i < n_q; i++) {
             for (int64_t m = 0; m < n_u; m++) {
                 moved.at[i] += by * AT(W, i, m) * AT(motions, j, m);

@@ -15,7 +15,8 @@ FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least);
 
 /* online_embedding.c */
-#define FSM_ONLINE_EMBEDDING_REDUNDANT 1e-06  // a row of which more than this part is left is not implied by the others (any more)
+#define FSM_ONLINE_EMBEDDING_REDUNDANT                                                                                 \
+    1e-6 // a row of which more than this part is left is not implied by the others (any more)
 FSM_LOCAL void fsm_eliminate(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns);
 FSM_LOCAL void fsm_substitute_back(double *w, int64_t at, int64_t rank, int64_t width, int64_t first, int64_t columns);
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out);
@@ -35,6 +36,7 @@ FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int64_t guard);
 
 /* online_evaluation.c */
-FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x, const double *c, double *out);
+FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x,
+                                    const double *c, double *out);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "online.h"
 
-#define FSM_DEPENDENT 1e-09  // what is left of a unit row that is a combination of others
-#define FSM_ONLINE_CHART_VANISHED 1e-13  // a row this much smaller than the largest holds nothing
-#define FSM_CLEARLY 1.000001  // how much larger a later candidate must be: ties go by order, whatever the rounding
+#define FSM_DEPENDENT             1e-9  // what is left of a unit row that is a combination of others
+#define FSM_ONLINE_CHART_VANISHED 1e-13 // a row this much smaller than the largest holds nothing
+#define FSM_CLEARLY 1.000001 // how much larger a later candidate must be: ties go by order, whatever the rounding
 
 static double square(double *w, int64_t at, int64_t count, int64_t stride);
 static void sort_rest(int64_t *chart, int64_t columns, int64_t first, int64_t last);
@@ -148,7 +148,7 @@ static void choose_columns(int64_t *chart, double *w, int64_t A, int64_t H, int6
     for (int64_t k = 0; k < rank; k++) {
         int64_t best = k;
         double size = 0.0;
-        for (int64_t both = 0; both < 2; both++) {  // where nothing serves both, the rows held decide
+        for (int64_t both = 0; both < 2; both++) { // where nothing serves both, the rows held decide
             for (int64_t j = k; j < U; j++) {
                 norm = square(w, A + j, rank, U);
                 if (both == 0) {
@@ -258,7 +258,8 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_x = chart[FSM_ONLINE_AT_X], at_H = chart[FSM_ONLINE_AT_H];
+    int64_t at_A = chart[FSM_ONLINE_AT_A], at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_x = chart[FSM_ONLINE_AT_X],
+            at_H = chart[FSM_ONLINE_AT_H];
     int64_t at_Q = chart[FSM_ONLINE_AT_Q];
     int64_t n_q = o->sizes->n_q, U = o->sizes->n_u, R = o->sizes->n_rows;
     chart[FSM_ONLINE_CHOSEN] = 1;

@@ -56,7 +56,8 @@ static void online_embedding_hold(struct fsm_online_mode *o, double t, const dou
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_b = chart[FSM_ONLINE_AT_B], at_x = chart[FSM_ONLINE_AT_X], at_P = chart[FSM_ONLINE_AT_P];
+    int64_t at_A = chart[FSM_ONLINE_AT_A], at_b = chart[FSM_ONLINE_AT_B], at_x = chart[FSM_ONLINE_AT_X],
+            at_P = chart[FSM_ONLINE_AT_P];
     int64_t n_q = o->sizes->n_q, U = o->sizes->n_u, R = o->sizes->n_rows;
     for (int64_t i = 0; i < n_q + U; i++) {
         w[at_x + i] = x[i];
@@ -115,7 +116,8 @@ static void applied(struct fsm_online_mode *o)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_f = chart[FSM_ONLINE_AT_F], at_elastic = chart[FSM_ONLINE_AT_ELASTIC], at_force = chart[FSM_ONLINE_AT_FORCE];
+    int64_t at_A = chart[FSM_ONLINE_AT_A], at_f = chart[FSM_ONLINE_AT_F], at_elastic = chart[FSM_ONLINE_AT_ELASTIC],
+            at_force = chart[FSM_ONLINE_AT_FORCE];
     struct fsm_sizes *s = o->sizes;
     int64_t U = s->n_u;
     for (int64_t i = 0; i < U; i++) {
@@ -155,10 +157,12 @@ static void reduce(struct fsm_online_mode *o, int64_t test, int64_t test_width)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_M = chart[FSM_ONLINE_AT_M], at_P = chart[FSM_ONLINE_AT_P], at_MT = chart[FSM_ONLINE_AT_MT], at_mass = chart[FSM_ONLINE_AT_MASS];
+    int64_t at_M = chart[FSM_ONLINE_AT_M], at_P = chart[FSM_ONLINE_AT_P], at_MT = chart[FSM_ONLINE_AT_MT],
+            at_mass = chart[FSM_ONLINE_AT_MASS];
     int64_t at_right = chart[FSM_ONLINE_AT_RIGHT], at_force = chart[FSM_ONLINE_AT_FORCE], at_g = chart[FSM_ONLINE_AT_G];
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
-    int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = o->sizes->n_u + 2, unheld = o->sizes->n_u - chart[FSM_ONLINE_RANK];
+    int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = o->sizes->n_u + 2,
+            unheld = o->sizes->n_u - chart[FSM_ONLINE_RANK];
     if (rank == 0) {
         for (int64_t i = 0; i < U * U; i++) {
             w[at_mass + i] = w[at_M + i];
@@ -300,8 +304,10 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_gamma = chart[FSM_ONLINE_AT_GAMMA], at_x = chart[FSM_ONLINE_AT_X];
-    int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_right = chart[FSM_ONLINE_AT_RIGHT], at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
+    int64_t at_A = chart[FSM_ONLINE_AT_A], at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_gamma = chart[FSM_ONLINE_AT_GAMMA],
+            at_x = chart[FSM_ONLINE_AT_X];
+    int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_right = chart[FSM_ONLINE_AT_RIGHT],
+            at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = U + 2;
     online_embedding_hold(o, t, x, c);

@@ -6,10 +6,10 @@
 
 #include "online.h"
 
-#define FSM_PROBE 6e-06  // time, relative to that of the motion, over which forces are differenced
+#define FSM_PROBE 6e-6 // time, relative to that of the motion, over which forces are differenced
 
 // what :func:`evaluate` is asked for
-#define FSM_RHS 0
+#define FSM_RHS  0
 #define FSM_FULL 1
 
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
@@ -64,7 +64,8 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_x = chart[FSM_ONLINE_AT_X], at_u_dot = chart[FSM_ONLINE_AT_U_DOT], at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
+    int64_t at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_x = chart[FSM_ONLINE_AT_X], at_u_dot = chart[FSM_ONLINE_AT_U_DOT],
+            at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
     int64_t n_q = o->sizes->n_q, U = o->sizes->n_u, R = o->sizes->n_rows;
     int64_t n = n_q + U, n_g = o->guard_quantity.n;
     double pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
@@ -72,7 +73,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
         fsm_online_choose_chart(o, t, x, c);
         pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
     }
-    if (!is_finite(x, n)) {  // a trial that failed: what is tried next chooses anew
+    if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses anew
         o->chart.at[FSM_ONLINE_CHOSEN] = 0;
         pivot = FSM_NAN;
     }
@@ -111,7 +112,8 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_x = chart[FSM_ONLINE_AT_X], at_probe = chart[FSM_ONLINE_AT_PROBE], at_c = chart[FSM_ONLINE_AT_PROBE_C], at_guards = chart[FSM_ONLINE_AT_GUARDS];
+    int64_t at_x = chart[FSM_ONLINE_AT_X], at_probe = chart[FSM_ONLINE_AT_PROBE], at_c = chart[FSM_ONLINE_AT_PROBE_C],
+            at_guards = chart[FSM_ONLINE_AT_GUARDS];
     int64_t n_g = o->guard_quantity.n, n = o->sizes->n_q + o->sizes->n_u;
     struct fsm_sizes *s = o->sizes;
     int64_t n_p = s->n_p, n_w = s->n_w;
@@ -130,7 +132,7 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
         for (int64_t i = 0; i < n; i++) {
             w[at_probe + i] += (side == 0 ? along : 2.0 * along) * out[i];
         }
-        for (int64_t i = n_p; i < n_p + 2 * n_w; i++) {  // inputs and their rates, at their rates
+        for (int64_t i = n_p; i < n_p + 2 * n_w; i++) { // inputs and their rates, at their rates
             context[i] = c[i] + along * c[i + n_w];
         }
         for (int64_t i = 0; i < n_w; i++) {
@@ -173,7 +175,8 @@ static double online_evaluation_probe_time(double *out, double *w, int64_t from_
    -------
    int
        0. */
-FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x, const double *c, double *out)
+FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x,
+                                    const double *c, double *out)
 {
     struct fsm_online_mode *o = context_at;
     if (o->chart.at[FSM_ONLINE_CHOSEN] == 0) {

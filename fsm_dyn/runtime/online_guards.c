@@ -69,7 +69,8 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
         bound *= (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) ? fabs(load) : load;
     }
     if (what == FSM_ONLINE_FRICTION_CIRCLE) {
-        double first = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent], second = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent + 1];
+        double first = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent],
+               second = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent + 1];
         return bound * bound - first * first - second * second;
     }
     return bound + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent];
@@ -97,14 +98,16 @@ static double gap_to_face(struct fsm_online_mode *o, int64_t k)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    return w[chart[FSM_ONLINE_AT_RESIDUAL] + AT(o->contact_rows, k, 0)] + FSM_SET_BACK * fsm_smaller(w[chart[FSM_ONLINE_AT_ASPECT] + k], 0.0);
+    return w[chart[FSM_ONLINE_AT_RESIDUAL] + AT(o->contact_rows, k, 0)] +
+           FSM_SET_BACK * fsm_smaller(w[chart[FSM_ONLINE_AT_ASPECT] + k], 0.0);
 }
 
 /* Whether the terms give a guard's slope. */
 FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard)
 {
     int64_t what = o->guard_quantity.at[guard];
-    return what == FSM_ONLINE_GAP || what == FSM_ONLINE_LARGEST_GAP || what == FSM_ONLINE_REACH || what == FSM_ONLINE_SLIP;
+    return what == FSM_ONLINE_GAP || what == FSM_ONLINE_LARGEST_GAP || what == FSM_ONLINE_REACH ||
+           what == FSM_ONLINE_SLIP;
 }
 
 /* Return the slope of a guard that the terms give themselves. */
@@ -118,7 +121,8 @@ FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int
     }
     if (what == FSM_ONLINE_GAP || what == FSM_ONLINE_LARGEST_GAP) {
         int64_t face = what == FSM_ONLINE_LARGEST_GAP ? farthest(o, k) : k;
-        double speed = fsm_product_with_row(o, AT(o->contact_rows, face, 0), chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
+        double speed = fsm_product_with_row(o, AT(o->contact_rows, face, 0), chart[FSM_ONLINE_AT_X] + o->sizes->n_q,
+                                            chart[FSM_ONLINE_AT_B]);
         return o->guard_sign.at[guard] * speed;
     }
     return fsm_ahead(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
@@ -172,7 +176,8 @@ static void share_open_forces(struct fsm_online_mode *o, const double *c)
 /* Whether a guard is a law that forces keep. */
 static bool is_law(struct fsm_online_mode *o, int64_t guard)
 {
-    return o->guard_quantity.at[guard] == FSM_ONLINE_NORMAL_FORCE || o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_LIMIT;
+    return o->guard_quantity.at[guard] == FSM_ONLINE_NORMAL_FORCE ||
+           o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_LIMIT;
 }
 
 /* Return how a law changes with the forces at `forces` in the workspace. */

@@ -12,74 +12,76 @@
 
 #include "run.h"
 
-
 // positions in ``Online.programs``
-#define FSM_ONLINE_ROWS 0
+#define FSM_ONLINE_ROWS   0
 #define FSM_ONLINE_MOTION 1
-#define FSM_ONLINE_WATCH 2
+#define FSM_ONLINE_WATCH  2
 
 // what a guard looks at (``Online.guard_quantity``)
 #define FSM_ONLINE_GAP 0
-#define FSM_ONLINE_MEETING 1  // the gap of a pad with loss: what left faster than the surface follows may meet it again before
-#define FSM_ONLINE_FIRMNESS 2  // factor of a pad's force that a loss may bring to zero
-#define FSM_ONLINE_NORMAL_FORCE 3
-#define FSM_ONLINE_FRICTION_LIMIT 4
-#define FSM_ONLINE_SLIP 5
-#define FSM_ONLINE_REACH 6
-#define FSM_ONLINE_CONDITION 7  // of a written transition
-#define FSM_ONLINE_LARGEST_GAP 9  // of a corner from the faces of a convex polygon
-#define FSM_ONLINE_FRICTION_CIRCLE 8  // of a contact in space: squares of the limit and of the force
+#define FSM_ONLINE_MEETING                                                                                             \
+    1 // the gap of a pad with loss: what left faster than the surface follows may meet it again before
+#define FSM_ONLINE_FIRMNESS        2 // factor of a pad's force that a loss may bring to zero
+#define FSM_ONLINE_NORMAL_FORCE    3
+#define FSM_ONLINE_FRICTION_LIMIT  4
+#define FSM_ONLINE_SLIP            5
+#define FSM_ONLINE_REACH           6
+#define FSM_ONLINE_CONDITION       7 // of a written transition
+#define FSM_ONLINE_LARGEST_GAP     9 // of a corner from the faces of a convex polygon
+#define FSM_ONLINE_FRICTION_CIRCLE 8 // of a contact in space: squares of the limit and of the force
 
 // places in the workspace
-#define FSM_ONLINE_AT_A 0  // rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
-#define FSM_ONLINE_AT_B 1
-#define FSM_ONLINE_AT_Q_DOT 2  // what the program ``motion`` gives begins here
-#define FSM_ONLINE_AT_M 3
-#define FSM_ONLINE_AT_F 4
-#define FSM_ONLINE_AT_GAMMA 5
-#define FSM_ONLINE_AT_KINETIC 6
-#define FSM_ONLINE_AT_ELASTIC 7
-#define FSM_ONLINE_AT_STATIC 8  // what the program ``watch`` gives begins here
-#define FSM_ONLINE_AT_RESIDUAL 9
-#define FSM_ONLINE_AT_WHEN 10
-#define FSM_ONLINE_AT_REACH 11
+#define FSM_ONLINE_AT_A                                                                                                \
+    0 // rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
+#define FSM_ONLINE_AT_B          1
+#define FSM_ONLINE_AT_Q_DOT      2 // what the program ``motion`` gives begins here
+#define FSM_ONLINE_AT_M          3
+#define FSM_ONLINE_AT_F          4
+#define FSM_ONLINE_AT_GAMMA      5
+#define FSM_ONLINE_AT_KINETIC    6
+#define FSM_ONLINE_AT_ELASTIC    7
+#define FSM_ONLINE_AT_STATIC     8 // what the program ``watch`` gives begins here
+#define FSM_ONLINE_AT_RESIDUAL   9
+#define FSM_ONLINE_AT_WHEN       10
+#define FSM_ONLINE_AT_REACH      11
 #define FSM_ONLINE_AT_REACH_RATE 12
-#define FSM_ONLINE_AT_FIRM 13
-#define FSM_ONLINE_AT_ASPECT 14
-#define FSM_ONLINE_AT_HIDDEN_M 15  // rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
-#define FSM_ONLINE_AT_HIDDEN_F 16
-#define FSM_ONLINE_AT_HIDDEN_A 17
-#define FSM_ONLINE_AT_X 18  // state with dependent speeds recomputed
-#define FSM_ONLINE_AT_P 19  // eliminated rows, b and gamma behind (n_rows, n_u + 2)
-#define FSM_ONLINE_AT_H 20  // eliminated rows of forces (n_rows, n_u)
-#define FSM_ONLINE_AT_Q 21  // scratch of the choice of a chart (n_rows, n_u)
-#define FSM_ONLINE_AT_MT 22  // M T, then scales
-#define FSM_ONLINE_AT_MASS 23  // reduced mass matrix
-#define FSM_ONLINE_AT_RIGHT 24  // reduced forces, then independent accelerations
-#define FSM_ONLINE_AT_FORCE 25  // forces of the mode
-#define FSM_ONLINE_AT_G 26  // forces less what dependent speeds take
-#define FSM_ONLINE_AT_U_DOT 27
+#define FSM_ONLINE_AT_FIRM       13
+#define FSM_ONLINE_AT_ASPECT     14
+#define FSM_ONLINE_AT_HIDDEN_M                                                                                         \
+    15 // rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
+#define FSM_ONLINE_AT_HIDDEN_F    16
+#define FSM_ONLINE_AT_HIDDEN_A    17
+#define FSM_ONLINE_AT_X           18 // state with dependent speeds recomputed
+#define FSM_ONLINE_AT_P           19 // eliminated rows, b and gamma behind (n_rows, n_u + 2)
+#define FSM_ONLINE_AT_H           20 // eliminated rows of forces (n_rows, n_u)
+#define FSM_ONLINE_AT_Q           21 // scratch of the choice of a chart (n_rows, n_u)
+#define FSM_ONLINE_AT_MT          22 // M T, then scales
+#define FSM_ONLINE_AT_MASS        23 // reduced mass matrix
+#define FSM_ONLINE_AT_RIGHT       24 // reduced forces, then independent accelerations
+#define FSM_ONLINE_AT_FORCE       25 // forces of the mode
+#define FSM_ONLINE_AT_G           26 // forces less what dependent speeds take
+#define FSM_ONLINE_AT_U_DOT       27
 #define FSM_ONLINE_AT_MULTIPLIERS 28
-#define FSM_ONLINE_AT_OPEN 29  // forces left open by rows that repeat each other (n_rows, n_rows)
-#define FSM_ONLINE_AT_PROBE 30  // state to difference at
-#define FSM_ONLINE_AT_PROBE_C 31  // context there
-#define FSM_ONLINE_AT_GUARDS 32  // guard values there, twice
-#define FSM_ONLINE_AT_WAY 33  // components of slip directions (n_contacts, 2)
-#define FSM_ONLINE_PLACES 34
+#define FSM_ONLINE_AT_OPEN        29 // forces left open by rows that repeat each other (n_rows, n_rows)
+#define FSM_ONLINE_AT_PROBE       30 // state to difference at
+#define FSM_ONLINE_AT_PROBE_C     31 // context there
+#define FSM_ONLINE_AT_GUARDS      32 // guard values there, twice
+#define FSM_ONLINE_AT_WAY         33 // components of slip directions (n_contacts, 2)
+#define FSM_ONLINE_PLACES         34
 
 // the chart proper
-#define FSM_ONLINE_CHOSEN 34  // 1: there is a chart
-#define FSM_ONLINE_RANK 35  // rows that are independent
-#define FSM_ONLINE_ACTIVE 36  // rows held; those beyond the rank are implied by the others
-#define FSM_ONLINE_SLIDES 37  // whether a contact slides under a normal force, so that forces act off the rows
-#define FSM_ONLINE_CHOICES 38  // charts chosen so far
-#define FSM_ONLINE_BUSY 39  // contacts that are not open
-#define FSM_ONLINE_PUSHES 40  // whether one of them pushes along rows that are not held
+#define FSM_ONLINE_CHOSEN  34 // 1: there is a chart
+#define FSM_ONLINE_RANK    35 // rows that are independent
+#define FSM_ONLINE_ACTIVE  36 // rows held; those beyond the rank are implied by the others
+#define FSM_ONLINE_SLIDES  37 // whether a contact slides under a normal force, so that forces act off the rows
+#define FSM_ONLINE_CHOICES 38 // charts chosen so far
+#define FSM_ONLINE_BUSY    39 // contacts that are not open
+#define FSM_ONLINE_PUSHES  40 // whether one of them pushes along rows that are not held
 
 // then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
 #define FSM_ONLINE_LISTS 41
-#define FSM_FOLLOWS 1e-09
-#define FSM_SET_BACK 1e-07
+#define FSM_FOLLOWS
+#define FSM_SET_BACK l =
 
 struct fsm_pivot_alarm {
     double floor;

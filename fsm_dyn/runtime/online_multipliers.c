@@ -16,7 +16,8 @@ FSM_LOCAL void fsm_find_multipliers(struct fsm_online_mode *o)
     double *w = o->room.at;
     int64_t at_M = chart[FSM_ONLINE_AT_M], at_hidden_M = chart[FSM_ONLINE_AT_HIDDEN_M];
     int64_t at_hidden_f = chart[FSM_ONLINE_AT_HIDDEN_F], at_hidden_A = chart[FSM_ONLINE_AT_HIDDEN_A];
-    int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_force = chart[FSM_ONLINE_AT_FORCE], at_g = chart[FSM_ONLINE_AT_G];
+    int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_force = chart[FSM_ONLINE_AT_FORCE],
+            at_g = chart[FSM_ONLINE_AT_G];
     int64_t at_u_dot = chart[FSM_ONLINE_AT_U_DOT], at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
     struct fsm_sizes *s = o->sizes;
     int64_t U = s->n_u, R = s->n_rows, K = s->n_k, rank = chart[FSM_ONLINE_RANK];

@@ -19,7 +19,8 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_M = chart[FSM_ONLINE_AT_M], at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H];
+    int64_t at_A = chart[FSM_ONLINE_AT_A], at_M = chart[FSM_ONLINE_AT_M], at_P = chart[FSM_ONLINE_AT_P],
+            at_H = chart[FSM_ONLINE_AT_H];
     int64_t at_Q = chart[FSM_ONLINE_AT_Q];
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = U + 2;

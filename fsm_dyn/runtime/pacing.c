@@ -10,7 +10,7 @@
 #include "atomic.h"
 #include <time.h>
 
-#define SECOND 1000000000LL  // ns
+#define SECOND  1000000000LL // ns
 #define UNPACED 64           // ticks between breaths
 
 static int64_t clock_time(clockid_t which)
@@ -21,7 +21,10 @@ static int64_t clock_time(clockid_t which)
 }
 
 /* The monotonic clock's time, ns. */
-FSM_LOCAL int64_t fsm_monotonic(void) { return clock_time(CLOCK_MONOTONIC); }
+FSM_LOCAL int64_t fsm_monotonic(void)
+{
+    return clock_time(CLOCK_MONOTONIC);
+}
 
 /* Sleep until a time of the monotonic clock (ns); return the time then. */
 static int64_t sleep_until(int64_t deadline)
@@ -56,7 +59,7 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
     struct fsm_live_header *header = tick->places->ring->header;
     struct fsm_pace_numbers *n = pace->numbers;
     struct fsm_tick_counts *counts = tick->counts;
-    int64_t axes = tick->device.n;  // positions and velocities
+    int64_t axes = tick->device.n; // positions and velocities
     while (true) {
         if ((counts->ticks >= n->watched || FSM_ACQUIRE(header->stopping) != 0) && n->passes == 0) {
             return FSM_BACK_ENDS;
@@ -80,7 +83,8 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
             tick->device.at[i] = pace->sample.at[i];
         }
         int64_t sequence = (int64_t)pace->sample.at[axes], buttons = (int64_t)pace->sample.at[axes + 1];
-        int64_t found = fsm_go_through(tick, sequence, buttons, n->woke - n->began, n->woke - n->deadline, n->duration, n->spent);
+        int64_t found =
+            fsm_go_through(tick, sequence, buttons, n->woke - n->began, n->woke - n->deadline, n->duration, n->spent);
         if (found == FSM_TICK_WANTS) {
             return FSM_BACK_WANTS;
         }

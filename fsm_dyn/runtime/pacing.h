@@ -8,14 +8,14 @@
 #ifdef FSM_HAS_PACING
 
 /* Why the loop comes back to its caller. */
-#define FSM_BACK_ENDS 1  // somebody has to say whether the run is over
-#define FSM_BACK_MAIL 2
-#define FSM_BACK_PENDS 3  // a command has waited until the grip is open
-#define FSM_BACK_WANTS 4  // the tick cannot go on without a mode, a chart or room
-#define FSM_BACK_LOOK 5   // something happened in the tick, or it ended late
-#define FSM_BACK_READ_FAILED 6
+#define FSM_BACK_ENDS         1 // somebody has to say whether the run is over
+#define FSM_BACK_MAIL         2
+#define FSM_BACK_PENDS        3 // a command has waited until the grip is open
+#define FSM_BACK_WANTS        4 // the tick cannot go on without a mode, a chart or room
+#define FSM_BACK_LOOK         5 // something happened in the tick, or it ended late
+#define FSM_BACK_READ_FAILED  6
 #define FSM_BACK_WRITE_FAILED 7
-#define FSM_BACK_BREATHES 8  // not paced: whoever records may be behind
+#define FSM_BACK_BREATHES     8 // not paced: whoever records may be behind
 
 /* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number and buttons of the latest sample, and
    writes forces (N or N m per axis).  Both return at once: 0, or what failed. */
@@ -25,18 +25,18 @@ typedef int64_t (*fsm_write)(void *data, const double *force);
 struct fsm_pace_numbers {
     fsm_read read;
     fsm_write write;
-    void *data;        // handed to both
-    int64_t period;    // ns; 0: as fast as it goes
-    int64_t began;     // ns of the monotonic clock
-    int64_t deadline;  // ns
-    int64_t woke;      // ns
-    int64_t before;    // ns of the thread's time, when the tick began
-    int64_t duration;  // ns of the tick before
-    int64_t spent;     // ns of the thread's time, likewise
-    int64_t late;      // ns that the tick ended after the next deadline, 0 if not
-    int64_t mail;      // messages taken
-    int64_t watched;   // the tick from which on its end is looked for
-    int64_t passes;    // 1: the next tick is not the last, whatever was asked
+    void *data;       // handed to both
+    int64_t period;   // ns; 0: as fast as it goes
+    int64_t began;    // ns of the monotonic clock
+    int64_t deadline; // ns
+    int64_t woke;     // ns
+    int64_t before;   // ns of the thread's time, when the tick began
+    int64_t duration; // ns of the tick before
+    int64_t spent;    // ns of the thread's time, likewise
+    int64_t late;     // ns that the tick ended after the next deadline, 0 if not
+    int64_t mail;     // messages taken
+    int64_t watched;  // the tick from which on its end is looked for
+    int64_t passes;   // 1: the next tick is not the last, whatever was asked
 };
 
 /* What the loop works on beside the tick; `sample` is what a driver fills in, (2 n_d + 2,). */

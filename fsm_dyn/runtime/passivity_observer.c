@@ -7,7 +7,7 @@
 
 #include "live.h"
 
-#define FSM_MEMORY 0.1  // s, for which what was lost counts against what is gained later, and a gain against the loop
+#define FSM_MEMORY 0.1 // s, for which what was lost counts against what is gained later, and a gain against the loop
 
 static void device_side(struct fsm_tick *tick);
 static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wanted);
@@ -80,7 +80,8 @@ static void model_side(struct fsm_tick *tick, struct fsm_state *state)
     int64_t n_a = tick->source.n;
     double h = tick->numbers->period * tick->numbers->speed;
     for (int64_t a = 0; a < n_a; a++) {
-        double force = tick->ports.at[a], place = tick->now.at[tick->slot.at[a]], rate = 0.0, port = tick->ports.at[2 * n_a + a];
+        double force = tick->ports.at[a], place = tick->now.at[tick->slot.at[a]], rate = 0.0,
+               port = tick->ports.at[2 * n_a + a];
         double way = place - tick->coupled.at[n_a + a];
         double energy = 0.5 * (tick->coupled.at[a] + force) * way;
         if (tick->row.at[a] < 0) {

@@ -9,13 +9,13 @@
 
 #include "stepping.h"
 
-#define FSM_WIDEST 7  // coefficients of the largest polynomial, degree 6
-#define FSM_ITEM 9  // an interval on the stack: where it begins, its width, its coefficients
-#define FSM_DEPTH 48  // halvings before a cluster of roots counts as one
+#define FSM_WIDEST  7  // coefficients of the largest polynomial, degree 6
+#define FSM_ITEM    9  // an interval on the stack: where it begins, its width, its coefficients
+#define FSM_DEPTH   48 // halvings before a cluster of roots counts as one
 #define FSM_QUINTIC 0  // where in the workspace the quintic lies
 #define FSM_SHIFTED 7
-#define FSM_SEXTIC 14
-#define FSM_STACK 21
+#define FSM_SEXTIC  14
+#define FSM_STACK   21
 
 static bool all_positive(fsm_vector work, int64_t at);
 
@@ -35,7 +35,8 @@ static bool all_positive(fsm_vector work, int64_t at);
    sixth : float
        Estimate of the coefficient of `s^2 (s - 1/2)^2 (1 - s)^2` that the quintic lacks, from its own quartic
        and quintic coefficients (the symmetric and the skew part of what varies fast). */
-FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double g1, double s1, double h, fsm_vector work, double *sixth)
+FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double g1, double s1, double h,
+                             fsm_vector work, double *sixth)
 {
     double b0 = g0;
     double b1 = g0 + 0.2 * h * s0;
@@ -53,7 +54,8 @@ FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double 
     work.at[5] = b5;
     double fifth = b5 - b0 + 5.0 * (b1 - b4) + 10.0 * (b3 - b2);
     double fourth = 5.0 * (b0 + b4 - 4.0 * (b1 + b3) + 6.0 * b2);
-    double size = fsm_larger(fsm_larger(fabs(b0), fabs(b1)), fsm_larger(fsm_larger(fabs(b2), fabs(b3)), fsm_larger(fabs(b4), fabs(b5))));
+    double size = fsm_larger(fsm_larger(fabs(b0), fabs(b1)),
+                             fsm_larger(fsm_larger(fabs(b2), fabs(b3)), fsm_larger(fabs(b4), fabs(b5))));
     // about the middle, so that the two are the skew and the symmetric part
     *sixth = fabs(fifth) + 0.5 * fabs(fourth + 2.5 * fifth);
     return size;

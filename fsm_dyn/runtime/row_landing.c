@@ -5,8 +5,8 @@
 
 #include "stepping.h"
 
-#define FSM_LANDED 1e-13  // a move shorter than this part of the coordinates ends it
-#define FSM_MET 10.0  // times the tolerance of the projection that rows may be missed by, redundant ones included
+#define FSM_LANDED     1e-13 // a move shorter than this part of the coordinates ends it
+#define FSM_MET        10.0 // times the tolerance of the projection that rows may be missed by, redundant ones included
 #define FSM_MOST_MOVES 8
 
 static double residual(const struct fsm_terms *terms, fsm_indices rows, const struct fsm_tables *tables);
@@ -26,7 +26,8 @@ static double residual(const struct fsm_terms *terms, fsm_indices rows, const st
    -------
    bool
        False where the rows could not be met, or only by too long a move. */
-FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c, int64_t mode, struct fsm_rank *rank, double farthest)
+FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
+                        int64_t mode, struct fsm_rank *rank, double farthest)
 {
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows);
@@ -34,7 +35,8 @@ FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, 
     const struct fsm_terms *terms = fsm_terms_of(work);
     fsm_indices rows = fsm_rows_held(&work->arena, tables, mode, false);
     int64_t m = rows.n;
-    fsm_vector scale = fsm_arena_vector(&work->arena, n_u), right = fsm_arena_vector(&work->arena, m), move = fsm_arena_vector(&work->arena, n_u);
+    fsm_vector scale = fsm_arena_vector(&work->arena, n_u), right = fsm_arena_vector(&work->arena, m),
+               move = fsm_arena_vector(&work->arena, n_u);
     fsm_matrix B = fsm_arena_matrix(&work->arena, m, n_u);
     fsm_indices order = fsm_arena_indices(&work->arena, m);
     fsm_matrix L = fsm_arena_matrix(&work->arena, m, m);
@@ -47,7 +49,8 @@ FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, 
         for (int64_t k = 0; k < m; k++) {
             right.at[k] = 0.0;
             if (tables->row_positional.at[rows.at[k]] == 1) {
-                right.at[k] = -terms->residual.at[rows.at[k]] / (sizes.at[rows.at[k]] > 0.0 ? sizes.at[rows.at[k]] : 1.0);
+                right.at[k] =
+                    -terms->residual.at[rows.at[k]] / (sizes.at[rows.at[k]] > 0.0 ? sizes.at[rows.at[k]] : 1.0);
             }
         }
         fsm_least_move(B, order, L, taken, right, move);
@@ -70,7 +73,7 @@ FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, 
             x.at[i] += step;
             largest = fsm_larger(largest, fabs(step) / (1.0 + fabs(x.at[i])));
         }
-        if (largest <= FSM_LANDED || length >= 0.5 * last) {  // shorter moves are rounding
+        if (largest <= FSM_LANDED || length >= 0.5 * last) { // shorter moves are rounding
             return residual(terms, rows, tables) <= FSM_MET * tables->tolerances->projection;
         }
         last = length;

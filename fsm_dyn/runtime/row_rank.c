@@ -15,7 +15,8 @@ static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
    ----------
    positional : bool
        Whether to list only rows that have a residual on coordinates. */
-FSM_LOCAL fsm_indices fsm_rows_held(struct fsm_arena *arena, const struct fsm_tables *tables, int64_t mode, bool positional)
+FSM_LOCAL fsm_indices fsm_rows_held(struct fsm_arena *arena, const struct fsm_tables *tables, int64_t mode,
+                                    bool positional)
 {
     fsm_indices rows = fsm_arena_indices(arena, tables->sizes->n_rows);
     int64_t count = 0;
@@ -66,7 +67,8 @@ FSM_LOCAL double fsm_row_norm(const struct fsm_terms *terms, int64_t row, fsm_ve
 }
 
 /* Write the rows scaled, `B` of shape (m, n_u); `sizes` is indexed by row. */
-FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, fsm_vector scale, fsm_vector sizes, fsm_matrix B)
+FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, fsm_vector scale, fsm_vector sizes,
+                               fsm_matrix B)
 {
     for (int64_t k = 0; k < rows.n; k++) {
         double factor = sizes.at[rows.at[k]] > 0.0 ? 1.0 / sizes.at[rows.at[k]] : 1.0;
@@ -80,7 +82,8 @@ FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, 
 
    A configuration that is off its rows by some residual leaves of a redundant row a part of that size; a row of which
    no more is left must not be used, as moving along it would divide the residual by itself. */
-FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows, int64_t n_u)
+FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows,
+                                           int64_t n_u)
 {
     int64_t m = rows.n;
     fsm_vector scale = fsm_arena_vector(arena, n_u), sizes = fsm_arena_vector(arena, terms->residual.n);
@@ -146,7 +149,7 @@ FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix 
             for (int64_t j = 0; j < n; j++) {
                 square += AT(B, order.at[i], j) * AT(B, order.at[i], j);
             }
-            if (square > size * (1.0 + 1e-06)) {  // ties go by order, whatever the rounding
+            if (square > size * (1.0 + 1e-06)) { // ties go by order, whatever the rounding
                 best = i;
                 size = square;
             }
@@ -178,7 +181,7 @@ static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
     int64_t n = B.m;
     int64_t row = order.at[k];
     double product;
-    for (int64_t j = 0; j < k; j++) {  // once more: what rounding left along the rows before
+    for (int64_t j = 0; j < k; j++) { // once more: what rounding left along the rows before
         product = 0.0;
         for (int64_t i = 0; i < n; i++) {
             product += AT(B, row, i) * AT(B, order.at[j], i);
@@ -215,7 +218,8 @@ static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
 }
 
 /* Write the shortest `move` (n,) with `B_before move = right` for the rows taken; `right` (m,) is lost. */
-FSM_LOCAL void fsm_least_move(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t rank, fsm_vector right, fsm_vector move)
+FSM_LOCAL void fsm_least_move(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t rank, fsm_vector right,
+                              fsm_vector move)
 {
     int64_t n = B.m;
     for (int64_t i = 0; i < n; i++) {

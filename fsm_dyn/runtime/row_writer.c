@@ -3,7 +3,8 @@
 #include "stepping.h"
 
 /* Record the state at hand; `x_mid` is the state at the middle of the step that led here. */
-FSM_LOCAL void fsm_write_row(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_buffers *buffers, fsm_vector x_mid)
+FSM_LOCAL void fsm_write_row(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_buffers *buffers,
+                             fsm_vector x_mid)
 {
     int64_t i = state->counters->rows;
     int64_t n = state->x.n;
@@ -48,7 +49,8 @@ static int64_t subject(const struct fsm_tables *tables, struct fsm_work *work, i
 }
 
 /* Record the transition that led to the row written last. */
-FSM_LOCAL void fsm_write_transition(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, int64_t source)
+FSM_LOCAL void fsm_write_transition(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                    struct fsm_buffers *buffers, int64_t source)
 {
     int64_t i = state->counters->transitions;
     fsm_matrix record = buffers->transitions;

@@ -6,126 +6,126 @@
 #include "arena.h"
 #include "tables.h"
 
-#define FSM_NEAR 0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
-#define FSM_NEAR_STEPS 3.0  // steps from a change point within which stages are put on the rows
-#define FSM_FAR_STEPS 8.0  // steps from it within which they are if little is left of a row
-#define FSM_TINY 0.01  // what is left of a row that vanishes, however fast rows change
+#define FSM_NEAR         0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
+#define FSM_NEAR_STEPS   3.0  // steps from a change point within which stages are put on the rows
+#define FSM_FAR_STEPS    8.0  // steps from it within which they are if little is left of a row
+#define FSM_TINY         1e-2 // what is left of a row that vanishes, however fast rows change
 #define FSM_STATE_TURNED 2.0  // times its size by which a row changes at most up to a change point that is foreseen
 
 // ``State.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
 #define FSM_WORK_OF_TRANSITION 6
-#define FSM_WORK_OF_CANDIDATE 0.4  // a combination of contact states solved, in an impact or a decision
-#define FSM_WORK_OF_MODE 30  // a mode met for the first time
-#define FSM_ROWS_PER_TURN 5  // a turn of the loop records at most this many rows
+#define FSM_WORK_OF_CANDIDATE  0.4 // a combination of contact states solved, in an impact or a decision
+#define FSM_WORK_OF_MODE       30  // a mode met for the first time
+#define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
 // ``State.counters[PHASE]``
-#define FSM_PHASE_STEPPING 0
+#define FSM_PHASE_STEPPING  0
 #define FSM_PHASE_RESOLVING 1
 
 // status of a guard (``State.armed``)
 #define FSM_GUARD_WAITING 0
-#define FSM_GUARD_ARMED 1
+#define FSM_GUARD_ARMED   1
 
 // ``State.history``: a ring of the last transitions
-#define FSM_STATE_RING 16
-#define FSM_RING_TIME 0
-#define FSM_RING_SIGN 1  // what happened, as one number
-#define FSM_RING_SPEED 2  // how fast the gap closed
-#define FSM_RING_CONTACT 3  // contact that closed, -1 if none
-#define FSM_RING_WIDTH 4
+#define FSM_STATE_RING   16
+#define FSM_RING_TIME    0
+#define FSM_RING_SIGN    1 // what happened, as one number
+#define FSM_RING_SPEED   2 // how fast the gap closed
+#define FSM_RING_CONTACT 3 // contact that closed, -1 if none
+#define FSM_RING_WIDTH   4
 
 // columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
 // candidates
-#define FSM_RECORD_TIME 0
-#define FSM_RECORD_SOURCE 1
-#define FSM_RECORD_TARGET 2
-#define FSM_RECORD_ROW 3  // row of the state after; the row before it holds the state before
-#define FSM_RECORD_REASON 4
-#define FSM_RECORD_FIRED 5
-#define FSM_RECORD_CANDIDATES 6
-#define FSM_RECORD_WRITTEN 7
+#define FSM_RECORD_TIME          0
+#define FSM_RECORD_SOURCE        1
+#define FSM_RECORD_TARGET        2
+#define FSM_RECORD_ROW           3 // row of the state after; the row before it holds the state before
+#define FSM_RECORD_REASON        4
+#define FSM_RECORD_FIRED         5
+#define FSM_RECORD_CANDIDATES    6
+#define FSM_RECORD_WRITTEN       7
 #define FSM_RECORD_ENERGY_BEFORE 8
-#define FSM_RECORD_ENERGY_AFTER 9
-#define FSM_RECORD_BETA 10
-#define FSM_RECORD_CONSISTENT 11
-#define FSM_RECORD_CHOSEN_BY 12
-#define FSM_RECORD_GUARDS 13
-#define FSM_MAX_FIRED 8
-#define FSM_GUARD_WIDTH 5  // event, contact, direction, value, slope
+#define FSM_RECORD_ENERGY_AFTER  9
+#define FSM_RECORD_BETA          10
+#define FSM_RECORD_CONSISTENT    11
+#define FSM_RECORD_CHOSEN_BY     12
+#define FSM_RECORD_GUARDS        13
+#define FSM_MAX_FIRED            8
+#define FSM_GUARD_WIDTH          5 // event, contact, direction, value, slope
 
 // columns of the record of a passage through a change point; then the weights of the rows
-#define FSM_PASSAGE_TIME 0
-#define FSM_PASSAGE_MODE 1
-#define FSM_PASSAGE_RANK 2  // number of independent rows beside the change point
-#define FSM_PASSAGE_LOST 3  // how many of them are lost in it
-#define FSM_PASSAGE_ERROR 4  // estimated error of the step over it, in units of its tolerance
-#define FSM_PASSAGE_ROWS 5
-#define FSM_FEW 6  // contacts that meet in a transition: room for so many is there from the start
+#define FSM_PASSAGE_TIME  0
+#define FSM_PASSAGE_MODE  1
+#define FSM_PASSAGE_RANK  2 // number of independent rows beside the change point
+#define FSM_PASSAGE_LOST  3 // how many of them are lost in it
+#define FSM_PASSAGE_ERROR 4 // estimated error of the step over it, in units of its tolerance
+#define FSM_PASSAGE_ROWS  5
+#define FSM_FEW           6 // contacts that meet in a transition: room for so many is there from the start
 
 /* Beginning of the dense output. */
 
 // positions in ``MethodArrays.dense``
-#define FSM_END 0  // t_1 (s)
-#define FSM_LENGTH 1  // h (s)
-#define FSM_COEFFICIENTS 2  // of the powers 0, 1, ... of s = (t - t_1) / h, n of each
+#define FSM_END            0 // t_1 (s)
+#define FSM_LENGTH         1 // h (s)
+#define FSM_COEFFICIENTS   2 // of the powers 0, 1, ... of s = (t - t_1) / h, n of each
 #define FSM_HIGHEST_DEGREE 5
 
 struct fsm_clock {
     double time;
-    double begin;  // where the grid of fixed steps begins
-    double step;  // length the next step should have; 0: not chosen yet
-    double error;  // error norm of the last accepted step
+    double begin;       // where the grid of fixed steps begins
+    double step;        // length the next step should have; 0: not chosen yet
+    double error;       // error norm of the last accepted step
     double event_time;  // when the last transition happened
-    double pivot_alarm;  // pivot below which another chart is wanted
-    double jump;  // length of the advance to the end of a Zeno train, once its contacts are closed
-    double pivot;  // smallest scaled pivot at the state at hand
-    double window;  // when the present window of transitions began
-    double remaining;  // how long the train of impacts that is being ended goes on
-    double force;  // largest multiplier at the start of the mode; those of the modes before count half as much each time
-    double put_off;  // length to go on with of a step whose next trial was put off, 0: none was
+    double pivot_alarm; // pivot below which another chart is wanted
+    double jump;        // length of the advance to the end of a Zeno train, once its contacts are closed
+    double pivot;       // smallest scaled pivot at the state at hand
+    double window;      // when the present window of transitions began
+    double remaining;   // how long the train of impacts that is being ended goes on
+    double force; // largest multiplier at the start of the mode; those of the modes before count half as much each time
+    double put_off; // length to go on with of a step whose next trial was put off, 0: none was
 };
 
 struct fsm_counters {
     int64_t mode;
     int64_t phase;
-    int64_t reason;  // why the pending resolution is called
-    int64_t fired;  // number of guards in ``State.fired``
-    int64_t grid;  // number of the last grid point reached
-    int64_t segment;  // segment of the input tables
-    int64_t rows;  // rows recorded
+    int64_t reason;       // why the pending resolution is called
+    int64_t fired;        // number of guards in ``State.fired``
+    int64_t grid;         // number of the last grid point reached
+    int64_t segment;      // segment of the input tables
+    int64_t rows;         // rows recorded
     int64_t transitions;  // transitions recorded
-    int64_t steps;  // steps accepted
-    int64_t rejected;  // steps rejected
-    int64_t retakes;  // steps retaken to locate events
-    int64_t instant;  // transitions made in this instant
-    int64_t history;  // transitions entered in ``State.history``
-    int64_t started;  // 1 once the first row stands
-    int64_t cycle;  // strokes in a cycle of the train of impacts that is being ended
-    int64_t window_count;  // transitions in the present window
-    int64_t asked;  // 1 once a chart was asked for that is good where the pending transition leads
-    int64_t passed;  // change points recorded
-    int64_t work_done;  // since the caller set it to zero, see ``WORK_OF_TRANSITION``
+    int64_t steps;        // steps accepted
+    int64_t rejected;     // steps rejected
+    int64_t retakes;      // steps retaken to locate events
+    int64_t instant;      // transitions made in this instant
+    int64_t history;      // transitions entered in ``State.history``
+    int64_t started;      // 1 once the first row stands
+    int64_t cycle;        // strokes in a cycle of the train of impacts that is being ended
+    int64_t window_count; // transitions in the present window
+    int64_t asked;        // 1 once a chart was asked for that is good where the pending transition leads
+    int64_t passed;       // change points recorded
+    int64_t work_done;    // since the caller set it to zero, see ``WORK_OF_TRANSITION``
 };
 
 struct fsm_rank {
-    double sized;  // 1 once the sizes are known
-    double left_at;  // time up to which no rank can be lost (s)
-    double sigma;  // what is left of the weakest row, taken free of the others
-    double rate;  // how fast it changes at most (1/s)
-    double ahead;  // time from where the rows were looked at to the next change point (s), inf: none
-    double behind;  // the same of the last one, negative
-    double lost;  // number of rows that are lost in it
-    double lands;  // 1: stages of the present step are put on the rows
-    double speed_norm;  // norm of the scaled speeds
-    double tried_step;  // length of a step over the change point ahead that was rejected, 0: none
+    double sized;      // 1 once the sizes are known
+    double left_at;    // time up to which no rank can be lost (s)
+    double sigma;      // what is left of the weakest row, taken free of the others
+    double rate;       // how fast it changes at most (1/s)
+    double ahead;      // time from where the rows were looked at to the next change point (s), inf: none
+    double behind;     // the same of the last one, negative
+    double lost;       // number of rows that are lost in it
+    double lands;      // 1: stages of the present step are put on the rows
+    double speed_norm; // norm of the scaled speeds
+    double tried_step; // length of a step over the change point ahead that was rejected, 0: none
     double tried_error;
-    double passes_at;  // when the present step passes a change point (s), inf: it does not
-    double independent;  // number of rows that are independent beside a change point
-    double unseen;  // steps since the rows were looked at
-    double active;  // number of rows active
-    double worst;  // largest error of a step near the change point that was accepted though above its tolerance
-    double change;  // how fast a row changes at most, as a part of its size (1/s)
-    double motion;  // how fast the coordinates changed when the rows were looked at (1/s)
+    double passes_at;   // when the present step passes a change point (s), inf: it does not
+    double independent; // number of rows that are independent beside a change point
+    double unseen;      // steps since the rows were looked at
+    double active;      // number of rows active
+    double worst;       // largest error of a step near the change point that was accepted though above its tolerance
+    double change;      // how fast a row changes at most, as a part of its size (1/s)
+    double motion;      // how fast the coordinates changed when the rows were looked at (1/s)
 };
 
 struct fsm_option_numbers {
@@ -136,17 +136,17 @@ struct fsm_option_numbers {
 };
 
 struct fsm_option_counts {
-    int64_t chunk;  // steps after which the loop returns to report progress
+    int64_t chunk; // steps after which the loop returns to report progress
     int64_t max_steps;
-    int64_t max_instant;  // transitions allowed in one instant
-    int64_t max_work;  // beyond this the loop returns before it takes another trial step or resolves another instant
+    int64_t max_instant; // transitions allowed in one instant
+    int64_t max_work;    // beyond this the loop returns before it takes another trial step or resolves another instant
 };
 
 struct fsm_method_counts {
     int64_t stages;
     int64_t order;
     int64_t adaptive;
-    int64_t degree;  // of the dense output that is followed instead of taking steps; 0: a tableau
+    int64_t degree; // of the dense output that is followed instead of taking steps; 0: a tableau
 };
 
 struct fsm_input_counts {
@@ -158,17 +158,17 @@ struct fsm_input_counts {
 struct fsm_impact_energy {
     double before;
     double after;
-    double beta;  // fraction of the restitution impulse kept by the energy remedy, 1: all of it
+    double beta; // fraction of the restitution impulse kept by the energy remedy, 1: all of it
 };
 
 struct fsm_notes {
-    int64_t changed;  // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
-    int64_t candidates;  // combinations of contact states that were tried
-    int64_t written_transition;  // index of the written transition taken, -1: none
-    int64_t instant;  // in: transitions made so far in this instant
-    int64_t consistent;  // of the combinations tried, how many agreed
-    int64_t chosen_by;  // how the one taken was found: see next_state
-    int64_t target;  // mode found, for which a chart has to be chosen first
+    int64_t changed;    // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
+    int64_t candidates; // combinations of contact states that were tried
+    int64_t written_transition; // index of the written transition taken, -1: none
+    int64_t instant;            // in: transitions made so far in this instant
+    int64_t consistent;         // of the combinations tried, how many agreed
+    int64_t chosen_by;          // how the one taken was found: see next_state
+    int64_t target;             // mode found, for which a chart has to be chosen first
 };
 
 /* Inputs as the compiled loop reads them.

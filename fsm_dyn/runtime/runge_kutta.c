@@ -9,9 +9,9 @@
 
 #include "stepping.h"
 
-#define FSM_SAFETY 0.9
+#define FSM_SAFETY   0.9
 #define FSM_SMALLEST 0.2
-#define FSM_LARGEST 10.0
+#define FSM_LARGEST  10.0
 
 /* Take one step; `k[:n]` holds `x_dot` at the start on entry, `k[i*n:]` the stages on return.
 
@@ -25,7 +25,9 @@
        Workspace; out: the state at the end.
    segment : int
        Segment of the input tables that holds throughout the step. */
-FSM_LOCAL void fsm_runge_kutta_step(fsm_kernel rhs, const struct fsm_input_tables *drive, const struct fsm_method *method, double t, double h, fsm_vector x, fsm_vector c, fsm_vector k, fsm_vector y, fsm_vector x_end, int64_t segment)
+FSM_LOCAL void fsm_runge_kutta_step(fsm_kernel rhs, const struct fsm_input_tables *drive,
+                                    const struct fsm_method *method, double t, double h, fsm_vector x, fsm_vector c,
+                                    fsm_vector k, fsm_vector y, fsm_vector x_end, int64_t segment)
 {
     int64_t n = x.n;
     int64_t stages = method->counts->stages;
@@ -71,7 +73,8 @@ FSM_LOCAL void fsm_middle_state(const struct fsm_method *method, double h, fsm_v
 }
 
 /* Return the root mean square of the estimated error over its tolerance; `mask[row, j] == 0` leaves j out. */
-FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_vector x, fsm_vector x_end, fsm_vector k, double rtol, fsm_vector atol, fsm_code_table mask, int64_t row)
+FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_vector x, fsm_vector x_end, fsm_vector k,
+                                double rtol, fsm_vector atol, fsm_code_table mask, int64_t row)
 {
     int64_t n = x.n;
     int64_t stages = method->counts->stages;
@@ -102,7 +105,8 @@ FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t orde
     if (error < 1e-10) {
         return FSM_LARGEST;
     }
-    double factor = FSM_SAFETY * pow(error, -0.7 / (double)order) * pow(fsm_larger(error_before, 0.0001), 0.4 / (double)order);
+    double factor =
+        FSM_SAFETY * pow(error, -0.7 / (double)order) * pow(fsm_larger(error_before, 0.0001), 0.4 / (double)order);
     return fsm_smaller(FSM_LARGEST, fsm_larger(FSM_SMALLEST, factor));
 }
 
@@ -115,7 +119,9 @@ FSM_LOCAL double fsm_rejection_factor(double error, int64_t order)
 /* Return a first step length (s) from the sizes of the state, its derivative and the change of that.
 
    Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, section II.4. */
-FSM_LOCAL double fsm_first_step(fsm_kernel rhs, const struct fsm_method *method, double t, fsm_vector x, fsm_vector x_dot, fsm_vector c, fsm_vector k, fsm_vector y, double rtol, fsm_vector atol, double longest)
+FSM_LOCAL double fsm_first_step(fsm_kernel rhs, const struct fsm_method *method, double t, fsm_vector x,
+                                fsm_vector x_dot, fsm_vector c, fsm_vector k, fsm_vector y, double rtol,
+                                fsm_vector atol, double longest)
 {
     int64_t n = x.n;
     double d0 = 0.0;

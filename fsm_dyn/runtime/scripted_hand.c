@@ -5,10 +5,10 @@
 #ifdef FSM_HAS_PACING
 
 struct fsm_hand_numbers {
-    double mass, stiffness, damping;  // kg, N/m, N s/m
-    double period;                    // s between readings
-    double gentle;                    // s in which the motion grows to its size
-    double readings;                  // so far
+    double mass, stiffness, damping; // kg, N/m, N s/m
+    double period;                   // s between readings
+    double gentle;                   // s in which the motion grows to its size
+    double readings;                 // so far
 };
 
 /* `motion` holds axis, amplitude, rad/s and phase of each swing; the others are per axis. */
@@ -43,7 +43,8 @@ FSM_API int64_t fsm_hand_read(void *data, double *sample)
                 rate += gentle * amplitude * frequency * cos(frequency * t + phase);
             }
         }
-        double pull = numbers->stiffness * (target - hand->position.at[i]) + numbers->damping * (rate - hand->velocity.at[i]);
+        double pull =
+            numbers->stiffness * (target - hand->position.at[i]) + numbers->damping * (rate - hand->velocity.at[i]);
         hand->velocity.at[i] += numbers->period * (pull + hand->force.at[i]) / numbers->mass;
         hand->position.at[i] += numbers->period * hand->velocity.at[i];
         sample[i] = hand->position.at[i];

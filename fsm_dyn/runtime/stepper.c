@@ -7,7 +7,8 @@
 
 #define FSM_STEPPER_EPS 2.220446049250313e-16
 
-static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double t_end);
+static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                 double t_end);
 static void next_length(struct fsm_state *state, double h, double error, int64_t order, bool shortened);
 
 /* Return the next point of the grid of fixed steps (s). */
@@ -17,7 +18,8 @@ static double grid_point(const struct fsm_options *options, struct fsm_state *st
 }
 
 /* Return the next instant at which a step must end exactly (s). */
-static double step_target(const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state)
+static double step_target(const struct fsm_input_tables *drive, const struct fsm_method *method,
+                          const struct fsm_options *options, struct fsm_state *state)
 {
     double target = fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment));
     if (method->counts->adaptive == 0) {
@@ -27,7 +29,9 @@ static double step_target(const struct fsm_input_tables *drive, const struct fsm
 }
 
 /* Do what is due where a target was reached; return `DONE` at the end of the run. */
-static int64_t reach(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work)
+static int64_t reach(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                     const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
+                     struct fsm_work *work)
 {
     double t = state->clock->time;
     if (method->counts->adaptive == 0 && t >= grid_point(options, state)) {
@@ -55,7 +59,7 @@ static int64_t reach(const struct fsm_tables *tables, const struct fsm_input_tab
 FSM_LOCAL int64_t fsm_choose_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work)
 {
     int64_t other = fsm_better_chart(tables, state, work, state->clock->time, state->x, state->clock->pivot);
-    if (other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) {  // there all charts are as bad
+    if (other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) { // there all charts are as bad
         state->clock->pivot_alarm = 0.1 * state->clock->pivot;
         return FSM_CONTINUE;
     }
@@ -71,14 +75,18 @@ FSM_LOCAL int64_t fsm_choose_chart(const struct fsm_tables *tables, struct fsm_s
 }
 
 /* Return the length of step to try first (s). */
-static double first_length(const struct fsm_tables *tables, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, double room)
+static double first_length(const struct fsm_tables *tables, const struct fsm_method *method,
+                           const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work,
+                           double room)
 {
     double longest = fsm_smaller(room, options->numbers->max_step);
     if (method->counts->adaptive == 0) {
         return longest;
     }
     if (state->clock->step <= 0.0) {
-        state->clock->step = fsm_first_step(tables->mode_rhs.at[state->counters->mode], method, state->clock->time, state->x, state->x_dot, state->c, work->k, work->y, options->numbers->rtol, options->atol, longest);
+        state->clock->step =
+            fsm_first_step(tables->mode_rhs.at[state->counters->mode], method, state->clock->time, state->x,
+                           state->x_dot, state->c, work->k, work->y, options->numbers->rtol, options->atol, longest);
         state->clock->error = 0.0001;
     }
     return fsm_smaller(longest, state->clock->step);
@@ -95,7 +103,10 @@ static double first_length(const struct fsm_tables *tables, const struct fsm_met
        Where the step ends (s); its end and middle are in the workspace.
    lead : int
        Guard that fires there, -1 if none. */
-FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, double target, double *t_end_found, int64_t *lead_found)
+FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                const struct fsm_method *method, const struct fsm_options *options,
+                                struct fsm_state *state, struct fsm_work *work, double target, double *t_end_found,
+                                int64_t *lead_found)
 {
     double t = state->clock->time;
     bool adaptive = method->counts->adaptive != 0;
@@ -111,10 +122,12 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
     double error = 1.0;
     bool shortened = false;
     bool on_rows = (tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
-    bool ranks = on_rows && method->counts->degree == 0;  // an implicit step was looked at before it was taken
+    bool ranks = on_rows && method->counts->degree == 0; // an implicit step was looked at before it was taken
     if (ranks && !resumed) {
-        bool seen = fsm_look_ahead(work, tables, t, state->x, state->x_dot, state->c, state->counters->mode, state->rank);
-        if (seen && fsm_rests_in_change_point(work, tables, t, state->x, state->c, state->counters->mode, state->rank)) {
+        bool seen =
+            fsm_look_ahead(work, tables, t, state->x, state->x_dot, state->c, state->counters->mode, state->rank);
+        if (seen &&
+            fsm_rests_in_change_point(work, tables, t, state->x, state->c, state->counters->mode, state->rank)) {
             *t_end_found = t;
             *lead_found = -1;
             return FSM_UNDETERMINED;
@@ -156,7 +169,8 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
             return FSM_NON_FINITE;
         }
         if (adaptive) {
-            int64_t verdict = fsm_judge(method, options, state, work, h, row, passes, forced, tried, tried_error, finite, &error);
+            int64_t verdict =
+                fsm_judge(method, options, state, work, h, row, passes, forced, tried, tried_error, finite, &error);
             if (verdict == FSM_RETAKE) {
                 h = tried;
                 forced = true;
@@ -205,7 +219,7 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
             shortened = true;
             continue;
         }
-        if (adaptive && ranks && (forced || full_h < wanted)) {  // a change point alone made it what it is
+        if (adaptive && ranks && (forced || full_h < wanted)) { // a change point alone made it what it is
             state->clock->step = forced ? asked : wanted;
         } else if (adaptive) {
             next_length(state, full_h, fsm_smaller(error, 1.0), order, shortened);
@@ -220,7 +234,8 @@ FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fs
 }
 
 /* Whether rows that repeated each other have contradicted each other for long by the end of the trial step. */
-static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, double t_end)
+static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                 double t_end)
 {
     int64_t mode = state->counters->mode;
     if ((tables->mode_flags.at[mode] & FSM_MODE_REPEATS) == 0) {
@@ -263,7 +278,9 @@ static void begin_event(const struct fsm_tables *tables, const struct fsm_option
 }
 
 /* Take one step, up to the next event at most; return a status. */
-static int64_t step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+static int64_t step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                    const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
+                    struct fsm_work *work, struct fsm_buffers *buffers)
 {
     double t = state->clock->time;
     double target = step_target(drive, method, options, state);
@@ -295,7 +312,10 @@ static int64_t step(const struct fsm_tables *tables, const struct fsm_input_tabl
 }
 
 /* Make the end of the trial step the state at hand, with the event there if `lead` is a guard. */
-FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t_end, double target, int64_t lead)
+FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                  const struct fsm_method *method, const struct fsm_options *options,
+                                  struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers,
+                                  double t_end, double target, int64_t lead)
 {
     if (lead >= 0) {
         fsm_collect_fired(tables, state, work, lead);
@@ -321,8 +341,11 @@ FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct 
     if (t_end >= target) {
         status = reach(tables, drive, method, options, state, work);
     }
-    bool repeats = (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0 && state->counters->phase == FSM_PHASE_STEPPING;
-    if (status == FSM_CONTINUE && repeats && fsm_constraint_violation_speed(work, tables, t_end, state->x, state->c, mode) > FSM_CONSTRAINT_CONSISTENCY_CLEAR) {
+    bool repeats =
+        (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0 && state->counters->phase == FSM_PHASE_STEPPING;
+    if (status == FSM_CONTINUE && repeats &&
+        fsm_constraint_violation_speed(work, tables, t_end, state->x, state->c, mode) >
+            FSM_CONSTRAINT_CONSISTENCY_CLEAR) {
         state->counters->phase = FSM_PHASE_RESOLVING;
         state->counters->reason = FSM_REASON_INCONSISTENT_ROWS;
         state->counters->fired = 0;
@@ -343,14 +366,17 @@ FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct 
    -------
    int
        A status of outcomes. */
-FSM_API int64_t fsm_advance(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+FSM_API int64_t fsm_advance(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                            const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
+                            struct fsm_work *work, struct fsm_buffers *buffers)
 {
     int64_t status;
     for (int64_t turn = 0; turn < options->counts->chunk; turn++) {
         if (state->counters->work_done > options->counts->max_work) {
             return FSM_PAUSED;
         }
-        if (state->counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n || state->counters->transitions >= buffers->transitions.n || state->counters->passed >= buffers->passages.n) {
+        if (state->counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n ||
+            state->counters->transitions >= buffers->transitions.n || state->counters->passed >= buffers->passages.n) {
             return FSM_BUFFER_FULL;
         }
         if (state->counters->phase == FSM_PHASE_RESOLVING) {

@@ -18,10 +18,10 @@ struct fsm_sizes {
     int64_t n_modes;
     int64_t max_guards;
     int64_t n_transitions;
-    int64_t n_terms;  // length of the output of the terms kernel
-    int64_t sequential;  // 1: impacts of several contacts one after the other
-    int64_t on_inconsistent;  // 1: where no combination agrees with the accelerations, an impact without collision
-    int64_t on_several;  // 1: where several motions agree, the one that changes least goes on
+    int64_t n_terms;         // length of the output of the terms kernel
+    int64_t sequential;      // 1: impacts of several contacts one after the other
+    int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
+    int64_t on_several;      // 1: where several motions agree, the one that changes least goes on
 };
 
 struct fsm_tolerances {
@@ -145,7 +145,10 @@ struct fsm_terms {
 };
 
 /* Where the slip directions begin in a context. */
-static inline int64_t fsm_sigma_at(const struct fsm_sizes *sizes) { return sizes->n_p + 3 * sizes->n_w; }
+static inline int64_t fsm_sigma_at(const struct fsm_sizes *sizes)
+{
+    return sizes->n_p + 3 * sizes->n_w;
+}
 
 /* Where the memory of written transitions begins in a context. */
 static inline int64_t fsm_memory_at(const struct fsm_sizes *sizes)

@@ -5,166 +5,165 @@
 
 #include "run.h"
 
-
 // what a live tick returns
 #define FSM_TICK_NOTHING 0
-#define FSM_TICK_LOOK_AT 1  // something happened that Python has to see to
-#define FSM_TICK_WANTS 2  // the tick cannot go on without a mode, a chart or room; it is to be finished
+#define FSM_TICK_LOOK_AT 1 // something happened that Python has to see to
+#define FSM_TICK_WANTS   2 // the tick cannot go on without a mode, a chart or room; it is to be finished
 
 // watching the energy at the port, ``Tick.counts[PASSIVITY]``
-#define FSM_PASSIVITY_OFF 0
+#define FSM_PASSIVITY_OFF     0
 #define FSM_PASSIVITY_OBSERVE 1
 #define FSM_PASSIVITY_CONTROL 2
-#define FSM_OCCASION 1.0  // s without saturation, after which another one is another occasion
-#define FSM_LATEST 8  // ticks that a force may take to be shown, as far as that is accounted for
+#define FSM_OCCASION          1.0 // s without saturation, after which another one is another occasion
+#define FSM_LATEST            8   // ticks that a force may take to be shown, as far as that is accounted for
 
 // faults, ``Tick.counts[FAULT]``
-#define FSM_FAULT_NONE 0
-#define FSM_FAULT_NOT_A_NUMBER 1
-#define FSM_FAULT_TOO_FAST 2
+#define FSM_FAULT_NONE             0
+#define FSM_FAULT_NOT_A_NUMBER     1
+#define FSM_FAULT_TOO_FAST         2
 #define FSM_FAULT_OUT_OF_WORKSPACE 3
-#define FSM_FAULT_DRIVER_RAISED 4
-#define FSM_FAULT_STALLED 5
-#define FSM_FAULT_GUARD_LOST 6
-#define FSM_FAULT_OVERRUN 7
-#define FSM_FAULT_JUMPED 8
+#define FSM_FAULT_DRIVER_RAISED    4
+#define FSM_FAULT_STALLED          5
+#define FSM_FAULT_GUARD_LOST       6
+#define FSM_FAULT_OVERRUN          7
+#define FSM_FAULT_JUMPED           8
 
 // why a device was released, ``Tick.counts[RELEASE_REASON]``
-#define FSM_RELEASED_NO_SAMPLE 1
-#define FSM_RELEASED_HELD_UP 2  // no tick for too long
+#define FSM_RELEASED_NO_SAMPLE    1
+#define FSM_RELEASED_HELD_UP      2 // no tick for too long
 #define FSM_RELEASED_GUARD_SILENT 3
-#define FSM_RELEASED_AWAY 4  // something took long, or the loop came back from it
+#define FSM_RELEASED_AWAY         4 // something took long, or the loop came back from it
 
 // phases, ``Tick.counts[PHASE]``
 #define FSM_LIVE_RUNNING 0
-#define FSM_LIVE_PAUSED 1
-#define FSM_LIVE_FAULTY 2  // a person has to clear it
-#define FSM_LIVE_FAILED 3  // the model cannot go on: reset
-#define FSM_LIVE_STOPPED 4  // a transition marked stop: reset
+#define FSM_LIVE_PAUSED  1
+#define FSM_LIVE_FAULTY  2 // a person has to clear it
+#define FSM_LIVE_FAILED  3 // the model cannot go on: reset
+#define FSM_LIVE_STOPPED 4 // a transition marked stop: reset
 
 #define FSM_BINS 1024
 
-#define FSM_EVERY 10  // ticks
-#define FSM_CHECKPOINTS_MOST 2000  // marks, of which the oldest goes: 20 s at 1 kHz
+#define FSM_EVERY            10   // ticks
+#define FSM_CHECKPOINTS_MOST 2000 // marks, of which the oldest goes: 20 s at 1 kHz
 
 struct fsm_tick_numbers {
-    double grip;  // how firmly the port is held, 0 to 1
+    double grip; // how firmly the port is held, 0 to 1
     double grip_target;
-    double grip_step;  // change of the grip in a tick
-    double speed;  // model time over wall-clock time
+    double grip_step; // change of the grip in a tick
+    double speed;     // model time over wall-clock time
     double force_scale;
-    double force_limit;  // norm of the force shown, N
-    double slew_limit;  // change of the force in a tick, N
-    double velocity_limit;  // norm of the device's velocity, m/s
-    double torque_limit;  // as the three above, of the axes that turn: N m, N m, rad/s
+    double force_limit;    // norm of the force shown, N
+    double slew_limit;     // change of the force in a tick, N
+    double velocity_limit; // norm of the device's velocity, m/s
+    double torque_limit;   // as the three above, of the axes that turn: N m, N m, rad/s
     double torque_slew_limit;
     double turning_limit;
-    double period;  // of the tick, s of the wall clock
-    double leak;  // the most that the device was given too much by any tick while it was held, J
-    double taken_back;  // by damping, J
-    double delay;  // of the device, ticks, up to ``LATEST``
+    double period;        // of the tick, s of the wall clock
+    double leak;          // the most that the device was given too much by any tick while it was held, J
+    double taken_back;    // by damping, J
+    double delay;         // of the device, ticks, up to ``LATEST``
     double leak_opening;  // the same beyond that, while the grip opened, J
-    double excess;  // what the device had been given too much when it was last held, J
+    double excess;        // what the device had been given too much when it was last held, J
     double force_wanted;  // norm of the force wanted when the last occasion of saturation began, N
-    double torque_wanted;  // likewise, N m
+    double torque_wanted; // likewise, N m
 };
 
 struct fsm_tick_counts {
-    int64_t steps;  // steps of the grid since it began
+    int64_t steps; // steps of the grid since it began
     int64_t substeps;
-    int64_t kernel;  // address of the kernel of the ports
-    int64_t anchor;  // 1: the device is to be put at the port
+    int64_t kernel; // address of the kernel of the ports
+    int64_t anchor; // 1: the device is to be put at the port
     int64_t fault;
     int64_t advancing;  // 1: the model moves in this tick
-    int64_t unfinished;  // 1: the tick before did not reach its end
-    int64_t limited;  // ticks in which the force was limited
-    int64_t given;  // 1: the inputs at the end of the tick stand in ``next`` already
-    int64_t status;  // how the tick ended, a status of the outcomes
-    int64_t absolute;  // 1: the device's zero lies where the mapping says, not where hold was taken
+    int64_t unfinished; // 1: the tick before did not reach its end
+    int64_t limited;    // ticks in which the force was limited
+    int64_t given;      // 1: the inputs at the end of the tick stand in ``next`` already
+    int64_t status;     // how the tick ended, a status of the outcomes
+    int64_t absolute;   // 1: the device's zero lies where the mapping says, not where hold was taken
     int64_t scheduled;  // 1: inputs that no device gives follow the model's schedule
-    int64_t segment;  // of the schedule
+    int64_t segment;    // of the schedule
     int64_t phase;
     int64_t ticks;
-    int64_t transitions;  // since the run began
-    int64_t sequence;  // of the sample that was read
-    int64_t seen;  // of the sample that was examined last
-    int64_t unchanged;  // ticks without a new sample that could be taken
+    int64_t transitions; // since the run began
+    int64_t sequence;    // of the sample that was read
+    int64_t seen;        // of the sample that was examined last
+    int64_t unchanged;   // ticks without a new sample that could be taken
     int64_t stall_ticks;
     int64_t buttons;
-    int64_t dead_man;  // mask of the button that must be pressed, 0 for none
+    int64_t dead_man; // mask of the button that must be pressed, 0 for none
     int64_t clutch;
     int64_t held;
-    int64_t waiting;  // commands that wait until the grip is open
-    int64_t steps_left;  // ticks to advance while paused
-    int64_t until_transition;  // 1: Python wants to know of transitions
-    int64_t look;  // 1: something happened that Python has to see to
-    int64_t wall;  // ns since the loop began
-    int64_t lateness;  // ns
-    int64_t duration;  // ns of the tick before
-    int64_t processor;  // ns of the thread's time, likewise
-    int64_t guard_beats;  // heartbeats of the guard when last looked at
-    int64_t guard_seen;  // ns since the loop began, when they changed last
-    int64_t guard_patience;  // ns, 0: nobody guards
-    int64_t made;  // transitions in this tick
-    int64_t passivity;  // whether the energy at the port is watched
-    int64_t outliers;  // samples in succession that may be rejected
-    int64_t rejected;  // samples rejected in succession
+    int64_t waiting;          // commands that wait until the grip is open
+    int64_t steps_left;       // ticks to advance while paused
+    int64_t until_transition; // 1: Python wants to know of transitions
+    int64_t look;             // 1: something happened that Python has to see to
+    int64_t wall;             // ns since the loop began
+    int64_t lateness;         // ns
+    int64_t duration;         // ns of the tick before
+    int64_t processor;        // ns of the thread's time, likewise
+    int64_t guard_beats;      // heartbeats of the guard when last looked at
+    int64_t guard_seen;       // ns since the loop began, when they changed last
+    int64_t guard_patience;   // ns, 0: nobody guards
+    int64_t made;             // transitions in this tick
+    int64_t passivity;        // whether the energy at the port is watched
+    int64_t outliers;         // samples in succession that may be rejected
+    int64_t rejected;         // samples rejected in succession
     int64_t rejected_ever;
-    int64_t taken;  // 1: a sample has been taken
-    int64_t taken_wall;  // ns since the loop began, when a sample was taken last
+    int64_t taken;      // 1: a sample has been taken
+    int64_t taken_wall; // ns since the loop began, when a sample was taken last
     int64_t taken_tick;
-    int64_t released;  // 1: no force until the grip closes anew
-    int64_t releases;  // how often the device was released
-    int64_t release_reason;  // of the last one
+    int64_t released;       // 1: no force until the grip closes anew
+    int64_t releases;       // how often the device was released
+    int64_t release_reason; // of the last one
     int64_t release_time;
     int64_t release_ticks;  // ticks without a new sample likewise
-    int64_t owner_beats;  // signs of life of the owner when last looked at
-    int64_t owner_seen;  // ns since the loop began, when they changed last
-    int64_t owner_patience;  // ns, 0: nobody has to give one
+    int64_t owner_beats;    // signs of life of the owner when last looked at
+    int64_t owner_seen;     // ns since the loop began, when they changed last
+    int64_t owner_patience; // ns, 0: nobody has to give one
     int64_t owner_silent;
-    int64_t zeroed;  // how often the guard had shown a force of zero when last looked at
-    int64_t may_jump;  // 1: positions may jump, as nobody feels what follows
-    int64_t faded;  // ticks in which the force had faded because no sample came
-    int64_t saturated;  // ticks until the occasion of a force beyond the limit is over, 0: there is none
-    int64_t saturations;  // occasions since the run began
-    int64_t behind;  // ticks that ended before their model time was reached
+    int64_t zeroed;      // how often the guard had shown a force of zero when last looked at
+    int64_t may_jump;    // 1: positions may jump, as nobody feels what follows
+    int64_t faded;       // ticks in which the force had faded because no sample came
+    int64_t saturated;   // ticks until the occasion of a force beyond the limit is over, 0: there is none
+    int64_t saturations; // occasions since the run began
+    int64_t behind;      // ticks that ended before their model time was reached
 };
 
 struct fsm_live_header {
-    int64_t beats;  // ticks begun
+    int64_t beats; // ticks begun
     int64_t guard_beats;
-    int64_t stopping;  // 1: the run is to end
+    int64_t stopping; // 1: the run is to end
     int64_t tick_state;
     int64_t guard_action;
-    int64_t rows;  // rows written
+    int64_t rows; // rows written
     int64_t transitions;
     int64_t events;
-    int64_t mail;  // commands sent
+    int64_t mail; // commands sent
     int64_t mail_read;
     int64_t phase;
     int64_t fault;
-    int64_t tick_pid;  // 0: the tick process still loads, and has not touched the device
+    int64_t tick_pid; // 0: the tick process still loads, and has not touched the device
     int64_t overruns;
     int64_t limited;
-    int64_t pointer;  // samples of the pointer sent
-    int64_t recorded;  // rows that a recorder has taken
-    int64_t leak;  // nJ, the most that the device was given too much
-    int64_t taken_back;  // nJ, by damping
-    int64_t watched;  // whether the energy at the port is
+    int64_t pointer;    // samples of the pointer sent
+    int64_t recorded;   // rows that a recorder has taken
+    int64_t leak;       // nJ, the most that the device was given too much
+    int64_t taken_back; // nJ, by damping
+    int64_t watched;    // whether the energy at the port is
     int64_t reserved_20[12];
-    int64_t leak_opening;  // nJ, beyond that while the grip opened
+    int64_t leak_opening; // nJ, beyond that while the grip opened
     int64_t owner_beats;  // signs of life of the owner
-    int64_t zeroed;  // how often the guard has shown a force of zero because no tick came
-    int64_t rejected;  // samples
-    int64_t releases;  // how often the device was released
-    int64_t faded;  // ticks in which the force had faded
+    int64_t zeroed;       // how often the guard has shown a force of zero because no tick came
+    int64_t rejected;     // samples
+    int64_t releases;     // how often the device was released
+    int64_t faded;        // ticks in which the force had faded
     int64_t saturations;  // occasions on which the force was saturated
-    int64_t behind;  // ticks that ended before their model time was reached
+    int64_t behind;       // ticks that ended before their model time was reached
 };
 
 struct fsm_checkpoint_counts {
     int64_t made;
-    int64_t since;  // ticks since the last one
+    int64_t since; // ticks since the last one
 };
 
 /* The parts of the shared block that every tick writes to. */
@@ -208,7 +207,7 @@ struct fsm_tick_places {
     struct fsm_buffers *buffers;
     int64_t advance;
     const struct fsm_input_tables *schedule;
-    struct fsm_ring *ring;  // 0: nobody looks
+    struct fsm_ring *ring; // 0: nobody looks
     struct fsm_checkpoints *marks;
 };
 

@@ -32,7 +32,8 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
     double target = new_grip(tick);
     bool follows = target > 0.0 || (grips && tick->counts->fault == FSM_FAULT_NONE);
     for (int64_t a = 0; a < n_a; a++) {
-        int64_t source = tick->source.at[a], at = tick->slot.at[a], rate = tick->slot.at[n_a + a], grip = tick->slot.at[2 * n_a + a];
+        int64_t source = tick->source.at[a], at = tick->slot.at[a], rate = tick->slot.at[n_a + a],
+                grip = tick->slot.at[2 * n_a + a];
         double place = tick->now.at[at], velocity = 0.0;
         if (source >= 0 && follows) {
             if (tick->counts->anchor != 0 && tick->counts->absolute == 0) {
@@ -73,7 +74,8 @@ static void smooth_inputs(struct fsm_tick *tick, double h)
         double value = tick->now.at[i], rate = tick->motion.at[k] * h, second = tick->motion.at[n + k] * h * h;
         double ahead = tick->targets.at[i] - value - rate - 0.5 * second;
         double faster = tick->target_rate.at[k] * h - rate - second;
-        double third = (g * g * g * ahead + 3.0 * g * g * faster - 3.0 * g * second) / (1.0 + g * (3.0 + g * (1.5 + g / 6.0)));
+        double third =
+            (g * g * g * ahead + 3.0 * g * g * faster - 3.0 * g * second) / (1.0 + g * (3.0 + g * (1.5 + g / 6.0)));
         tick->next.at[i] = value + rate + 0.5 * second + third / 6.0;
         tick->motion_next.at[k] = (rate + second + 0.5 * third) / h;
         tick->motion_next.at[n + k] = (second + third) / (h * h);
@@ -102,7 +104,8 @@ FSM_LOCAL void fsm_write_pieces(struct fsm_tick *tick, const struct fsm_input_ta
 }
 
 /* Set the inputs that no device gives to their schedule at the end of the tick (s). */
-FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule, struct fsm_state *state, double end)
+FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule,
+                                   struct fsm_state *state, double end)
 {
     if (tick->counts->scheduled == 0) {
         return;

@@ -63,7 +63,8 @@ static int64_t append(fsm_matrix row, int64_t slot, int64_t at, fsm_vector value
 }
 
 /* Write the row of a tick (rows) and its transitions into their rings, then count them. */
-FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring, struct fsm_buffers *buffers)
+FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring,
+                           struct fsm_buffers *buffers)
 {
     struct fsm_live_header *header = ring->header;
     struct fsm_tick_counts *counts = tick->counts;
@@ -89,7 +90,7 @@ FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struc
     at = append(row, slot, at, tick->device);
     at = append(row, slot, at, tick->force);
     at = append(row, slot, at, tick->ports);
-    int64_t last = row.m - at - tick->motion_next.n;  // slip directions and memory: before the third rates
+    int64_t last = row.m - at - tick->motion_next.n; // slip directions and memory: before the third rates
     int64_t from_c = state->c.n - tick->next.n - last;
     for (int64_t i = 0; i < last; i++) {
         AT(row, slot, at + i) = state->c.at[from_c + i];

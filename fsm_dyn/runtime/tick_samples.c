@@ -8,7 +8,7 @@
 
 #include "live.h"
 
-#define FSM_NANOSECOND 1e-09
+#define FSM_NANOSECOND 1e-9
 
 static int64_t examine(struct fsm_tick *tick);
 static bool too_fast(struct fsm_tick *tick, bool jump, double time);

@@ -31,7 +31,8 @@ static int64_t tick_step_begin(struct fsm_tick *tick)
         return 1;
     }
     fsm_write_inputs(drive, begin, 0, state->x, state->c);
-    if (state->counters->phase == FSM_PHASE_STEPPING && !fsm_evaluate_here(tick->places->tables, state, tick->places->work)) {
+    if (state->counters->phase == FSM_PHASE_STEPPING &&
+        !fsm_evaluate_here(tick->places->tables, state, tick->places->work)) {
         return -1;
     }
     return 1;
@@ -44,7 +45,8 @@ static int64_t tick_step_move(struct fsm_tick *tick, bool shown)
     if (tick->counts->advancing != 0) {
         status = FSM_NON_FINITE;
         if (tick_step_begin(tick) > 0) {
-            status = fsm_advance(tick->places->tables, tick->places->drive, tick->places->method, tick->places->options, tick->places->state, tick->places->work, tick->places->buffers);
+            status = fsm_advance(tick->places->tables, tick->places->drive, tick->places->method, tick->places->options,
+                                 tick->places->state, tick->places->work, tick->places->buffers);
             tick->counts->unfinished = status != FSM_DONE;
         }
         if (tick->counts->unfinished == 0) {
@@ -91,7 +93,8 @@ static void decide(struct fsm_tick *tick, int64_t reason)
     }
     counts->held = held;
     tick->numbers->grip_target = held ? 1.0 : 0.0;
-    counts->advancing = counts->phase == FSM_LIVE_RUNNING && (counts->owner_silent == 0 || !fsm_compiled_inputs_is_open(tick));
+    counts->advancing =
+        counts->phase == FSM_LIVE_RUNNING && (counts->owner_silent == 0 || !fsm_compiled_inputs_is_open(tick));
     if (counts->phase == FSM_LIVE_PAUSED && counts->steps_left > 0) {
         counts->steps_left--;
         counts->advancing = 1;
@@ -189,13 +192,15 @@ static bool wants(int64_t status)
    -------
    int
        `NOTHING`, `LOOK_AT`, or `WANTS`: then finish_tick is to follow. */
-FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness, int64_t duration, int64_t spent)
+FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness,
+                              int64_t duration, int64_t spent)
 {
     return fsm_go_through(tick, sequence, buttons, wall, lateness, duration, spent);
 }
 
 /* Carry out one tick, see live_tick. */
-FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness, int64_t duration, int64_t spent)
+FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall,
+                                 int64_t lateness, int64_t duration, int64_t spent)
 {
     struct fsm_tick_counts *counts = tick->counts;
     counts->look = 0;

@@ -2,13 +2,15 @@
 
 #include "stepping.h"
 
-#define FSM_STANDSTILL 8  // times in one instant that a state may be kept though its guard fired, as nothing else agrees
-#define FSM_TRANSITION_WINDOW 100000000.0  // length of the window in which transitions are counted, in units of the time tolerance
+#define FSM_STANDSTILL 8 // times in one instant that a state may be kept though its guard fired, as nothing else agrees
+#define FSM_TRANSITION_WINDOW                                                                                          \
+    1e8 // length of the window in which transitions are counted, in units of the time tolerance
 
 static void keep_limits(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work);
 
 /* Call the resolution and choose a chart; a train of impacts that cannot end closed goes on stroke by stroke. */
-static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t *target_found)
+static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                       int64_t *target_found)
 {
     int64_t n_q = tables->sizes->n_q;
     for (int64_t j = 0; j < tables->sizes->n_u; j++) {
@@ -24,7 +26,11 @@ static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state,
     int64_t status;
     int64_t target;
     while (true) {
-        status = fsm_resolve_event(work, tables, state->clock->time, state->x, state->c, state->counters->mode, state->counters->reason, state->clock->remaining, state->fired, state->counters->fired, state->guards, fsm_clock_resolution(tables, state->clock->time), state->limits, work->wanted, work->impulse, work->energy, work->notes, work->log, work->implied, &target);
+        status = fsm_resolve_event(work, tables, state->clock->time, state->x, state->c, state->counters->mode,
+                                   state->counters->reason, state->clock->remaining, state->fired,
+                                   state->counters->fired, state->guards,
+                                   fsm_clock_resolution(tables, state->clock->time), state->limits, work->wanted,
+                                   work->impulse, work->energy, work->notes, work->log, work->implied, &target);
         if (status <= FSM_STOPPED || state->counters->reason != FSM_REASON_ZENO) {
             break;
         }
@@ -60,7 +66,8 @@ static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state,
 }
 
 /* Record the state as given, before anything is resolved. */
-FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input_tables *drive, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input_tables *drive, struct fsm_state *state,
+                         struct fsm_work *work, struct fsm_buffers *buffers)
 {
     int64_t segment = state->counters->segment;
     fsm_write_inputs(drive, state->clock->time, segment, state->x, state->c);
@@ -80,14 +87,17 @@ FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input
 
    Where something else happens on the way, or it is longer than the steps whose error is known to be small, the closed
    mode begins at once, and what happens is met in steps. */
-static int64_t end_train(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+static int64_t end_train(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                         const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
+                         struct fsm_work *work, struct fsm_buffers *buffers)
 {
     if (!fsm_evaluate_here(tables, state, work)) {
         return FSM_NON_FINITE;
     }
     double h = state->clock->jump, t = state->clock->time;
     double longest = method->counts->adaptive == 0 ? options->numbers->fixed_step : state->clock->step;
-    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment)) || (h > longest && longest > 0.0)) {
+    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment)) ||
+        (h > longest && longest > 0.0)) {
         return FSM_CONTINUE;
     }
     fsm_trial_step(tables, drive, method, state, work, h, t + h);
@@ -108,7 +118,8 @@ static int64_t end_train(const struct fsm_tables *tables, const struct fsm_input
 }
 
 /* Make the end of the trial step the state at hand and record it; return a status. */
-FSM_LOCAL int64_t fsm_arrive(const struct fsm_tables *tables, const struct fsm_input_tables *drive, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t_end)
+FSM_LOCAL int64_t fsm_arrive(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                             struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t_end)
 {
     bool moved = t_end > state->clock->time;
     state->clock->time = t_end;
@@ -121,7 +132,8 @@ FSM_LOCAL int64_t fsm_arrive(const struct fsm_tables *tables, const struct fsm_i
         return FSM_NON_FINITE;
     }
     int64_t mode = state->counters->mode;
-    if ((tables->mode_flags.at[mode] & FSM_MODE_TURNS) && fsm_update_slip_directions(work, tables, t_end, state->x, state->c, mode)) {
+    if ((tables->mode_flags.at[mode] & FSM_MODE_TURNS) &&
+        fsm_update_slip_directions(work, tables, t_end, state->x, state->c, mode)) {
         fsm_evaluate_here(tables, state, work);
     }
     if (moved) {
@@ -131,7 +143,8 @@ FSM_LOCAL int64_t fsm_arrive(const struct fsm_tables *tables, const struct fsm_i
 }
 
 /* Count the transition that was made; tell whether there are too many in an instant or in a very short time. */
-static bool is_chattering(const struct fsm_tables *tables, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work)
+static bool is_chattering(const struct fsm_tables *tables, const struct fsm_options *options, struct fsm_state *state,
+                          struct fsm_work *work)
 {
     double t = state->clock->time;
     if (t - state->clock->event_time > 4.0 * fsm_clock_resolution(tables, t)) {
@@ -171,7 +184,9 @@ static void keep_limits(const struct fsm_tables *tables, struct fsm_state *state
 }
 
 /* Carry out the pending transition and arm the guards of the mode after; return a status. */
-FSM_LOCAL int64_t fsm_make_transition(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+FSM_LOCAL int64_t fsm_make_transition(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                      const struct fsm_method *method, const struct fsm_options *options,
+                                      struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
 {
     if (state->counters->started == 0) {
         fsm_begin(tables, drive, state, work, buffers);
@@ -185,7 +200,8 @@ FSM_LOCAL int64_t fsm_make_transition(const struct fsm_tables *tables, const str
     }
     int64_t reason = state->counters->reason;
     bool changed = work->notes->changed != 0;
-    if (!changed && state->counters->instant >= FSM_STANDSTILL && work->notes->chosen_by == FSM_CHOSEN_FIRED_STATE_KEPT) {
+    if (!changed && state->counters->instant >= FSM_STANDSTILL &&
+        work->notes->chosen_by == FSM_CHOSEN_FIRED_STATE_KEPT) {
         return FSM_INCONSISTENT;
     }
     if (!changed && reason == FSM_REASON_INCONSISTENT_ROWS) {

@@ -2,9 +2,11 @@
 
 #include "stepping.h"
 
-#define FSM_MOVED 1  // what ``project`` returns when it changed the state
+#define FSM_MOVED 1 // what ``project`` returns when it changed the state
 
-static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end);
+static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
+                           double t_end);
 
 /* Return the number of guards of a mode. */
 FSM_LOCAL int64_t fsm_guard_count(const struct fsm_tables *tables, int64_t mode)
@@ -17,7 +19,8 @@ FSM_LOCAL void fsm_normalise_quaternions(const struct fsm_tables *tables, fsm_ve
 {
     for (int64_t k = 0; k < tables->quaternions.n; k++) {
         int64_t i = tables->quaternions.at[k];
-        double norm = sqrt(x.at[i] * x.at[i] + x.at[i + 1] * x.at[i + 1] + x.at[i + 2] * x.at[i + 2] + x.at[i + 3] * x.at[i + 3]);
+        double norm =
+            sqrt(x.at[i] * x.at[i] + x.at[i + 1] * x.at[i + 1] + x.at[i + 2] * x.at[i + 2] + x.at[i + 3] * x.at[i + 3]);
         for (int64_t j = i; j < i + 4; j++) {
             x.at[j] /= norm;
         }
@@ -25,7 +28,9 @@ FSM_LOCAL void fsm_normalise_quaternions(const struct fsm_tables *tables, fsm_ve
 }
 
 /* Run the full kernel at the end of the trial step: derivative, dependent speeds, guards. */
-FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double t_end)
+FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
+                                double t_end)
 {
     int64_t mode = state->counters->mode;
     int64_t n = state->x.n;
@@ -45,7 +50,9 @@ FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fs
 }
 
 /* Take a trial step of length `h` from the state at hand; nothing of the state changes but its inputs. */
-FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end)
+FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                              const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
+                              double t_end)
 {
     int64_t mode = state->counters->mode;
     state->counters->work_done++;
@@ -57,14 +64,17 @@ FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_
             return;
         }
     } else {
-        fsm_runge_kutta_step(tables->mode_rhs.at[mode], drive, method, state->clock->time, h, state->x, state->c, work->k, work->y, work->x_end, state->counters->segment);
+        fsm_runge_kutta_step(tables->mode_rhs.at[mode], drive, method, state->clock->time, h, state->x, state->c,
+                             work->k, work->y, work->x_end, state->counters->segment);
         fsm_normalise_quaternions(tables, work->x_end);
     }
     fsm_evaluate_end(tables, drive, method, state, work, t_end);
 }
 
 /* Take a trial step along a dense output, or on the rows of the mode; return whether its end was reached. */
-static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end)
+static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
+                           double t_end)
 {
     if (method->counts->degree > 0) {
         fsm_dense_state(method, t_end, work->x_end);
@@ -91,7 +101,9 @@ static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_inp
    -------
    bool
        False where a stage is so far from the rows that it may come to lie on another branch. */
-FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h, double t_end)
+FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                               const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
+                               double h, double t_end)
 {
     int64_t mode = state->counters->mode;
     int64_t segment = state->counters->segment;
@@ -123,7 +135,9 @@ FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm
 }
 
 /* Bring the end of the trial step back onto the rows of its mode; return 0, `MOVED` or a failure. */
-FSM_LOCAL int64_t fsm_project_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double t_end)
+FSM_LOCAL int64_t fsm_project_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                  const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
+                                  double t_end)
 {
     int64_t mode = state->counters->mode;
     if ((tables->mode_flags.at[mode] & FSM_MODE_PROJECTS) == 0) {
@@ -137,7 +151,9 @@ FSM_LOCAL int64_t fsm_project_end(const struct fsm_tables *tables, const struct 
 }
 
 /* Write the state at the middle of the trial step and, if there are guards, run the full kernel there. */
-FSM_LOCAL void fsm_evaluate_middle(const struct fsm_tables *tables, const struct fsm_input_tables *drive, const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h)
+FSM_LOCAL void fsm_evaluate_middle(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
+                                   const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
+                                   double h)
 {
     int64_t mode = state->counters->mode;
     if (method->counts->degree > 0) {
@@ -165,7 +181,8 @@ FSM_LOCAL bool fsm_evaluate_here(const struct fsm_tables *tables, struct fsm_sta
 }
 
 /* Copy derivative, dependent speeds, pivot and guards from `work.full_end` into the state. */
-FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t n)
+FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
+                                   int64_t n)
 {
     int64_t mode = state->counters->mode;
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;

@@ -35,8 +35,8 @@
 #endif
 
 #define FSM_INFINITY ((double)INFINITY)
-#define FSM_NAN ((double)NAN)
-#define FSM_PI 3.141592653589793
+#define FSM_NAN      ((double)NAN)
+#define FSM_PI       3.141592653589793
 
 /* A kernel evaluates compiled equations: time (s), state, context and result. */
 typedef void (*fsm_kernel)(double t, const double *x, const double *c, double *out);
@@ -53,33 +53,69 @@ typedef struct { fsm_kernel *at; int64_t n; } fsm_kernels;      /* (n,), NULL wh
 /* clang-format on */
 
 /* Entry (i, j) of a matrix or a table; (i, j, k) of a cube. */
-#define AT(table, i, j) ((table).at[(i) * (table).m + (j)])
+#define AT(table, i, j)    ((table).at[(i) * (table).m + (j)])
 #define AT3(cube, i, j, k) ((cube).at[((i) * (cube).m + (j)) * (cube).l + (k)])
 
-static inline fsm_vector fsm_row(fsm_matrix a, int64_t i) { return (fsm_vector){a.at + i * a.m, a.m}; }
+static inline fsm_vector fsm_row(fsm_matrix a, int64_t i)
+{
+    return (fsm_vector){a.at + i * a.m, a.m};
+}
 
-static inline fsm_vector fsm_row_part(fsm_matrix a, int64_t i, int64_t n) { return (fsm_vector){a.at + i * a.m, n}; }
+static inline fsm_vector fsm_row_part(fsm_matrix a, int64_t i, int64_t n)
+{
+    return (fsm_vector){a.at + i * a.m, n};
+}
 
-static inline fsm_indices fsm_index_row(fsm_index_table a, int64_t i) { return (fsm_indices){a.at + i * a.m, a.m}; }
+static inline fsm_indices fsm_index_row(fsm_index_table a, int64_t i)
+{
+    return (fsm_indices){a.at + i * a.m, a.m};
+}
 
-static inline fsm_codes fsm_code_row(fsm_code_table a, int64_t i) { return (fsm_codes){a.at + i * a.m, a.m}; }
+static inline fsm_codes fsm_code_row(fsm_code_table a, int64_t i)
+{
+    return (fsm_codes){a.at + i * a.m, a.m};
+}
 
-static inline fsm_matrix fsm_as_matrix(fsm_vector v, int64_t n, int64_t m) { return (fsm_matrix){v.at, n, m}; }
+static inline fsm_matrix fsm_as_matrix(fsm_vector v, int64_t n, int64_t m)
+{
+    return (fsm_matrix){v.at, n, m};
+}
 
 /* The column of a matrix that has one. */
-static inline fsm_vector fsm_only_column(fsm_matrix a) { return (fsm_vector){a.at, a.n}; }
+static inline fsm_vector fsm_only_column(fsm_matrix a)
+{
+    return (fsm_vector){a.at, a.n};
+}
 
-static inline fsm_vector fsm_vector_first(fsm_vector v, int64_t n) { return (fsm_vector){v.at, n}; }
+static inline fsm_vector fsm_vector_first(fsm_vector v, int64_t n)
+{
+    return (fsm_vector){v.at, n};
+}
 
-static inline fsm_vector fsm_vector_from(fsm_vector v, int64_t i) { return (fsm_vector){v.at + i, v.n - i}; }
+static inline fsm_vector fsm_vector_from(fsm_vector v, int64_t i)
+{
+    return (fsm_vector){v.at + i, v.n - i};
+}
 
-static inline fsm_vector fsm_vector_part(fsm_vector v, int64_t i, int64_t j) { return (fsm_vector){v.at + i, j - i}; }
+static inline fsm_vector fsm_vector_part(fsm_vector v, int64_t i, int64_t j)
+{
+    return (fsm_vector){v.at + i, j - i};
+}
 
-static inline fsm_indices fsm_indices_first(fsm_indices v, int64_t n) { return (fsm_indices){v.at, n}; }
+static inline fsm_indices fsm_indices_first(fsm_indices v, int64_t n)
+{
+    return (fsm_indices){v.at, n};
+}
 
-static inline fsm_indices fsm_indices_from(fsm_indices v, int64_t i) { return (fsm_indices){v.at + i, v.n - i}; }
+static inline fsm_indices fsm_indices_from(fsm_indices v, int64_t i)
+{
+    return (fsm_indices){v.at + i, v.n - i};
+}
 
-static inline fsm_matrix fsm_matrix_first(fsm_matrix a, int64_t n) { return (fsm_matrix){a.at, n, a.m}; }
+static inline fsm_matrix fsm_matrix_first(fsm_matrix a, int64_t n)
+{
+    return (fsm_matrix){a.at, n, a.m};
+}
 
 static inline void fsm_put(fsm_vector target, fsm_vector source)
 {
@@ -103,23 +139,50 @@ static inline void fsm_indices_fill(fsm_indices target, int64_t value)
 }
 
 /* The smaller and the larger of two numbers; the first where the other is not a number. */
-static inline double fsm_smaller(double a, double b) { return b < a ? b : a; }
+static inline double fsm_smaller(double a, double b)
+{
+    return b < a ? b : a;
+}
 
-static inline double fsm_larger(double a, double b) { return b > a ? b : a; }
+static inline double fsm_larger(double a, double b)
+{
+    return b > a ? b : a;
+}
 
-static inline int64_t fsm_least(int64_t a, int64_t b) { return b < a ? b : a; }
+static inline int64_t fsm_least(int64_t a, int64_t b)
+{
+    return b < a ? b : a;
+}
 
-static inline int64_t fsm_most(int64_t a, int64_t b) { return b > a ? b : a; }
+static inline int64_t fsm_most(int64_t a, int64_t b)
+{
+    return b > a ? b : a;
+}
 
-static inline double fsm_square(double a) { return a * a; }
+static inline double fsm_square(double a)
+{
+    return a * a;
+}
 
-static inline double fsm_third_power(double a) { return a * (a * a); }
+static inline double fsm_third_power(double a)
+{
+    return a * (a * a);
+}
 
-static inline double fsm_sign(double a) { return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; }
+static inline double fsm_sign(double a)
+{
+    return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a;
+}
 
-static inline bool fsm_is_finite(double a) { return fabs(a) < FSM_INFINITY; }
+static inline bool fsm_is_finite(double a)
+{
+    return fabs(a) < FSM_INFINITY;
+}
 
 /* What is left of a division whose quotient is rounded down, for a divisor above zero. */
-static inline int64_t fsm_modulo(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }
+static inline int64_t fsm_modulo(int64_t a, int64_t b)
+{
+    return a % b < 0 ? a % b + b : a % b;
+}
 
 #endif

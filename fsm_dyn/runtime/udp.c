@@ -9,29 +9,29 @@
 
 #include <sys/socket.h>
 
-#define MOST_DATAGRAMS 64  // taken in a tick
-#define HEADER_LENGTH 24   // bytes
-#define HAS_VELOCITY 1
-#define FLAG_RUNNING 1
-#define FLAG_FAULT 2
-#define FIRST_WORD (((int64_t)1 << 48) - 1)
-#define LOW (((int64_t)1 << 32) - 1)
-#define VERSION_BITS ((int64_t)0xff << 32)
-#define SILENCE 1000000000LL  // ns without a sample after which sequence numbers begin anew
+#define MOST_DATAGRAMS 64 // taken in a tick
+#define HEADER_LENGTH  24 // bytes
+#define HAS_VELOCITY   1
+#define FLAG_RUNNING   1
+#define FLAG_FAULT     2
+#define FIRST_WORD     (((int64_t)1 << 48) - 1)
+#define LOW            (((int64_t)1 << 32) - 1)
+#define VERSION_BITS   ((int64_t)0xff << 32)
+#define SILENCE        1000000000LL // ns without a sample after which sequence numbers begin anew
 
 /* Why a datagram was dropped, or not sent. */
 enum { WRONG_SIZE, WRONG_MAGIC, WRONG_VERSION, WRONG_AXES, NOT_A_NUMBER, OLD, NOT_SENT };
 
 struct fsm_udp_numbers {
-    int64_t descriptor;  // of the socket
-    int64_t longest;     // bytes of a datagram that are taken
-    int64_t sample;      // magic, version and number of axes of a sample, as the first 48 bits
-    int64_t force;       // the same of a force
-    int64_t sequence;    // of the latest sample
+    int64_t descriptor; // of the socket
+    int64_t longest;    // bytes of a datagram that are taken
+    int64_t sample;     // magic, version and number of axes of a sample, as the first 48 bits
+    int64_t force;      // the same of a force
+    int64_t sequence;   // of the latest sample
     int64_t buttons;
-    int64_t sent;    // forces
-    int64_t heard;   // ns of the monotonic clock, when the latest sample came
-    int64_t before;  // 1: a position is known from which a velocity can be estimated
+    int64_t sent;   // forces
+    int64_t heard;  // ns of the monotonic clock, when the latest sample came
+    int64_t before; // 1: a position is known from which a velocity can be estimated
 };
 
 /* What is kept of the conversation: `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
@@ -73,7 +73,7 @@ static int64_t refused(const struct fsm_udp_link *link, int64_t length)
     if ((length - HEADER_LENGTH) % 8 != 0) {
         return WRONG_SIZE;
     }
-    for (int64_t i = 0; i < (length - HEADER_LENGTH) / 8 + 1; i++) {  // the time first
+    for (int64_t i = 0; i < (length - HEADER_LENGTH) / 8 + 1; i++) { // the time first
         if (!fsm_is_finite(link->floats.at[2 + i])) {
             return NOT_A_NUMBER;
         }
@@ -126,7 +126,7 @@ FSM_API int64_t fsm_udp_read(void *data, double *sample)
     struct fsm_udp_numbers *numbers = link->numbers;
     for (int64_t k = 0; k < MOST_DATAGRAMS; k++) {
         int64_t length = recv((int)numbers->descriptor, link->words.at, (size_t)numbers->longest, MSG_DONTWAIT);
-        if (length < 0) {  // nothing; or a peer that is no more, which a stall will tell
+        if (length < 0) { // nothing; or a peer that is no more, which a stall will tell
             break;
         }
         take(link, length);

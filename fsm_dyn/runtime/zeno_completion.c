@@ -27,7 +27,9 @@ static void load(const struct fsm_tables *tables, const struct fsm_terms *terms,
    -------
    int
        `GOING`, or a failure: then the train does not end with these contacts closed, and `u` is as it was. */
-FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted, fsm_indices closed, double remaining, fsm_vector impulse, fsm_vector log)
+FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                             const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted,
+                                             fsm_indices closed, double remaining, fsm_vector impulse, fsm_vector log)
 {
     int64_t n_u = u.n;
     fsm_indices held = fsm_bilateral_rows(arena, tables, wanted);
@@ -48,15 +50,18 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const stru
         speed_target.at[k] = -terms->b.at[held.at[k]];
         motion_target.at[k] = -terms->gamma.at[held.at[k]];
     }
-    if (!fsm_solve_bilateral(&bilateral, momentum, speed_target, base_u, base_reaction, fsm_rounding_of(terms, u, false))) {
+    if (!fsm_solve_bilateral(&bilateral, momentum, speed_target, base_u, base_reaction,
+                             fsm_rounding_of(terms, u, false))) {
         return FSM_SINGULAR;
     }
-    if (!fsm_solve_bilateral(&bilateral, force, motion_target, base_motion, reaction, fsm_rounding_of(terms, u, true))) {
+    if (!fsm_solve_bilateral(&bilateral, force, motion_target, base_motion, reaction,
+                             fsm_rounding_of(terms, u, true))) {
         return FSM_SINGULAR;
     }
     fsm_indices which;
     fsm_indices who;
-    struct fsm_contact_problem m = fsm_build_impact_problem(arena, tables, terms, u, closed, FSM_IMPACT_PLASTIC, &which, &who);
+    struct fsm_contact_problem m =
+        fsm_build_impact_problem(arena, tables, terms, u, closed, FSM_IMPACT_PLASTIC, &which, &who);
     int64_t n = which.n;
     fsm_matrix reactions;
     fsm_matrix K;
@@ -77,7 +82,8 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const stru
     fsm_vector answers = fsm_arena_vector(arena, n);
     struct fsm_contact_problem problem = fsm_scale_problem(arena, &m, K, then, unheld, scale);
     struct fsm_enumeration_result unused;
-    int64_t status = fsm_solve_contact_problem(arena, &problem, FSM_LAWS_KEPT, best, forces, answers, who, log, 0, &unused);
+    int64_t status =
+        fsm_solve_contact_problem(arena, &problem, FSM_LAWS_KEPT, best, forces, answers, who, log, 0, &unused);
     if (status != FSM_CONTINUE && status != FSM_NON_UNIQUE_STATE) {
         return status;
     }
@@ -90,7 +96,7 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const stru
     for (int64_t at = 0; at < who.n; at++) {
         bool sinks = answers.at[m.normal.at[at]] / problem.unit.at[m.normal.at[at]] < -tables->tolerances->speed;
         if (best.at[at] == FSM_CHOICE_OPEN && sinks) {
-            return FSM_INCONSISTENT;  // it strikes, though the forces would have turned it back by the end
+            return FSM_INCONSISTENT; // it strikes, though the forces would have turned it back by the end
         }
     }
     for (int64_t r = 0; r < n; r++) {

@@ -9,8 +9,8 @@
 
 #include "stepping.h"
 
-#define FSM_ZENO_DETECTION_TOGETHER 8  // strokes that are looked at where there is no cycle
-#define FSM_STEADINESS 0.2  // how far two ratios in a row may differ, as a fraction of 1 - r
+#define FSM_ZENO_DETECTION_TOGETHER 8   // strokes that are looked at where there is no cycle
+#define FSM_STEADINESS              0.2 // how far two ratios in a row may differ, as a fraction of 1 - r
 
 static double largest_speed(struct fsm_state *state, int64_t count);
 
@@ -32,7 +32,8 @@ FSM_LOCAL bool fsm_remember_event(const struct fsm_tables *tables, struct fsm_st
         int64_t guard = state->fired.at[k];
         double mark = (double)tables->guard_event.at[guard] + 8.0 * (double)tables->guard_contact.at[guard];
         sign += mark * mark;
-        if (tables->guard_event.at[guard] == FSM_EVENT_CLOSES && tables->contact_kind.at[tables->guard_contact.at[guard]] == FSM_KIND_GAP) {
+        if (tables->guard_event.at[guard] == FSM_EVENT_CLOSES &&
+            tables->contact_kind.at[tables->guard_contact.at[guard]] == FSM_KIND_GAP) {
             closes = true;
             speed = fsm_larger(speed, -state->guards.at[4 * most + k]);
         }
@@ -72,7 +73,8 @@ FSM_LOCAL double fsm_zeno_duration(struct fsm_state *state, double gap, int64_t 
         }
         double ratio = (t0 - t1) / (t1 - t2);
         double before = (t1 - t2) / (t2 - t3);
-        if (ratio >= 1.0 || before >= 1.0 || fabs(ratio - before) > FSM_STEADINESS * (1.0 - fsm_larger(ratio, before))) {
+        if (ratio >= 1.0 || before >= 1.0 ||
+            fabs(ratio - before) > FSM_STEADINESS * (1.0 - fsm_larger(ratio, before))) {
             continue;
         }
         double speed = largest_speed(state, cycle);
@@ -113,7 +115,8 @@ FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_tables *tables, struct fsm_
         double contact = state->history.at[entry(state, i) + FSM_RING_CONTACT];
         int64_t last1 = fsm_guard_count(tables, mode);
         for (int64_t j = 0; j < last1; j++) {
-            if (tables->guard_event.at[first + j] != FSM_EVENT_CLOSES || (double)tables->guard_contact.at[first + j] != contact) {
+            if (tables->guard_event.at[first + j] != FSM_EVENT_CLOSES ||
+                (double)tables->guard_contact.at[first + j] != contact) {
                 continue;
             }
             bool known = state->guards.at[j] > tables->tolerances->gap;
