@@ -4,16 +4,13 @@ import random
 import tempfile
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import fsm_dyn
-from fsm_dyn.programs import cache as kernels_cache
 from fsm_dyn.programs.cache import ObjectCache
-from fsm_dyn.simulation.compiled import entry
 from tests.campaigns.artefacts import tampered_bytes
 from tests.campaigns.judging import batch
 
-KERNELS, STEPPER = 500, 100  # trials of a batch
+KERNELS = 500  # trials of a batch
 KEY = "5" * 64
 
 
@@ -48,38 +45,5 @@ def kernels(seed, trials=KERNELS):
                     raise WrongAnswer
 
             return work, "", False, f"{number}"
-
-        return batch(seed, map(trial, range(trials)))
-
-
-def half(x):
-    """The function that is compiled, kept and read back."""
-    return 0.5 * x
-
-
-def stepper(seed, trials=STEPPER):
-    """Files of the stepper's compiled functions: a call gives the right number, whatever the files hold."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", {kernels_cache.ENVIRONMENT: folder}):
-        first = entry(half)
-        first(1.0)
-        files = {path: path.read_bytes() for path in (Path(folder) / "stepper").rglob("*") if path.is_file()}
-        if len(files) < 2:
-            raise OSError("nothing can be kept here")
-        signature = first.signatures[0]
-
-        def trial(number):
-            chance = random.Random(f"stepper {seed} {number}")
-            damaged = chance.choice(sorted(files))
-            content = tampered_bytes(files[damaged], chance)
-
-            def work():
-                for path, data in files.items():
-                    path.write_bytes(content if path == damaged else data)
-                again = entry(half)
-                found = again._cache.load_overload(signature, again.targetctx)
-                if found is not None and found.entry_point(3.0) != 1.5:
-                    raise WrongAnswer
-
-            return work, "", False, f"{number} {damaged.suffix}"
 
         return batch(seed, map(trial, range(trials)))

@@ -10,12 +10,12 @@ import os
 from functools import cache
 from pathlib import Path
 
-import numba
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (
     "fsm_dyn/**/*.py",
+    "fsm_dyn/runtime/*.[ch]",
     "yaml_models/*.yaml",
     "tests/unit/spec/models/*.yaml",
     "tests/campaigns/*.py",
@@ -27,7 +27,7 @@ DIGITS = 16
 @cache
 def version():
     """A digest of the sources of the package, the models and the cases."""
-    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
+    digest = hashlib.sha256(np.__version__.encode())
     for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:DIGITS]

@@ -21,7 +21,7 @@ from tests.campaigns.ledger import ROOT, Ledger, key
 
 LEDGER = ROOT / "out" / "campaign.jsonl"
 PATIENCE = 60  # s
-SPAWN = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of numba's and LLVM's threads
+SPAWN = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
 
 
 class TooLong(Exception):
