@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 import sympy
+from fsm_dyn.simulation.kernels import call_kernel
 from numba import njit
 
 import fsm_dyn
 from fsm_dyn.programs import compile_programs
-from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.symbolic.reading import read_equations
 
 pytestmark = pytest.mark.benchmark

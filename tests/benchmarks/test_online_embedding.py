@@ -12,13 +12,13 @@ import time
 import numpy as np
 import pytest
 import yaml
+from fsm_dyn.simulation.compiled import whole
+from fsm_dyn.simulation.kernels import call_kernel
 
 import fsm_dyn
 from fsm_dyn.compiling import compile as compile_model
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.simulation.compiled import whole
-from fsm_dyn.simulation.kernels import call_kernel
 from fsm_dyn.simulation.machine import Machine
 
 pytestmark = pytest.mark.benchmark

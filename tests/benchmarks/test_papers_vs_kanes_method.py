@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 import pytest
+from fsm_dyn.simulation.kernels import call_kernel
 from numba import njit
 
 import fsm_dyn
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.programs import compile_programs
-from fsm_dyn.simulation.kernels import call_kernel
 from tests.benchmarks.kanes_method import KaneModel
 
 pytestmark = pytest.mark.benchmark

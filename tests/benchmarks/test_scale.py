@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fsm_dyn.simulation.kernels import call_kernel
 from matplotlib.figure import Figure
 from numba import njit
 
 import fsm_dyn
 from fsm_dyn.programs import SELDOM_RUN, ObjectCache, compile_programs
-from fsm_dyn.simulation.kernels import call_kernel
 from mechanisms.chain import chain
 from mechanisms.four_bar_row import four_bar_row
 

@@ -44,7 +44,6 @@ CAMPAIGNS = {
     "tampered runs": Kind(artefacts.runs, 100, f"{ANSWER}, or a film", artefacts.TRIALS),
     "tampered recordings": Kind(artefacts.recordings, 100, f"{ANSWER}, or a film", artefacts.TRIALS),
     "tampered cache of kernels": Kind(caches.kernels, 20, "what was kept, or nothing", caches.KERNELS),
-    "tampered cache of the stepper": Kind(caches.stepper, 100, "the right number", caches.STEPPER),
     "faults": Kind(faults.case, 10 * len(faults.ROWS), LEFT, table=faults.table),
     "endurance": Kind(endurance.two_hours, 1, "2 h of play: memory, energy, ends", table=endurance.table, longest=7200),
     "messages of no page": Kind(messages.messages, 20, f"{ANSWER}, or an answer", messages.TRIALS),

@@ -44,7 +44,7 @@ STEPS_FOUND = (
 FLUSH = {"tower_2": 12, "tiles_2": 12}
 BATCHES = {
     files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
-    caches.kernels: 100, caches.stepper: 10, messages.messages: 100,
+    caches.kernels: 100, messages.messages: 100,
 }  # fmt: skip
 
 

@@ -5,8 +5,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.simulation import arena, state
+from fsm_dyn.simulation import state
 
+MOST_FLOATS, MOST_INTEGERS = 2, 3  # entries of ``Work.top``
 UNTIL = {"seven_body_mechanism": 0.03}
 
 
@@ -44,9 +45,9 @@ def test_the_room_counted_out_for_transitions_is_enough(run, work):
     graph, _ = run
     most = 0
     for each in work:
-        assert each.top[arena.MOST_FLOATS] <= len(each.floats)
-        assert each.top[arena.MOST_INTEGERS] <= len(each.integers)
-        most = max(most, each.top[arena.MOST_FLOATS])
+        assert each.top[MOST_FLOATS] <= len(each.floats)
+        assert each.top[MOST_INTEGERS] <= len(each.integers)
+        most = max(most, each.top[MOST_FLOATS])
     assert most > 0 or len(graph.modes) == 1  # what has no contact never resolves any
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn.runtime
+from fsm_dyn.simulation.state import TOP_COUNT
 
 FOLDER = Path(fsm_dyn.runtime.__file__).parent
 EXPORTED = Path(__file__).with_name("exported.c")
@@ -146,7 +147,7 @@ class Internals:
         kind, star, _ = text.rpartition("*")
         if not star:
             return self._type(text.rpartition(" ")[0]), None
-        if "const" in kind or kind.startswith("struct") and kind.strip() != "struct fsm_enumeration_result":
+        if "const" in kind or (kind.startswith("struct") and kind.strip() != "struct fsm_enumeration_result"):
             return c_void_p, None
         return POINTER(self._type(kind)), self._type(kind)
 
@@ -190,7 +191,7 @@ class Arena:
 
     def __init__(self, floats=100_000, integers=10_000):
         self.floats, self.integers = np.full(floats, 7.0), np.full(integers, 7, np.int64)
-        self.top = np.zeros(5, np.int64)
+        self.top = np.zeros(TOP_COUNT, np.int64)
         self.struct = internals().struct("arena", floats=self.floats, integers=self.integers)
         self.struct.top = self.top.ctypes.data
         self.struct.top_count = len(self.top)

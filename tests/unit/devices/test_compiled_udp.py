@@ -14,15 +14,15 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices import udp
 from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.devices.wire import compiled_udp, datagrams
+from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import SampleDatagram
-from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import memory
 from fsm_dyn.live.mapping import Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.runtime import library
 
-pytestmark = pytest.mark.skipif(pacing.clocks() is None, reason="this system cannot sleep until a deadline")
+pytestmark = pytest.mark.skipif(not library.has_pacing(), reason="this system cannot sleep until a deadline")
 
 
 class Twin:
@@ -49,7 +49,7 @@ class Twin:
         if self.io is None:
             found = self.driver.read()
             return [*found.position, *found.velocity, found.sequence, found.buttons]
-        compiled_udp.read(self.io.data, self.sample.ctypes.data)
+        library.function("fsm_udp_read")(self.io.data, self.sample.ctypes.data)
         return self.sample.tolist()
 
     def write(self, force):
@@ -57,7 +57,7 @@ class Twin:
         if self.io is None:
             self.driver.write(force)
         else:
-            compiled_udp.write(self.io.data, self.force.ctypes.data)
+            library.function("fsm_udp_write")(self.io.data, self.force.ctypes.data)
         return datagrams.unpack_force(self.program.recv(1024), 2)
 
     def close(self):
@@ -138,7 +138,7 @@ def test_a_program_that_is_no_more_is_no_news(twins):
     compiled.program.close()
     before = compiled.read()
     for _ in range(20):
-        compiled_udp.write(compiled.io.data, compiled.force.ctypes.data)
+        library.function("fsm_udp_write")(compiled.io.data, compiled.force.ctypes.data)
         assert compiled.read() == before
     compiled.driver._peer = None
 

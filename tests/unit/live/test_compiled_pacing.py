@@ -2,26 +2,24 @@
 
 import os
 import signal
-import sys
 import time
 
 import numpy as np
 import pytest
 
-from fsm_dyn.devices import compiled_hand
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live.process import wants_compiled
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replaying import replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits
+from fsm_dyn.runtime import library
 
 PERIOD = 1e-4
 MOTION = [[0, 0.05, 9.0, 0.0], [1, 0.05, 6.0, 3.0]]
 HAND = {"axes": 2, "motion": MOTION, "stop": "watchdog", "period": PERIOD}
 
-pytestmark = pytest.mark.skipif(pacing.clocks() is None, reason="this system cannot sleep until a deadline")
+pytestmark = pytest.mark.skipif(not library.has_pacing(), reason="this system cannot sleep until a deadline")
 
 
 @pytest.fixture
@@ -50,18 +48,18 @@ def wait_for(condition, what):
 
 
 def test_the_compiled_hand_is_the_hand():
-    """The same motion under the same forces, but for the rounding of a contracted sum."""
+    """The same motion under the same forces, but for the order of products."""
     plain, compiled = Driver(HAND), Driver(HAND)
     packed, sample, force = compiled.compiled().kept[1], np.zeros(6), np.zeros(2)
     hand = packed.arrays
     for k in range(2000):
         told = plain.read()
-        assert compiled_hand.read(packed.address, sample.ctypes.data) == 0
+        assert library.function("fsm_hand_read")(packed.address, sample.ctypes.data) == 0
         assert sample[:4] == pytest.approx([*told.position, *told.velocity], rel=1e-9, abs=1e-14)
         assert sample[4] == told.sequence
         force[:] = np.sin(0.01 * k), -0.5
         plain.write(force)
-        compiled_hand.write(packed.address, force.ctypes.data)
+        library.function("fsm_hand_write")(packed.address, force.ctypes.data)
     assert hand.position == pytest.approx(told.position, rel=1e-9)
 
 
@@ -116,7 +114,7 @@ from fsm_dyn.live.compiled_pacing import CompiledIO
 
 class Driver(scripted.Driver):
     def compiled(self):
-        io, kind = super().compiled(), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+        io, kind = super().compiled(), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         inner, readings = kind(io.read), []
         def read(data, sample):
             readings.append(0)
@@ -142,7 +140,5 @@ def test_where_it_is_used(monkeypatch):
     assert not wants_compiled({"period": 1e-3}, Driver), "Python does it, and can be looked into"
     assert not wants_compiled({"period": 1e-4}, object)
     assert Driver({**HAND, "fault": "nan"}).compiled() is None
-    for system in ("win32", "darwin"):
-        monkeypatch.setattr(sys, "platform", system)
-        assert pacing.clocks() is None
-        assert not wants_compiled({"period": 1e-4}, Driver)
+    monkeypatch.setattr(library, "has_pacing", lambda: False)
+    assert not wants_compiled({"period": 1e-4}, Driver), "the system cannot sleep until a deadline"

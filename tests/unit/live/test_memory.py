@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fsm_dyn.live import guard, memory
-from fsm_dyn.live.compiled_publishing import bin_of as compiled_bin_of
 from fsm_dyn.live.realtime import percentiles, value_of
+from tests.runtime.internals import internals
 
-bin_of = compiled_bin_of.py_func
+bin_of = internals().bin_of
 
 
 @pytest.fixture

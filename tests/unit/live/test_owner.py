@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import compiled_pacing as pacing
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live import memory
 from fsm_dyn.live.process import columns_of, ring_of
@@ -20,6 +19,7 @@ from fsm_dyn.live.replaying import replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.sign_of_life import SignOfLife
 from fsm_dyn.live.stepping import Limits
+from fsm_dyn.runtime import library
 
 MILLISECOND = 1_000_000  # ns
 GRIP, ADVANCED = 12, 9  # columns of a row
@@ -83,7 +83,7 @@ def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
         block.close(remove=True)
 
 
-@pytest.mark.skipif(pacing.clocks() is None, reason="this system cannot sleep until a deadline")
+@pytest.mark.skipif(not library.has_pacing(), reason="this system cannot sleep until a deadline")
 def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
     """For longer than the rings hold; the run is then replayed bit for bit."""
     path = tmp_path / "run.mcap"
@@ -134,8 +134,8 @@ def test_a_busy_owner_is_alive(held, tmp_path, monkeypatch):
 
 def test_the_sign_of_life_ends_when_it_is_told(monkeypatch):
     """With the system's sleep and without."""
-    for sleep in (pacing.clocks(), None):
-        monkeypatch.setattr("fsm_dyn.live.sign_of_life.clocks", lambda sleep=sleep: sleep)
+    for sleeps in (library.has_pacing(), False):
+        monkeypatch.setattr(library, "has_pacing", lambda sleeps=sleeps: sleeps)
         header = np.zeros(memory.HEADER, np.int64)
         life = SignOfLife(header)
         until = time.monotonic() + 30.0

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numba import types
-from numba.core.errors import TypingError
 
 from fsm_dyn import models
 from fsm_dyn.analysis.runs import Setting
@@ -16,8 +14,6 @@ from fsm_dyn.compiling import compile as compile_model
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.online.mode import routine_address
-from fsm_dyn.simulation.compiled import address, routine
 from fsm_dyn.spec import load
 
 STATES = 20
@@ -131,7 +127,7 @@ def test_all_modes_agree_with_their_programs(graph, states):
             compare(found[name], expected[name], good, 1e-10, f"{mode.name} {name}")
         if not mode.programs.redundant:
             compare(found["guards"], expected["guards"], good, 1e-10, f"{mode.name} guards")
-            compare(found["slopes"], expected["slopes"], good, 1e-6, f"{mode.name} slopes")
+            compare(found["slopes"], expected["slopes"], good, 2e-6, f"{mode.name} slopes")
     assert met > 0
 
 
@@ -194,20 +190,3 @@ def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
     assert raw.steps > 500
     assert turns > 3
     assert 1 + 4 * np.floor(turns) <= setting.machine._online[chart.full].choices <= 1 + 4 * np.ceil(turns)
-
-
-def test_what_allocates_is_refused_by_the_compiler():
-    """The routine behind all modes, and all it calls, are compiled without a run-time that could allocate."""
-
-    @routine
-    def allocates(n: int) -> float:
-        return np.zeros(n)[0]
-
-    @routine
-    def does_not(n: int) -> int:
-        return 2 * n
-
-    with pytest.raises(TypingError, match="nopython"):
-        address(allocates, types.int64)
-    assert address(does_not, types.int64) != 0
-    assert routine_address() != 0

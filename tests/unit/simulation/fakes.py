@@ -1,22 +1,31 @@
-"""Automata made by hand from numba kernels, so that the stepper is tested without any model."""
+"""Automata made by hand from kernels in Python, so that the stepper is tested without any model."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
-import numba
 import numpy as np
 
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
-KERNEL = "void(float64, CPointer(float64), CPointer(float64), CPointer(float64))"
+_DOUBLES = ctypes.POINTER(ctypes.c_double)
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_double, _DOUBLES, _DOUBLES, _DOUBLES)
 
 
-def kernel(function: Any) -> Any:
-    """Compile ``function(t, x, c, out)`` with the C interface of kernels."""
-    return numba.cfunc(KERNEL)(function)
+class Kernel:
+    """A function with the C interface of kernels, and its address."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = _KERNEL(function)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+
+def kernel(function: Any) -> Kernel:
+    """Return ``function(t, x, c, out)`` as a kernel."""
+    return Kernel(function)
 
 
 def make_tables(
@@ -193,34 +202,26 @@ def written(
 
     ``guards`` are (value(t, q, u), slope(t, q, u)); ``resets`` kernels that write the new [q, u].
     """
-    force = numba.njit(acceleration)
-    values = tuple(numba.njit(value) for value, _ in guards)
-    slopes = tuple(numba.njit(slope) for _, slope in guards)
     n_g = len(guards)
-    source = [
-        "def full(t, x, c, out):",
-        " a = force(t, x[0], x[1])",
-        " out[0] = x[1]; out[1] = a; out[2] = x[1]; out[3] = 1.0",
-    ]
-    for i in range(n_g):
-        source.append(f" out[{4 + i}] = value{i}(t, x[0], x[1]); out[{4 + n_g + i}] = slope{i}(t, x[0], x[1])")
-    scope: dict[str, Any] = {"force": force}
-    scope.update({f"value{i}": value for i, value in enumerate(values)})
-    scope.update({f"slope{i}": slope for i, slope in enumerate(slopes)})
-    exec("\n".join(source), scope)  # noqa: S102  (a text made above, so that numba sees plain calls)
 
+    @kernel
     def rhs(t, x, c, out):  # type: ignore[no-untyped-def]
         out[0] = x[1]
-        out[1] = force(t, x[0], x[1])
+        out[1] = acceleration(t, x[0], x[1])
 
-    full = kernel(scope["full"])
-    _KEEP.extend([full, resets])
-    first, second = kernel(rhs), full
-    _KEEP.append(first)
+    @kernel
+    def full(t, x, c, out):  # type: ignore[no-untyped-def]
+        out[0] = out[2] = x[1]
+        out[1] = acceleration(t, x[0], x[1])
+        out[3] = 1.0
+        for i, (value, slope) in enumerate(guards):
+            out[4 + i], out[4 + n_g + i] = value(t, x[0], x[1]), slope(t, x[0], x[1])
+
+    _KEEP.extend([rhs, full, resets])
     return make_tables(
         1,
         1,
-        modes=[(first, second, [], [(tb.WRITTEN, i, 0.0) for i in range(n_g)])],
+        modes=[(rhs, full, [], [(tb.WRITTEN, i, 0.0) for i in range(n_g)])],
         transitions=[{"target": 0, "stop": int(stop), "reset": resets[i].address if resets else 0} for i in range(n_g)],
         tolerances=tolerances,
     )

@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import arena, state
+from fsm_dyn.simulation import state
+from tests.runtime.internals import Arena, internals
+
+MOST_FLOATS = 2  # entry of ``top``
 
 
-def room(floats: int, integers: int) -> SimpleNamespace:
-    top = np.zeros(arena.TOP_COUNT, int)
-    return SimpleNamespace(floats=np.full(floats, 7.0), integers=np.full(integers, 7), top=top)
-
-
-def plain(function):  # type: ignore[no-untyped-def]
-    return function.py_func
-
-
-def test_what_is_handed_out_is_zero_and_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("vector", "indices", "_room", "mark", "release"):
-        monkeypatch.setattr(arena, name, plain(getattr(arena, name)))
-    block = room(10, 5)
-    a, b = arena.vector(block, 4), arena.vector(block, 6)
+def test_what_is_handed_out_is_zero_and_apart() -> None:
+    arena, runtime = Arena(10, 5), internals()
+    a, b = runtime.test_arena_vector(arena.struct, 4), runtime.test_arena_vector(arena.struct, 6)
     assert not a.any()
     assert not b.any()
     a[:] = 1.0
     assert not b.any()
-    i = arena.indices(block, 5)
+    i = runtime.test_arena_indices(arena.struct, 5)
     i[:] = 3
     assert a.sum() == 4.0
-    assert block.top[arena.OVERFLOWN] == 0
+    assert arena.top[state.OVERFLOWN] == 0
 
 
-def test_beyond_the_block_is_noted_and_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("vector", "indices", "_room", "mark", "release"):
-        monkeypatch.setattr(arena, name, plain(getattr(arena, name)))
-    block = room(10, 5)
-    at = arena.mark(block)
-    arena.vector(block, 8)
-    assert arena.vector(block, 8).shape == (8,)
-    assert block.top[arena.OVERFLOWN] == 1
-    arena.release(block, at)
-    assert tuple(block.top[:2]) == (0, 0)
-    assert block.top[arena.MOST_FLOATS] == 8
+def test_beyond_the_block_is_noted_and_stays_inside() -> None:
+    arena, runtime = Arena(10, 5), internals()
+    runtime.test_arena_vector(arena.struct, 8)
+    assert runtime.test_arena_vector(arena.struct, 8).shape == (8,)
+    assert arena.top[state.OVERFLOWN] == 1
+    runtime.test_arena_release(arena.struct, 0, 0)
+    assert tuple(arena.top[:2]) == (0, 0)
+    assert arena.top[MOST_FLOATS] == 8
 
 
 def keep_work(monkeypatch: pytest.MonkeyPatch, **options: int) -> list[state.Work]:

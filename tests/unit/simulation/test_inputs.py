@@ -7,11 +7,9 @@ import pytest
 import simulation_fakes as fakes
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.simulation.compiled import whole
 from fsm_dyn.simulation.drive import (
     Drive,
     KernelSource,
-    Pieces,
     constant,
     from_callable,
     linear,
@@ -19,24 +17,19 @@ from fsm_dyn.simulation.drive import (
     steps,
     tabulate,
 )
-from fsm_dyn.simulation.inputs import DRIVE, next_breakpoint, update_inputs, write_inputs
-
-_open = DRIVE.opener()
+from tests.runtime.internals import internals
 
 
-@whole
 def _write(address, t, segment, x, c):  # type: ignore[no-untyped-def]
-    write_inputs(_open(address), t, segment, x, c)
+    internals().write_inputs(address, t, segment, x, c)
 
 
-@whole
 def _update(address, t, segment, x, c):  # type: ignore[no-untyped-def]
-    update_inputs(_open(address), t, segment, x, c)
+    internals().update_inputs(address, t, segment, x, c)
 
 
-@whole
 def _next(address, segment):  # type: ignore[no-untyped-def]
-    return next_breakpoint(_open(address), segment)
+    return internals().next_breakpoint(address, segment)
 
 
 def written(drive: Drive, t: float, n_p: int = 0) -> np.ndarray:  # type: ignore[type-arg]
@@ -115,43 +108,22 @@ def test_kernel_inputs_take_their_places() -> None:
     assert c[10:] == pytest.approx([-np.cos(0.5), 0.0, 0.0])
 
 
-def test_callable_is_compiled() -> None:
-    source = from_callable("w", lambda t: np.exp(-t) * np.sin(3 * t), (0.0, 5.0))
-    assert isinstance(source, KernelSource)
-    drive = make_drive(["w"], 0, kernels=[source])
-    t = 1.3
-    exact = [np.exp(-t) * np.sin(3 * t), np.exp(-t) * (3 * np.cos(3 * t) - np.sin(3 * t))]
-    value, rate, second, third = written(drive, t)
-    assert value == pytest.approx(exact[0], rel=1e-15)
-    assert rate == pytest.approx(exact[1], abs=1e-8)
-    assert second == pytest.approx(np.exp(-t) * (-8 * np.sin(3 * t) - 6 * np.cos(3 * t)), abs=1e-5)
-    assert third == pytest.approx(np.exp(-t) * (26 * np.sin(3 * t) - 18 * np.cos(3 * t)), abs=1e-4)
-
-
-def test_callable_with_its_rate_uses_it() -> None:
-    source = from_callable("w", (lambda t: t**3, lambda t: 3 * t**2), (0.0, 5.0))
-    assert isinstance(source, KernelSource)
-    value, rate, second, third = written(make_drive(["w"], 0, kernels=[source]), 2.0)
-    assert (value, rate) == (8.0, 12.0)
-    assert second == pytest.approx(12.0, abs=1e-8)
-    assert third == pytest.approx(6.0, abs=1e-5)
-
-
-def test_callable_beyond_numba_is_tabulated_with_a_warning() -> None:
+def test_a_callable_is_tabulated() -> None:
     table = {"gain": [2.0, 3.0]}
 
     def odd(t: float) -> float:
         return float(sum(table["gain"]) * np.sin(t) + len(str(table)) * 0)
 
-    with pytest.warns(UserWarning, match="cubic pieces"):
-        source = from_callable("w", odd, (0.0, 10.0), 1e-8)
-    assert isinstance(source, Pieces)
+    source = from_callable(odd, (0.0, 10.0), 1e-8)
     drive = make_drive(["w"], 0, {"w": source})
     t = np.linspace(0, 10, 3001)
     assert np.max(np.abs(drive(t)[:, 0] - 5 * np.sin(t))) < 5e-8
     # smooth pieces do not force steps to end
     assert _next(drive.packed.address, 0) == np.inf
-    assert written(drive, 7.7)[0] == pytest.approx(5 * np.sin(7.7), abs=5e-8)
+    value, rate, second, _ = written(drive, 7.7)
+    assert value == pytest.approx(5 * np.sin(7.7), abs=5e-8)
+    assert rate == pytest.approx(5 * np.cos(7.7), abs=1e-5)
+    assert second == pytest.approx(-5 * np.sin(7.7), abs=1e-2)
 
 
 def test_tabulated_jump_becomes_a_breakpoint() -> None:
@@ -162,9 +134,7 @@ def test_tabulated_jump_becomes_a_breakpoint() -> None:
 
 
 def test_declared_breakpoints_are_hard() -> None:
-    source = from_callable("w", lambda t: 1.0 if t > 0.7 else 0.0, (0.0, 2.0))
-    assert isinstance(source, KernelSource)
-    drive = make_drive(["w"], 0, kernels=[source], breakpoints=[0.7])
+    drive = make_drive(["w"], 0, {"w": constant(1.0)}, breakpoints=[0.7])
     assert _next(drive.packed.address, 0) == 0.7
 
 
