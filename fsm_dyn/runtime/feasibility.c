@@ -7,6 +7,7 @@
 
 #include "contacts.h"
 
+#define FSM_LEAST_PIVOT 1e-9 // an entry below this is rounding of the pivots before, and none to divide by
 #define FSM_FEASIBILITY_PIVOT 1e-12
 #define FSM_NEGLIGIBLE        1e-9
 #define FSM_MOST_PIVOTS       500
@@ -174,7 +175,7 @@ FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_
         int64_t leaving = -1;
         double least = 0.0;
         for (int64_t i = 0; i < m + 1; i++) {
-            if (AT(table, i, entering) > FSM_FEASIBILITY_PIVOT) {
+            if (AT(table, i, entering) > FSM_LEAST_PIVOT) {
                 double ratio = AT(table, i, width) / AT(table, i, entering);
                 if (leaving < 0 || ratio < least || (ratio == least && basic.at[i] < basic.at[leaving])) {
                     leaving = i;

@@ -5,34 +5,29 @@ Contacts that keep the same gap may stand for each other, so the constraint rows
 """
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.arena import TOP_COUNT
-from fsm_dyn.simulation.compiled import entry
-from fsm_dyn.simulation.features import choose_features, rest_on_one
 
 import fsm_dyn
 from fsm_dyn.automaton.features import active_features
 from fsm_dyn.simulation.machine import Machine
-from fsm_dyn.simulation.terms import TERM_NAMES, Terms
+from fsm_dyn.simulation.state import TABLES
+from fsm_dyn.simulation.terms import TERM_NAMES, TERMS, Terms
 from tests.physics.flush import Tiles, brick, scene
+from tests.runtime.internals import Arena, internals
 
 TOUCHING = 1e-9
 CUTS = (-1.0, -0.25, 0.0, 0.25, 1.0)
 
 
-class Room(NamedTuple):
-    floats: np.ndarray
-    integers: np.ndarray
-    top: np.ndarray
-
-
-@entry
-def choose(arena, tables, terms, u, wanted, before, event, closed, implied):
-    choose_features(tables, terms, u, before, event, closed, implied)
-    rest_on_one(arena, tables, terms, u, wanted, before, event, closed)
+def choose(tables, terms, u, wanted, before, event, closed, implied):
+    """Leave the active contacts in ``closed``, as the runtime does."""
+    arena, runtime = Arena(), internals()
+    packed, packed_terms = TABLES.pack(tables), TERMS.pack(terms)
+    at, terms_at = packed.address, packed_terms.address
+    runtime.choose_features(at, terms_at, u, before, event, closed, implied)
+    runtime.rest_on_one(arena.struct, at, terms_at, u, wanted, before, event, closed)
 
 
 class Scene:
@@ -71,8 +66,7 @@ class Scene:
         closed = np.zeros(n, np.int64)
         closed[touching] = 1
         idle = [np.zeros(n, np.int64) for _ in range(3)]
-        room = Room(np.zeros(20_000), np.zeros(5_000, np.int64), np.zeros(TOP_COUNT, np.int64))
-        choose(room, self.tables, terms, u, np.zeros(n, np.int8), idle[0], idle[1], closed, idle[2])
+        choose(self.tables, terms, u, np.zeros(n, np.int8), idle[0], idle[1], closed, idle[2])
         mine = active_features(self.automaton.contacts, values, rates, touching, TOUCHING)
         rows = [self.automaton.contacts[k].normal_row for k in range(n)]
         return (

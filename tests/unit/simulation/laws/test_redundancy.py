@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from fsm_dyn.simulation import outcomes
+from tests.runtime.internals import Arena
 
 OPEN, HOLD, FORWARD, BACKWARD = range(4)
 
@@ -74,6 +75,27 @@ def test_the_widest_margin_is_that_of_scipy(runtime, arena, seed):
     )
     assert tau == pytest.approx(result.x[-1], abs=1e-9)
     assert (slack + g @ s).min() >= tau - 1e-9
+
+
+@pytest.mark.parametrize("feet", [5, 8, 12])
+@pytest.mark.parametrize("push", [0.2, 0.65, 0.95])
+def test_the_widest_margin_of_a_block_on_many_feet(runtime, feet, push):
+    """Normal forces and friction of feet on one line: many vertices, all of them nearly degenerate."""
+    places, mu = np.linspace(-0.5, 0.5, feet), 1.5
+    balance = np.zeros((3, 2 * feet))  # normal forces, their moment, friction
+    balance[0, :feet], balance[1, :feet], balance[2, feet:] = 1.0, places, 1.0
+    given = np.linalg.lstsq(balance, [9.81, -0.4 * push * 9.81, push * 0.5 * 9.81], rcond=None)[0]
+    open_ = np.linalg.svd(balance)[2][3:].T
+    laws = np.vstack(
+        [np.eye(2 * feet)[:feet], *(np.hstack([mu * np.eye(feet), sign * np.eye(feet)]) for sign in (1, -1))]
+    )
+    g, slack, cap = laws @ open_, laws @ given, 20.0
+    room = Arena()
+    tau, s = runtime.maximise_margin(room.struct, np.ascontiguousarray(g), slack, cap)
+    bounds = [(None, None)] * g.shape[1] + [(None, cap)]
+    best = linprog(np.r_[np.zeros(g.shape[1]), -1.0], np.hstack([-g, np.ones((len(g), 1))]), slack, bounds=bounds)
+    assert tau == pytest.approx(-best.fun, abs=1e-8)
+    assert (slack + g @ s).min() == pytest.approx(tau, abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(10))
