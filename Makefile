@@ -102,7 +102,10 @@ EXTRA_bench := [bench]
 EXTRA_docs := [docs]
 EXTRA_dev := [dev]
 
-$(VENV)/.installed-%: pyproject.toml .ci/make_venv
+# An editable installation looks, when it is imported, whether a source of the runtime has changed, and builds it again.
+$(VENV)/.installed-%: pyproject.toml fsm_dyn/runtime/CMakeLists.txt .ci/make_venv
 	@PYTHON="$(PYTHON)" bash .ci/make_venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRA_$*)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.11" cmake ninja
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --config-settings=editable.rebuild=true --editable ".$(EXTRA_$*)"
 	@touch $@

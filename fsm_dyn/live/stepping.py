@@ -40,7 +40,7 @@ from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
 
-TURNS_PER_TICK: Final = 60  # steps and transitions in a tick; what is left waits for the next one
+TURNS_PER_TICK: Final = 1000  # steps and transitions in a tick at the most; counted work ends it before
 NO_LIMIT: Final = 2**62
 MOST_INSTANT: Final = 40  # transitions in one instant
 

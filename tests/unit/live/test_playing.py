@@ -20,7 +20,7 @@ from fsm_dyn.simulation.raw_run import read_transitions
 BEGINS = 0.5  # s, when the first note does; the grip is closed then
 PRESSED, LIFTED = -0.012, -0.0005  # m of the key, as the model says
 LIMIT = 5.0  # N
-SUBSTEPS = 4  # a step of 1 ms is too long for the felt of the lever's stop: it gains energy there
+SUBSTEPS = 8  # steps of 1 ms are too long for the felt of the lever's stop: they gain energy there
 FINGER = (FINGER_STIFFNESS, FINGER_DAMPING)
 
 
@@ -29,7 +29,9 @@ class Played:
 
     def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT):
         mapping = mapping_for(graph, "", 1, scale=scale)
-        self.stepper = stepper = Stepper(graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=limit))
+        self.stepper = stepper = Stepper(
+            graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=limit), work_per_tick=0
+        )
         if coupler:
             stepper.set_parameters({"finger_tip_1_stiffness": coupler})
         self.events, self.forces, self.accounted, self.keys, records = [], [], [], [], []
