@@ -102,10 +102,9 @@ EXTRA_bench := [bench]
 EXTRA_docs := [docs]
 EXTRA_dev := [dev]
 
-# An editable installation looks, when it is imported, whether a source of the runtime has changed, and builds it again.
-$(VENV)/.installed-%: pyproject.toml fsm_dyn/runtime/CMakeLists.txt .ci/make_venv
+RUNTIME := $(wildcard fsm_dyn/runtime/*.c fsm_dyn/runtime/*.h) fsm_dyn/runtime/CMakeLists.txt
+
+$(VENV)/.installed-%: pyproject.toml $(RUNTIME) .ci/make_venv
 	@PYTHON="$(PYTHON)" bash .ci/make_venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.11" cmake ninja
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --config-settings=editable.rebuild=true --editable ".$(EXTRA_$*)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRA_$*)"
 	@touch $@

@@ -62,3 +62,4 @@
 #include "pacing.c"
 #include "udp.c"
 #include "scripted_hand.c"
+#include "sources.c"

@@ -7,8 +7,10 @@ a library beside its sources all work.  Calls release the interpreter's lock.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
 from ctypes import POINTER, Structure, c_bool, c_double, c_int64, c_void_p
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -86,7 +88,23 @@ def _load() -> ctypes.CDLL:
             "the runtime library of fsm_dyn is missing: it is compiled when the package is installed"
             "\n  remedy: install the package, with a C compiler at hand: pip install --editable ."
         )
-    return ctypes.CDLL(spec.origin)
+    library = ctypes.CDLL(spec.origin)
+    library.fsm_sources.restype = ctypes.c_char_p
+    built = library.fsm_sources().decode()
+    if built and built != _sources():
+        raise FsmDynError(
+            f"the runtime library was built of other sources than those here: {spec.origin}"
+            "\n  remedy: install the package anew: pip install --editable ., or make"
+        )
+    return library
+
+
+def _sources() -> str:
+    """Return the digest of the sources beside this file, as ``CMakeLists.txt`` works it out."""
+    folder = Path(__file__).parent
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in (".c", ".h"))
+    digests = "".join(f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n" for name in names)
+    return hashlib.sha256(digests.encode()).hexdigest()
 
 
 _library: Final = _load()
