@@ -194,7 +194,7 @@ def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], job
     if workers < 2:
         yield from (simulate_case(graph, task, case) for case in cases)
         return
-    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of numba's and LLVM's threads
+    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)
     with theirs, ours:
         with held_back():

@@ -1,6 +1,6 @@
 """The command line ``fsm-dyn``.
 
-Commands import what they need when they run: ``fsm-dyn --help`` should answer at once, and SymPy, numba and
+Commands import what they need when they run: ``fsm-dyn --help`` should answer at once, and SymPy and
 Matplotlib together take seconds to import.
 """
 

@@ -45,7 +45,7 @@ def analyse(
     at : mapping
         What replaces entries of the model's ``initial``, about which its modes are looked at.
     """
-    # numba and the stepper come with these.
+    # The runtime comes with these.
     from fsm_dyn.live.device import Handle, driver_class
     from fsm_dyn.live.facing import facing_axes
     from fsm_dyn.live.settings import Settings

@@ -19,7 +19,7 @@ Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file
 
 def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False) -> ModeGraph:
     """Load and compile a model, or read a saved automaton, telling what takes long."""
-    # The public interface brings SymPy and numba along.
+    # The public interface brings SymPy along.
     import fsm_dyn
 
     if model.endswith(".json"):

@@ -25,7 +25,7 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     import fsm_dyn
     from fsm_dyn.plot import drawing
 
-    with working("running (the first run of an installation also builds the stepper)"):
+    with working("running"):
         trajectory = fsm_dyn.simulate(graph)
     typer.echo(describe(trajectory))
     typer.echo(f"energy account closes to {trajectory.energy.closure:.1e} of what went through it\n")

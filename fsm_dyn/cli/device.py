@@ -137,7 +137,7 @@ def device_command(
         if seconds is None:
             _on_page(graph, model, by, way, parameters, serve_on, no_browser, as_json)
         else:
-            # the stepper comes with it
+            # the runtime comes with it
             from fsm_dyn.live.settings import Settings
 
             settings = Settings(
@@ -173,7 +173,7 @@ def _held(
     as_json: bool,
 ) -> tuple[Any, Any, dict[str, Any], Any]:
     """Return the graph, the held one, the parameters that differ from its file, and what holds it."""
-    # numba and the stepper come with these
+    # the runtime comes with these
     from fsm_dyn.live.device import driver_class
     from fsm_dyn.live.facing import mapping_for
     from fsm_dyn.live.mapping import Limits

@@ -52,7 +52,7 @@ def explain_command(
 
 
 def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) -> Trajectory:
-    # The public interface brings SymPy and numba along.
+    # The public interface brings SymPy along.
     import fsm_dyn
     from fsm_dyn.recording.saved import is_run
 
@@ -64,7 +64,7 @@ def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) 
         with working(f"reading {run}", quiet):
             return fsm_dyn.open_run(run)
     graph = ready_graph(run, quiet=quiet)
-    with working(f"running {graph.name} (the first run of an installation also builds the stepper)", quiet) as told:
+    with working(f"running {graph.name}", quiet) as told:
         try:
             trajectory = fsm_dyn.simulate(graph, progress=told.reached, **given)
             if at is not None and at > trajectory.t[-1] and "until" not in given and not trajectory.outcome.failed:

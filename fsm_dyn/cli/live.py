@@ -59,7 +59,7 @@ def live_command(
     """Hold a model by a device and tell how well time was kept and when it changed its mode."""
     with asked_to_end() as asked:
         with asked.at_once():
-            # numba and the stepper come with these.
+            # The runtime comes with these.
             from fsm_dyn.devices.scripted import Driver, usual_motion
             from fsm_dyn.live.holding import held_ports
             from fsm_dyn.live.session import Settings
@@ -113,7 +113,7 @@ def hold_and_report(
     RunError
         It ended by a fault.
     """
-    # numba and the stepper come with these
+    # the runtime comes with these
     from fsm_dyn.live.session import LiveSession
     from fsm_dyn.live.starting import prepare
 

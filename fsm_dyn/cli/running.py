@@ -128,11 +128,11 @@ def run_command(
 
 def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any], wanted: Wanted, as_json: bool) -> None:
     graph = ready_graph(model, parameters, as_json)
-    # The public interface brings numba along.
+    # The public interface brings the runtime along.
     import fsm_dyn
 
     failure: RunError | None = None
-    with working(f"running {graph.name} (the first run of an installation also builds the stepper)", as_json) as told:
+    with working(f"running {graph.name}", as_json) as told:
         try:
             trajectory = fsm_dyn.simulate(graph, progress=told.reached, **options)
         except RunError as error:

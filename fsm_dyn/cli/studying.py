@@ -43,7 +43,7 @@ def study_command(
     as_json: Json = False,
 ) -> None:
     """Run a model with many values of its parameters, on all cores, and compare."""
-    # The public half of the package: numba and the machine-code compiler.
+    # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import read_range, study
 
     ranges: dict[str, list[str]] = {}

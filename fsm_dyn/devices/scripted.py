@@ -70,7 +70,7 @@ class Driver:
         """Return how the hand is read and written by compiled code; None where it has a wire or rehearses a failure."""
         if self._transport is not None or self._fault:
             return None
-        # numba comes with it, which plain ticks have no use for
+        # plain ticks have no use for it
         from fsm_dyn.devices.compiled_hand import compiled_hand
 
         numbers = (self._mass, self._stiffness, self._damping, self._period, _GENTLE)

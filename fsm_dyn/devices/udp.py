@@ -211,7 +211,7 @@ class Driver:
         """Return how the peer is read and written by compiled code; None where nobody has been met."""
         if self._peer is None or self._header is None:
             return None
-        # numba comes with it, which plain ticks have no use for
+        # plain ticks have no use for it
         from fsm_dyn.devices.wire.compiled_udp import new_link
 
         made = new_link(self._socket.fileno(), self._bandwidth, self._latest, self._heard, self._header)

@@ -1,8 +1,8 @@
 """LLVM assembly text of programs: one function per program, straight-line, nothing but doubles and pointers.
 
-Text is written directly because that is several times faster than building instruction objects.  The only
-fast-math flag is ``contract``: products and sums may be fused, which is exact arithmetic rounded once, but
-nothing is reassociated and NaN keeps its meaning.  Sines and cosines are intrinsics, so that the code generator
+Text is written directly because that is several times faster than building instruction objects.  There are no
+fast-math flags: products and sums are rounded one by one, so that processors with and without fused operations give the
+same bits (docs/decisions/0020).  Sines and cosines are intrinsics, so that the code generator
 merges a pair of one argument into a single call.
 """
 
@@ -24,7 +24,7 @@ LONGEST_FUNCTION = 2000
 PART_LENGTH = 200
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 5
+CODE_VERSION = 6
 
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 
@@ -239,9 +239,9 @@ def _mod(function: _Function, a: str, b: str) -> str:
 
 _WRITERS: dict[str, Callable[..., str]] = {
     "neg": _plain("fneg double {0}"),
-    "add": _plain("fadd contract double {0}, {1}"),
-    "sub": _plain("fsub contract double {0}, {1}"),
-    "mul": _plain("fmul contract double {0}, {1}"),
+    "add": _plain("fadd double {0}, {1}"),
+    "sub": _plain("fsub double {0}, {1}"),
+    "mul": _plain("fmul double {0}, {1}"),
     "div": _plain("fdiv double {0}, {1}"),
     "abs": _plain("call double @llvm.fabs.f64(double {0})"),
     "atan2": _plain("call double @atan2(double {0}, double {1})"),

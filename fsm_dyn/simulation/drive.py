@@ -341,6 +341,6 @@ def tabulate(function: Callable[[float], float], span: tuple[float, float], tole
         if len(starts) > _MOST_PIECES:
             raise InputError(
                 f"an input needs more than {_MOST_PIECES} cubic pieces for a relative accuracy of {tolerance:g}",
-                remedy="give the input as a table or an expression, or make the function compilable by numba",
+                remedy="give the input as a table or an expression",
             )
     return Pieces(np.array(starts), np.array(rows), np.array(hard))
