@@ -129,11 +129,12 @@ from fsm_dyn.interrupts import asked_to_end
 sys.unraisablehook = lambda _: None  # where Python cannot pass an exception on, the flag does
 
 def calls(at):
-    count, number, interrupted = itertools.count(1), 0, False
+    count, number, interrupted, raised = itertools.count(1), 0, False, False
     def called(frame, event, argument):
-        nonlocal number
+        nonlocal number, raised
         number = next(count)
         if number in at:
+            raised = True
             signal.raise_signal(signal.SIGINT)
     sys.setprofile(called)
     try:
@@ -143,18 +144,17 @@ def calls(at):
         interrupted = True
     finally:
         sys.setprofile(None)
-    assert interrupted == bool(at), at
+    assert interrupted == raised, at  # how often results are looked for differs from run to run
     for process in multiprocessing.active_children():
         process.join(20.0)
     assert not multiprocessing.active_children(), at
-    return number
+    return number, raised
 
 if __name__ == "__main__":
     graph = fsm_dyn.compile("bouncing_ball")
     calls(set())
-    total = calls(set())
-    for part in (0.5, 0.8, 0.95):
-        calls({int(part * total)})
+    total, _ = calls(set())
+    assert sum(calls({int(part * total)})[1] for part in (0.3, 0.5, 0.8)) > 0
     print("ended")
 """
 
