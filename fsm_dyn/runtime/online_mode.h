@@ -80,8 +80,8 @@
 
 // then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
 #define FSM_ONLINE_LISTS 41
-#define FSM_FOLLOWS 1e-9 // m/s: from this slip speed on the direction of friction in space follows the slip
-#define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
+#define FSM_FOLLOWS      1e-9 // m/s: from this slip speed on the direction of friction in space follows the slip
+#define FSM_SET_BACK     1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
 
 struct fsm_pivot_alarm {
     double floor;

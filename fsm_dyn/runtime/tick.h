@@ -43,8 +43,8 @@
 
 #define FSM_BINS 1024
 
-#define FSM_EVERY            10   // ticks
-#define FSM_CHECKPOINTS_MOST 2000 // marks, of which the oldest goes: 20 s at 1 kHz
+#define FSM_CHECKPOINT_EVERY 10   // ticks
+#define FSM_CHECKPOINTS_MOST 2000 // of which the oldest goes: 20 s at 1 kHz
 
 struct fsm_tick_numbers {
     double grip; // how firmly the port is held, 0 to 1
@@ -198,14 +198,7 @@ struct fsm_checkpoints {
 };
 
 struct fsm_tick_places {
-    const struct fsm_tables *tables;
-    struct fsm_input_tables *drive;
-    const struct fsm_method *method;
-    struct fsm_options *options;
-    struct fsm_state *state;
-    struct fsm_work *work;
-    struct fsm_buffers *buffers;
-    int64_t advance;
+    struct fsm_run run;
     const struct fsm_input_tables *schedule;
     struct fsm_ring *ring; // 0: nobody looks
     struct fsm_checkpoints *marks;

@@ -9,7 +9,7 @@ import hashlib
 import re
 import subprocess
 import sysconfig
-from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int8, c_int64, c_void_p
+from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int, c_int8, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -104,6 +104,8 @@ class Internals:
 
     def _type(self, kind):
         kind = kind.replace("const ", "").strip()
+        if kind.startswith("enum "):
+            return c_int
         if kind.startswith("struct "):
             return self.structs[kind.removeprefix("struct fsm_")]
         if kind in self.views:
