@@ -5,7 +5,7 @@
 /* Copy the stepper's state and the inputs into the ring of checkpoints where one is due and the tick was completed. */
 FSM_LOCAL void fsm_leave_checkpoint(const struct fsm_tick *tick)
 {
-    struct fsm_checkpoints *checkpoints = tick->places->marks;
+    struct fsm_checkpoints *checkpoints = tick->places->checkpoints;
     if (tick->counts->advancing == 0 || tick->counts->status != FSM_DONE) {
         return;
     }

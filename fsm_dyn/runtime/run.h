@@ -176,43 +176,30 @@ struct fsm_notes {
     int64_t target;             // mode found, for which a chart has to be chosen first
 };
 
-/* Inputs as the compiled loop reads them.
-
-   Attributes
-   ----------
-   counts : int64 array
-       Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
-   start : float64 array, shape (n_segments,)
-       Time (s) at which each segment begins; the first is -inf in effect.
-   origin : float64 array, shape (n_segments,)
-       Time (s) from which the polynomials of the segment count.
-   pieces : float64 array, shape (n_segments, n_w, 4)
-       Coefficients of the cubics, constant first.
-   next_hard : int64 array, shape (n_segments,)
-       First later segment at whose start value or slope may jump, so that a step must end there; n_segments if
-       there is none.
-   decides : int8 array, shape (n_segments,)
-       1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
-       of those with a kink moves a constraint, so that no force can jump.
-   kernels : int64 array
-       Addresses of kernels that write values and three rates of some inputs.
-   kernel_start : int64 array, shape (n_kernels + 1,)
-       Where the inputs of each kernel begin in `kernel_inputs`.
-   kernel_inputs : int64 array
-       Input numbers.
-   out : float64 array, shape (4 n_w,)
-       Workspace. */
+/* Inputs as the compiled loop reads them. */
 struct fsm_input_tables {
+    // Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
     struct fsm_input_counts *counts;
     int64_t counts_count;
+    // (n_segments,): time (s) at which each segment begins; the first is -inf in effect.
     fsm_vector start;
+    // (n_segments,): time (s) from which the polynomials of the segment count.
     fsm_vector origin;
+    // (n_segments, n_w, 4): coefficients of the cubics, constant first.
     fsm_cube pieces;
+    // (n_segments,): first later segment at whose start value or slope may jump, so that a step must end there;
+    // n_segments if there is none.
     fsm_indices next_hard;
+    // (n_segments,): 1 where the contact states are decided anew at such a start; 0 where every input goes on
+    // continuously and none of those with a kink moves a constraint, so that no force can jump.
     fsm_codes decides;
+    // Addresses of kernels that write values and three rates of some inputs.
     fsm_kernels kernels;
+    // (n_kernels + 1,): where the inputs of each kernel begin in `kernel_inputs`.
     fsm_indices kernel_start;
+    // Input numbers.
     fsm_indices kernel_inputs;
+    // (4 n_w,): workspace.
     fsm_vector out;
 };
 
