@@ -54,7 +54,6 @@ class Loop:
     charted: int = -1  # number of steps made when a chart was asked for last
     stages: int = 0
 
-
     def run(self, inputs: Packed, method: Packed, options: Packed) -> Run:
         """Return the addresses of all that the run works on, as they are now."""
         return Run(

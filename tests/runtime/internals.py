@@ -192,7 +192,7 @@ class Arena:
 
     def __init__(self, floats=100_000, integers=10_000):
         self.floats, self.integers = np.full(floats, 7.0), np.full(integers, 7, np.int64)
-        self.top = np.zeros(5, np.int64)
+        self.top = np.zeros(ctypes.sizeof(internals().structs["arena_top"]) // 8, np.int64)
         self.struct = internals().struct("arena", floats=self.floats, integers=self.integers)
         self.struct.top = self.top.ctypes.data
         self.struct.top_count = len(self.top)
