@@ -1,4 +1,4 @@
-"""The house rules of the runtime: layers, sizes of files, one number for one thing in C and in Python, no hidden state."""
+"""The rules of the runtime: layers, sizes of files, one number for one thing in C and Python, no hidden state."""
 
 import ast
 import importlib
