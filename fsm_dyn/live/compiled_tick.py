@@ -102,19 +102,18 @@ NOTHING: Final = 0
 LOOK_AT: Final = 1  # something happened that Python has to see to
 WANTS: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
 
-# ``Tick.places``: addresses of bundles and of the stepper's machine code
-TABLES: Final = 0
-DRIVE: Final = 1
+# ``Tick.places``: addresses of structures
+TABLES: Final = 0  # this and the next six are the handle of the run
+INPUTS: Final = 1
 METHOD: Final = 2
 OPTIONS: Final = 3
 STATE: Final = 4
 WORK: Final = 5
 BUFFERS: Final = 6
-ADVANCE: Final = 7
-SCHEDULE: Final = 8
-RING: Final = 9  # 0: nobody looks
-MARKS: Final = 10
-PLACE_COUNT: Final = 11
+SCHEDULE: Final = 7
+RING: Final = 8  # 0: nobody looks
+MARKS: Final = 9
+PLACE_COUNT: Final = 10
 
 # watching the energy at the port, ``Tick.counts[PASSIVITY]``
 OFF: Final = 0

@@ -1,4 +1,8 @@
-/* Counters in memory that several processes share: what is written before a release is seen after the acquire. */
+/* Counters in memory that several processes share (release and acquire of C11 in C99).
+
+   The one writer of a ring fills a slot, then counts it with FSM_RELEASE; who reads the count with FSM_ACQUIRE sees the
+   slot as it was filled.  FSM_FENCE stands between a count and the next slot that is written over: who finds a slot torn
+   then also finds that the writer has come round to it. */
 
 #ifndef FSM_ATOMIC_H
 #define FSM_ATOMIC_H
@@ -6,10 +10,12 @@
 #if defined(__GNUC__)
 #define FSM_ACQUIRE(place)        __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 #define FSM_RELEASE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
+#define FSM_FENCE()               __atomic_thread_fence(__ATOMIC_RELEASE)
 #else
 /* Microsoft's compiler gives volatile accesses these meanings (/volatile:ms, its default). */
 #define FSM_ACQUIRE(place)        (*(volatile int64_t *)&(place))
 #define FSM_RELEASE(place, value) (*(volatile int64_t *)&(place) = (value))
+#define FSM_FENCE()               ((void)0)
 #endif
 
 #endif

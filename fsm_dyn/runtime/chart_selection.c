@@ -5,12 +5,17 @@
 #define FSM_BETTER 2.0  // how many times the pivot of the other chart must be larger
 #define FSM_GOOD   0.01 // pivot with which a mode is entered without looking for another chart
 
-/* Return the chart of the active set with the largest pivot at `x`, -1 if none is enough better.
+/* Return the chart of the active set with the largest pivot at the state at hand, -1 if none is enough better.
 
-   `pivot` is that of the present chart; `work.full_mid` is overwritten. */
-FSM_LOCAL int64_t fsm_better_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                   double t, fsm_vector x, double pivot)
+   `work->full_mid` is overwritten. */
+FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    double t = state->clock->time;
+    fsm_vector x = state->x;
+    double pivot = state->clock->pivot;
     int64_t mode = state->counters->mode;
     int64_t at = x.n + tables->sizes->n_u;
     double least = pivot > 0.0 ? FSM_BETTER * pivot : 0.0;
@@ -31,10 +36,12 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_tables *tables, struct fsm_s
 
 /* Return a chart of the mode `target` that is good at the state at hand, `target` itself if it is.
 
-   Where none is, -1; or, once one was asked for, the best there is.  `work.full_mid` is overwritten. */
-FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                  int64_t target)
+   Where none is, -1; or, once one was asked for, the best there is.  `work->full_mid` is overwritten. */
+FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t at = state->x.n + tables->sizes->n_u;
     int64_t best = target;
     double largest = -1.0;

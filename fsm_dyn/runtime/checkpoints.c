@@ -1,33 +1,24 @@
-/* Marks on the way of a run, to which it can go back: copies of all that the stepper knows, every few ticks. */
+/* Checkpoints of a live session, from which it can be rewound: copies of the stepper's state every few ticks. */
 
 #include "live.h"
 
-#define FSM_EVERY                   10   // ticks
-#define FSM_CHECKPOINTS_MOST        2000 // marks, of which the oldest goes: 20 s at 1 kHz
-#define FSM_CHECKPOINTS_COUNT_COUNT 2
-
-/* Leave a mark where the model stands at time `t` (s), if one is due. */
-FSM_LOCAL void fsm_leave_checkpoint(struct fsm_checkpoints *marks, struct fsm_tick *tick, double t)
+/* Copy the stepper's state and the inputs into the ring of checkpoints where one is due and the tick was completed. */
+FSM_LOCAL void fsm_leave_checkpoint(const struct fsm_tick *tick)
 {
+    struct fsm_checkpoints *checkpoints = tick->places->checkpoints;
     if (tick->counts->advancing == 0 || tick->counts->status != FSM_DONE) {
         return;
     }
-    marks->counts->since++;
-    if (marks->counts->since < FSM_EVERY) {
+    checkpoints->counts->since++;
+    if (checkpoints->counts->since < FSM_CHECKPOINT_EVERY) {
         return;
     }
-    marks->counts->since = 0;
-    int64_t slot = fsm_modulo(marks->counts->made, marks->states.n);
-    for (int64_t i = 0; i < marks->block.n; i++) {
-        AT(marks->states, slot, i) = marks->block.at[i];
-    }
-    AT(marks->inputs, slot, 0) = t;
-    int64_t n_w = tick->now.n;
-    for (int64_t i = 0; i < n_w; i++) {
-        AT(marks->inputs, slot, 1 + i) = tick->now.at[i];
-    }
-    for (int64_t k = 0; k < tick->motion.n; k++) {
-        AT(marks->inputs, slot, 1 + n_w + k) = tick->motion.at[k];
-    }
-    marks->counts->made++;
+    checkpoints->counts->since = 0;
+    int64_t slot = checkpoints->counts->made % checkpoints->states.n;
+    fsm_put_indices(fsm_index_row(checkpoints->states, slot), checkpoints->block);
+    fsm_vector inputs = fsm_row(checkpoints->inputs, slot);
+    inputs.at[0] = tick->places->run.state->clock->time;
+    fsm_put(fsm_vector_from(inputs, 1), tick->now);
+    fsm_put(fsm_vector_from(inputs, 1 + tick->now.n), tick->motion);
+    checkpoints->counts->made++;
 }

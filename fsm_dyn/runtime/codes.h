@@ -1,108 +1,169 @@
-/* Numbers that the runtime and its callers name alike: outcomes, events, states, kinds. */
+/* Numbers that the runtime and its callers share: statuses, events, contact states, kinds, flags, reasons. */
 
 #ifndef FSM_CODES_H
 #define FSM_CODES_H
 
-/* Outcomes.  Up to FSM_LAST_INTERNAL they ask the caller for something, and the run goes on. */
-#define FSM_CONTINUE          0
-#define FSM_PAUSED            1
-#define FSM_BUFFER_FULL       2
-#define FSM_NEED_MODE         3
-#define FSM_NEED_CHART        4
-#define FSM_LAST_INTERNAL     4
-#define FSM_DONE              5
-#define FSM_STOPPED           6
-#define FSM_INTERRUPTED       7
-#define FSM_TOO_MANY_STEPS    8
-#define FSM_STEP_TOO_SMALL    9
-#define FSM_NON_FINITE        10
-#define FSM_CHATTERING        11
-#define FSM_INCONSISTENT      12
-#define FSM_NON_UNIQUE_STATE  13
-#define FSM_NON_UNIQUE        14
-#define FSM_SINGULAR          15
-#define FSM_PENETRATION       16
-#define FSM_PROJECTION_FAILED 17
-#define FSM_MODE_NOT_LISTED   18
-#define FSM_IMPACTS_DIVERGE   19
-#define FSM_CONTRADICTORY     20
-#define FSM_STRETCHED         21
-#define FSM_UNDETERMINED      22
-#define FSM_NO_BRANCH         23
-#define FSM_PENETRATION_LATER 24
-#define FSM_STEP_TOO_LONG     25
+#include "types.h"
 
-/* Of automata. */
+/* Every status of a run: name, number, short text, what happened, and what its user can do about it ("" where nothing is
+   wrong).  Up to FSM_LAST_INTERNAL the run asks its caller for something and goes on. */
+#define FSM_STATUSES(X)                                                                                                \
+    X(CONTINUE, 0, "going", "The run is under way.", "")                                                               \
+    X(PAUSED, 1, "paused", "The run paused to report progress.", "")                                                   \
+    X(BUFFER_FULL, 2, "buffer full", "The run paused for more room to record.", "")                                    \
+    X(NEED_MODE, 3, "mode needed", "The next mode has not been derived yet.", "")                                      \
+    X(NEED_CHART, 4, "chart needed", "The choice of independent speeds degenerates here.", "")                         \
+    X(DONE, 5, "done", "The run reached its final time.", "")                                                          \
+    X(STOPPED, 6, "stopped", "A transition marked 'stop' ended the run.", "")                                          \
+    X(INTERRUPTED, 7, "interrupted", "The run was interrupted from outside; what was recorded is kept.", "")           \
+    X(TOO_MANY_STEPS, 8, "too many steps", "The run used up the number of steps it was allowed.",                      \
+      "raise max_steps, loosen rtol and atol, or use method='radau' if the model is stiff")                            \
+    X(STEP_TOO_SMALL, 9, "step size too small", "The tolerances ask for a step shorter than the clock can resolve.",   \
+      "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps or "              \
+      "grows without bound at this time")                                                                              \
+    X(NON_FINITE, 10, "non-finite state", "The state or its derivative became infinite or not a number.",              \
+      "look for a division by zero or a root of a negative number in the loads, or shorten the step")                  \
+    X(CHATTERING, 11, "unending chatter", "Transitions follow each other in the same instant without end.",            \
+      "look at the transitions recorded last: give written transitions a hysteresis, or contacts some "                \
+      "friction or restitution that lets them settle")                                                                 \
+    X(INCONSISTENT, 12, "inconsistent contact state",                                                                  \
+      "No combination of contact states agrees with the forces and accelerations (Painleve, jamming).",                \
+      "look at the candidates and residuals reported; lower the friction, or model the contact as compliant")          \
+    X(NON_UNIQUE_STATE, 13, "several answers",                                                                         \
+      "More than one combination of contact states agrees with the forces and accelerations.",                         \
+      "choose a policy in the model, lower the friction, or model the contact as compliant")                           \
+    X(NON_UNIQUE, 14, "non-unique motion",                                                                             \
+      "Redundant contacts leave the motion itself undetermined, because their friction forces are.",                   \
+      "give redundant contacts the same friction, remove one, or model them as compliant")                             \
+    X(SINGULAR, 15, "singular configuration",                                                                          \
+      "The active constraints lose rank here, or the reduced mass matrix is singular, in every choice of "             \
+      "speeds.",                                                                                                       \
+      "start from another configuration, give every moving body inertia, or drop a constraint that repeats "           \
+      "others")                                                                                                        \
+    X(PENETRATION, 16, "penetration at start",                                                                         \
+      "A contact is closed deeper than the tolerance where it should be open or touching.",                            \
+      "move the start so that every gap is at least zero, or let closes_if admit the contact only above "              \
+      "zero")                                                                                                          \
+    X(PROJECTION_FAILED, 17, "projection failed", "The configuration could not be brought back onto its constraints.", \
+      "shorten the step or tighten rtol and atol; check that the constraints can be met together")                     \
+    X(MODE_NOT_LISTED, 18, "mode not allowed",                                                                         \
+      "The motion leads into a combination of contact states that the model does not list.",                           \
+      "name this combination under modes, or drop only_listed")                                                        \
+    X(IMPACTS_DIVERGE, 19, "endless impacts", "Impacts taken one after the other go on striking without end.",         \
+      "give the contacts restitutions below 1, or use impacts: simultaneous")                                          \
+    X(CONTRADICTORY, 20, "inconsistent constraints",                                                                   \
+      "Redundant constraints, which repeat others, cannot be satisfied together with these any more.",                 \
+      "check the lengths and axes of the constraints that repeat each other, or drop one of them")                     \
+    X(STRETCHED, 21, "stretched to its limit",                                                                         \
+      "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints any "                \
+      "longer.",                                                                                                       \
+      "end the run before, change the motion that drives the loop, or let a link yield")                               \
+    X(UNDETERMINED, 22, "undetermined at a change point",                                                              \
+      "The mechanism is at rest in a change point, where its constraints lose rank: several motions are "              \
+      "possible.",                                                                                                     \
+      "give it a speed, or start beside the change point")                                                             \
+    X(NO_BRANCH, 23, "speeds belong to no branch",                                                                     \
+      "The mechanism is in a change point, and no motion through it has these speeds: the constraints that "           \
+      "are lost there would be left at once.",                                                                         \
+      "give all speeds of one of the motions through the change point, or start beside it")                            \
+    X(PENETRATION_LATER, 24, "penetration during the run",                                                             \
+      "A contact that counts as open is deeper than the tolerance where its contact state is decided.",                \
+      "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero")           \
+    X(STEP_TOO_LONG, 25, "step too long", "The fixed step does not resolve the oscillation of a compliant contact.",   \
+      "shorten step, or use method='dopri5' or 'radau'")
 
-// what a guard announces (``Tables.guard_event``)
-#define FSM_EVENT_CLOSES  1
-#define FSM_EVENT_OPENS   2
-#define FSM_EVENT_SLIDES  3
-#define FSM_EVENT_STICKS  4
-#define FSM_EVENT_WRITTEN 5
-#define FSM_EVENT_LEAVES  6
+#define FSM_STATUS_ENTRY(name, number, text, sentence, remedy) FSM_##name = number,
+enum fsm_status { FSM_STATUSES(FSM_STATUS_ENTRY) FSM_LAST_INTERNAL = FSM_NEED_CHART };
+#undef FSM_STATUS_ENTRY
 
-// states of a contact (``Tables.mode_states``)
-#define FSM_CONTACT_FREE          0
-#define FSM_CONTACT_HELD          1
-#define FSM_CONTACT_SLIDING       2
-#define FSM_CONTACT_SLIDING_UNDER 3 // a slot pressed on its other face
+/* Which event a guard detects (`fsm_tables.guard_event`). */
+enum fsm_event {
+    FSM_EVENT_CLOSES = 1,
+    FSM_EVENT_OPENS = 2,
+    FSM_EVENT_SLIDES = 3,
+    FSM_EVENT_STICKS = 4,
+    FSM_EVENT_WRITTEN = 5, // the condition of a written transition is met
+    FSM_EVENT_LEAVES = 6,  // leaves a bounded face
+};
 
-// bits of ``Tables.mode_flags``
-#define FSM_MODE_PROJECTS 1  // the mode has configuration rows or closed gaps: project after each accepted step
-#define FSM_MODE_REPEATS  8  // rows of the mode repeat each other: whether they still agree is asked after each step
-#define FSM_MODE_TURNS    4  // a contact slides in space: its slip direction is kept up with after each accepted step
-#define FSM_MODE_RANKS    16 // constraints on coordinates hold: their rows may lose rank
-#define FSM_MODE_WATCHES_GATES 2 // a contact with a closes_if is open in the mode
+/* States of a contact (`fsm_tables.mode_states`). */
+enum fsm_contact_state {
+    FSM_CONTACT_FREE = 0,
+    FSM_CONTACT_HELD = 1,
+    FSM_CONTACT_SLIDING = 2,
+    FSM_CONTACT_SLIDING_UNDER = 3, // a slot pressed on its other face
+};
 
-// columns of ``Tables.transitions``
-#define FSM_TRANSITION_STOP    0 // 1: the run ends here
-#define FSM_TRANSITION_RESET   1 // address of the reset kernel, 0: none
-#define FSM_TRANSITION_EVENT   2 // 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
-#define FSM_TRANSITION_CONTACT 3
-#define FSM_TRANSITION_WIDTH   4
+/* Bits of `fsm_tables.mode_flags`. */
+enum fsm_mode_flag {
+    FSM_MODE_PROJECTS = 1,      // configuration rows or closed gaps: drift is projected out after each accepted step
+    FSM_MODE_WATCHES_GATES = 2, // a contact with a closes_if is open
+    FSM_MODE_TURNS = 4,         // a contact slides in space: its slip direction is updated after each accepted step
+    FSM_MODE_REPEATS = 8,       // rows are redundant: whether they are still consistent is asked after each step
+    FSM_MODE_RANKS = 16,        // constraints on coordinates are active: their rows may lose rank
+};
 
-// kinds of contact (``Tables.contact_kind``)
-#define FSM_KIND_GAP          0
-#define FSM_KIND_DRY_FRICTION 1
-#define FSM_KIND_LOCK         2
-#define FSM_KIND_COMPLIANT    3 // a gap whose force is a law of its depth
+/* Columns of `fsm_tables.transitions`. */
+enum fsm_transition_column {
+    FSM_TRANSITION_STOP = 0,  // 1: the run ends here
+    FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
+    FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
+    FSM_TRANSITION_CONTACT = 3,
+    FSM_TRANSITION_WIDTH = 4,
+};
 
-// bits of ``Tables.contact_flags``
-#define FSM_FLAG_FRICTION      1    // has a tangent row
-#define FSM_FLAG_STICKS_ALWAYS 2    // infinite friction: never slides
-#define FSM_FLAG_GATED         4    // has a closes_if
-#define FSM_FLAG_LIMITED       8    // is on a face that ends
-#define FSM_FLAG_TWO_SIDED     16   // a slot: always closed, its normal force may have either sign
-#define FSM_FLAG_POISSON       32   // restitution of impulses, not of speeds
-#define FSM_FLAG_IN_SPACE      64   // slips in two directions: the row after its tangent row is the second
-#define FSM_FLAG_GROUP         1024 // bits from here on: number of the first contact of the same entry of the model
+/* Kinds of contact (`fsm_tables.contact_kind`). */
+enum fsm_contact_kind {
+    FSM_KIND_GAP = 0,
+    FSM_KIND_DRY_FRICTION = 1,
+    FSM_KIND_LOCK = 2,
+    FSM_KIND_COMPLIANT = 3, // a gap whose force is a law of its depth
+};
+
+/* Bits of `fsm_tables.contact_flags`. */
+enum fsm_contact_flag {
+    FSM_FLAG_FRICTION = 1,      // has a tangent row
+    FSM_FLAG_STICKS_ALWAYS = 2, // infinite friction: never slides
+    FSM_FLAG_GATED = 4,         // has a closes_if
+    FSM_FLAG_LIMITED = 8,       // is on a bounded face
+    FSM_FLAG_TWO_SIDED = 16,    // a slot: always closed, its normal force may have either sign
+    FSM_FLAG_POISSON = 32,      // restitution of impulses, not of speeds
+    FSM_FLAG_IN_SPACE = 64,     // slips in two directions: the row after its tangent row is the second
+    FSM_FLAG_GROUP = 1024,      // bits from here on: number of the first contact of the same entry of the model
+};
+
 #define FSM_TURNING 100.0 // times the speed that counts as zero: slip in space that came to rest may be so much off it
 
-// roles of rows (``Tables.row_role``)
-#define FSM_ROLE_KINEMATIC       0 // hidden in the choice of speeds
-#define FSM_ROLE_ALWAYS          1 // a constraint on speeds
-#define FSM_ROLE_ALWAYS_POSITION 2 // a constraint on coordinates
-#define FSM_ROLE_CONTACT         3 // belongs to a contact
+/* Roles of rows (`fsm_tables.row_role`). */
+enum fsm_row_role {
+    FSM_ROLE_KINEMATIC = 0,       // hidden in the choice of speeds
+    FSM_ROLE_ALWAYS = 1,          // a constraint on speeds
+    FSM_ROLE_ALWAYS_POSITION = 2, // a constraint on coordinates
+    FSM_ROLE_CONTACT = 3,         // belongs to a contact
+};
 
-/* Why an instant is resolved. */
+/* Why an instant is resolved (`fsm_counters.reason`). */
+enum fsm_reason {
+    FSM_REASON_START = 0,
+    FSM_REASON_EVENT = 1,
+    FSM_REASON_INPUT_JUMP = 2,
+    FSM_REASON_ZENO = 3,
+    FSM_REASON_INCONSISTENT_ROWS = 4, // redundant rows that are consistent no longer
+};
 
-// why ``resolve`` is called
-#define FSM_REASON_START             0
-#define FSM_REASON_EVENT             1
-#define FSM_REASON_INPUT_JUMP        2
-#define FSM_REASON_ZENO              3
-#define FSM_REASON_INCONSISTENT_ROWS 4 // rows that repeated each other agree no longer
+/* How the contact states after an instant were found (`fsm_notes.chosen_by`). */
+enum fsm_chosen_by {
+    FSM_CHOSEN_NO_CANDIDATES = 0,
+    FSM_CHOSEN_UNIQUE = 1,
+    FSM_CHOSEN_LEAST_CHANGE = 2,
+    FSM_CHOSEN_FIRED_STATE_KEPT = 3,         // nothing else was consistent than a state whose guard had fired
+    FSM_CHOSEN_POLICY = 4,                   // several motions were consistent; the model asks for the least change
+    FSM_CHOSEN_IMPACT_WITHOUT_COLLISION = 5, // none was, and the model asks for an impact without collision
+};
 
-/* How the state after it was found. */
-
-// how the answer was found (``notes[CHOSEN_BY]``)
-#define FSM_CHOSEN_NO_CANDIDATES    0
-#define FSM_CHOSEN_UNIQUE           1
-#define FSM_CHOSEN_LEAST_CHANGE     2
-#define FSM_CHOSEN_FIRED_STATE_KEPT 3 // nothing else agreed than a state whose guard had fired
-#define FSM_CHOSEN_POLICY           4 // several motions agreed, and the model says that what changes least goes on
-#define FSM_CHOSEN_IMPACT_WITHOUT_COLLISION                                                                            \
-    5 // nothing agreed, and the model says that an impact without collision follows
+/* How the texts of statuses, in English, are asked for; NULL for numbers that are no status. */
+FSM_API const char *fsm_status_text(int64_t status);
+FSM_API const char *fsm_status_sentence(int64_t status);
+FSM_API const char *fsm_status_remedy(int64_t status);
 
 #endif

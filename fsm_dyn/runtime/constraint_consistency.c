@@ -6,10 +6,15 @@
 
 #include "stepping.h"
 
-/* Return the largest speed along what a mode with the flag `REPEATS` holds, in units of the speed tolerance. */
-FSM_LOCAL double fsm_constraint_violation_speed(struct fsm_work *work, const struct fsm_tables *tables, double t,
-                                                fsm_vector x, fsm_vector c, int64_t mode)
+/* Return the largest speed along the active rows of contacts of a mode with FSM_MODE_REPEATS, over the speed tolerance.
+
+   `x`: state at `t` (s). */
+FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, double t, fsm_vector x)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    fsm_vector c = run->state->c;
+    int64_t mode = run->state->counters->mode;
     fsm_arena_clear(&work->arena);
     const struct fsm_terms *terms = fsm_terms_of(work);
     tables->terms.at[0](t, x.at, c.at, terms->whole.at);

@@ -6,88 +6,16 @@
 #include "stepping.h"
 
 #define FSM_NEWTON_STEPS 2
-#define FSM_DRIFT_PROJECTION_INDEPENDENT                                                                               \
-    1e-4             // the least pivot, a square of what is left of a row, above which no row is implied
-#define FSM_FAR 1e-5 // a residual beyond this after the Newton steps is no drift but a failure
-
-static fsm_indices configuration_rows(struct fsm_work *work, const struct fsm_tables *tables, int64_t mode);
-static double find_largest(const struct fsm_terms *terms, fsm_indices rows);
-static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
-                        fsm_indices rows, fsm_vector x);
-
-/* Bring the configuration back onto the rows of its mode when their residual exceeds the tolerance.
-
-   Called after each accepted step in modes with the flag `PROJECTS`, before guards are evaluated.
-
-   Parameters
-   ----------
-   work, tables, t, x, c, mode
-       As for resolve; `x` in and out.
-   drift : float64 array, shape (2,)
-       In and out: energy put in by projections so far (J), and the largest residual met (m).
-
-   Returns
-   -------
-   int
-       0: untouched; 1: moved (the derivative at hand is no longer valid); `PROJECTION_FAILED`; `CONTRADICTORY`
-       where only redundant rows are missed. */
-FSM_LOCAL int64_t fsm_project(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                              fsm_vector c, int64_t mode, fsm_vector drift)
-{
-    fsm_arena_clear(&work->arena);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-    fsm_indices rows = configuration_rows(work, tables, mode);
-    double worst = find_largest(terms, rows);
-    if (worst <= tables->tolerances->projection) {
-        return 0;
-    }
-    drift.at[1] = fsm_larger(drift.at[1], worst);
-    double before = terms->energies.at[0] + terms->energies.at[1];
-    for (int64_t pass = 0; pass < FSM_NEWTON_STEPS; pass++) {
-        fsm_mark top = fsm_arena_mark(&work->arena);
-        newton_step(work, tables, terms, rows, x);
-        fsm_arena_release(&work->arena, top);
-        tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-        if (find_largest(terms, rows) <= tables->tolerances->projection) {
-            break;
-        }
-    }
-    if (!(find_largest(terms, rows) <= FSM_FAR)) {
-        bool met = find_largest(terms, fsm_independent_rows(&work->arena, terms, rows, tables->sizes->n_u)) <= FSM_FAR;
-        return met ? FSM_CONTRADICTORY : FSM_PROJECTION_FAILED;
-    }
-    drift.at[0] += terms->energies.at[0] + terms->energies.at[1] - before;
-    return 1;
-}
-
-/* Whether a contact may close by its `closes_if` while its gap is already below zero: a named failure.
-
-   Asked after steps that end without an event, in modes with the flag `WATCHES_GATES`. */
-FSM_LOCAL bool fsm_gate_opened_late(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                                    fsm_vector c, int64_t mode)
-{
-    fsm_arena_clear(&work->arena);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
-        int64_t row = AT(tables->contact_rows, k, 0);
-        int64_t flags = tables->contact_flags.at[k];
-        bool gated = (flags & FSM_FLAG_GATED) && !(flags & FSM_FLAG_LIMITED) &&
-                     AT(tables->mode_states, mode, k) == FSM_CONTACT_FREE;
-        if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && terms->elastic.at[k] <= 0.0) {
-            continue; // its surface still follows what left it
-        }
-        if (gated && terms->closes_if.at[k] != 0.0 && terms->residual.at[row] < -tables->tolerances->gap) {
-            return true;
-        }
-    }
-    return false;
-}
+#define FSM_INDEPENDENT_PIVOT                                                                                          \
+    1e-4                  // the least pivot, a square of what is left of a row, above which no row is redundant
+#define FSM_NO_DRIFT 1e-5 // a residual (m) beyond this after the Newton steps is no drift but a failure
 
 /* Constraints on coordinates and the normal rows of what is closed or engaged; what yields has a depth. */
-static fsm_indices configuration_rows(struct fsm_work *work, const struct fsm_tables *tables, int64_t mode)
+static fsm_indices configuration_rows(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    int64_t mode = run->state->counters->mode;
     fsm_indices rows = fsm_arena_indices(&work->arena, tables->sizes->n_rows);
     int64_t count = 0;
     for (int64_t r = 0; r < rows.n; r++) {
@@ -108,23 +36,24 @@ static fsm_indices configuration_rows(struct fsm_work *work, const struct fsm_ta
     return fsm_indices_first(rows, count);
 }
 
-static double find_largest(const struct fsm_terms *terms, fsm_indices rows)
+/* Return the largest residual of rows (m). */
+static double largest_residual(const struct fsm_terms *terms, fsm_indices rows)
 {
     double largest = 0.0;
-    for (int64_t n1 = 0; n1 < rows.n; n1++) {
-        int64_t r = rows.at[n1];
-        largest = fsm_larger(largest, fabs(terms->residual.at[r]));
+    for (int64_t k = 0; k < rows.n; k++) {
+        largest = fsm_larger(largest, fabs(terms->residual.at[rows.at[k]]));
     }
     return largest;
 }
 
 /* Move the configuration onto those rows that are independent, as far as one step of Newton's method leads. */
-static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
-                        fsm_indices rows, fsm_vector x)
+static void newton_step(const struct fsm_run *run, const struct fsm_terms *terms, fsm_indices rows, fsm_vector x)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
-    if (fsm_least_pivot(&bilateral) < FSM_DRIFT_PROJECTION_INDEPENDENT) {
+    if (fsm_least_pivot(&bilateral) < FSM_INDEPENDENT_PIVOT) {
         rows = fsm_independent_rows(&work->arena, terms, rows, n_u);
         bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     }
@@ -140,4 +69,75 @@ static void newton_step(struct fsm_work *work, const struct fsm_tables *tables, 
             x.at[i] += AT(terms->W, i, j) * move.at[j];
         }
     }
+}
+
+/* Project a state onto the configuration rows of its mode where their residual exceeds the tolerance.
+
+   Asked after each accepted step of modes with FSM_MODE_PROJECTS, before guards are evaluated.  `x` in and out, at `t`
+   (s); `moved`: whether it changed, so that the derivative at hand is no longer valid.  `state->drift` counts the energy
+   put in (J) and the largest residual met (m).
+
+   Returns FSM_CONTINUE, FSM_PROJECTION_FAILED, or FSM_CONTRADICTORY where only redundant rows are missed. */
+FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_vector x, bool *moved)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_arena *arena = &run->work->arena;
+    fsm_vector c = run->state->c, drift = run->state->drift;
+    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    double tolerance = tables->tolerances->projection;
+    fsm_arena_clear(arena);
+    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+    fsm_indices rows = configuration_rows(run);
+    double worst = largest_residual(terms, rows);
+    *moved = false;
+    if (worst <= tolerance) {
+        return FSM_CONTINUE;
+    }
+    drift.at[1] = fsm_larger(drift.at[1], worst);
+    double before = terms->energies.at[0] + terms->energies.at[1];
+    for (int64_t pass = 0; pass < FSM_NEWTON_STEPS; pass++) {
+        fsm_mark top = fsm_arena_mark(arena);
+        newton_step(run, terms, rows, x);
+        fsm_arena_release(arena, top);
+        tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+        if (largest_residual(terms, rows) <= tolerance) {
+            break;
+        }
+    }
+    if (!(largest_residual(terms, rows) <= FSM_NO_DRIFT)) {
+        fsm_indices independent = fsm_independent_rows(arena, terms, rows, tables->sizes->n_u);
+        return largest_residual(terms, independent) <= FSM_NO_DRIFT ? FSM_CONTRADICTORY : FSM_PROJECTION_FAILED;
+    }
+    drift.at[0] += terms->energies.at[0] + terms->energies.at[1] - before;
+    *moved = true;
+    return FSM_CONTINUE;
+}
+
+/* Whether a contact may close by its `closes_if` while its gap is already below zero: a named failure.
+
+   Asked after steps that end without an event, in modes with the flag FSM_MODE_WATCHES_GATES. */
+FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    double t = run->state->clock->time;
+    fsm_vector x = run->state->x;
+    fsm_vector c = run->state->c;
+    int64_t mode = run->state->counters->mode;
+    fsm_arena_clear(&work->arena);
+    const struct fsm_terms *terms = fsm_terms_of(work);
+    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        int64_t row = AT(tables->contact_rows, k, 0);
+        int64_t flags = tables->contact_flags.at[k];
+        bool gated = (flags & FSM_FLAG_GATED) && !(flags & FSM_FLAG_LIMITED) &&
+                     AT(tables->mode_states, mode, k) == FSM_CONTACT_FREE;
+        if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && terms->elastic.at[k] <= 0.0) {
+            continue; // its surface still follows what left it
+        }
+        if (gated && terms->closes_if.at[k] != 0.0 && terms->residual.at[row] < -tables->tolerances->gap) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -12,59 +12,17 @@
 #define FSM_MISSED   1e-6 // acceleration that a row that vanishes may ask for, relative to its terms
 #define FSM_EXTENT   1e-6
 
-static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
-                        int64_t mode, struct fsm_rank *rank, double *missed_found);
-static void end_reasons_project_out(fsm_matrix Q, fsm_indices order, int64_t taken, fsm_vector vector_);
-
-/* Name the end of a run that failed with `status`, if it is one of those that belong to a loss of rank.
-
-   Parameters
-   ----------
-   work, tables, t, x, x_dot, c, mode, rank
-       As for assess.
-
-   Returns
-   -------
-   int
-       `STRETCHED` (`rank[AHEAD]` is then how long the motion could have gone on, s), `UNDETERMINED`,
-       `NO_BRANCH`, or `status`. */
-FSM_LOCAL int64_t fsm_why_not(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                              fsm_vector x_dot, fsm_vector c, int64_t mode, struct fsm_rank *rank, int64_t status)
+/* Return what the weak rows ask of the speeds, relative to what is imposed; `missed`: what the vanished ones ask of the
+   accelerations, relative to their terms.  The weights of the rows that ask for something are set. */
+static double asked_for(const struct fsm_run *run, double *missed)
 {
-    if (status < FSM_STEP_TOO_SMALL || (tables->mode_flags.at[mode] & FSM_MODE_RANKS) == 0) {
-        return status;
-    }
-    bool asked = status == FSM_STEP_TOO_SMALL || status == FSM_NON_FINITE || status == FSM_SINGULAR ||
-                 status == FSM_PROJECTION_FAILED;
-    if (!asked) {
-        return status;
-    }
-    for (int64_t i = 0; i < x.n; i++) {
-        if (!fsm_is_finite(x.at[i])) {
-            return status;
-        }
-        if (!fsm_is_finite(x_dot.at[i])) {
-            x_dot.at[i] = 0.0;
-        }
-    }
-    fsm_assess(work, tables, t, x, x_dot, c, mode, rank);
-    double speed = rank->speed_norm;
-    double missed;
-    double driven = asked_for(work, tables, t, x, c, mode, rank, &missed);
-    if (speed <= FSM_AT_REST && fsm_vanishing(work, tables, t, x, c, mode, rank) > 0) {
-        return FSM_UNDETERMINED;
-    }
-    if (driven > FSM_DRIVEN) {
-        rank->ahead = 0.5 * rank->sigma / fsm_larger(rank->rate, 1e-300);
-        return FSM_STRETCHED;
-    }
-    return missed > FSM_MISSED ? FSM_NO_BRANCH : status;
-}
-
-/* Return what the weak rows ask of the speeds, and the vanished ones of the accelerations, relative; mark them. */
-static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
-                        int64_t mode, struct fsm_rank *rank, double *missed_found)
-{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    double t = run->state->clock->time;
+    fsm_vector x = run->state->x;
+    fsm_vector c = run->state->c;
+    int64_t mode = run->state->counters->mode;
+    struct fsm_rank *rank = run->state->rank;
     fsm_arena_clear(&work->arena);
     int64_t n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows), weights = fsm_rank_weights(rank, n_rows);
@@ -80,9 +38,10 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
     fsm_fill_scaled(terms, rows, scale, sizes, B);
     int64_t taken = fsm_orthogonalise(B, order, L, FSM_WEAK);
     fsm_vector combination = fsm_arena_vector(&work->arena, m);
-    double driven = 0.0, missed = 0.0, imposed = 1e-300;
-    for (int64_t n1 = 0; n1 < rows.n; n1++) {
-        int64_t r = rows.at[n1];
+    *missed = 0.0;
+    double driven = 0.0, imposed = 1e-300;
+    for (int64_t k = 0; k < rows.n; k++) {
+        int64_t r = rows.at[k];
         imposed = fsm_larger(imposed, fabs(terms->b.at[r]) / fsm_larger(sizes.at[r], 1e-300));
     }
     for (int64_t k = taken; k < m; k++) {
@@ -90,13 +49,13 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
         int64_t row = rows.at[order.at[k]];
         double speed = terms->b.at[row] / fsm_larger(sizes.at[row], 1e-300),
                left = terms->gamma.at[row] / fsm_larger(sizes.at[row], 1e-300);
-        double terms_of = fabs(left);
+        double magnitude = fabs(left);
         for (int64_t j = 0; j < taken; j++) {
             int64_t other = rows.at[order.at[j]];
             speed -= combination.at[j] * terms->b.at[other] / fsm_larger(sizes.at[other], 1e-300);
             double part = combination.at[j] * terms->gamma.at[other] / fsm_larger(sizes.at[other], 1e-300);
-            left = left - part;
-            terms_of = terms_of + fabs(part);
+            left -= part;
+            magnitude += fabs(part);
         }
         driven = fsm_larger(driven, fabs(speed) / imposed);
         double weak = 0.0;
@@ -104,9 +63,9 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
             weak += fsm_square(AT(B, order.at[k], i));
         }
         if (sqrt(weak) < FSM_ROW_RANK_REDUNDANT) {
-            missed = fsm_larger(missed, terms_of > 1e-09 ? fabs(left) / fsm_larger(terms_of, 1e-300) : 0.0);
+            *missed = fsm_larger(*missed, magnitude > 1e-09 ? fabs(left) / fsm_larger(magnitude, 1e-300) : 0.0);
         }
-        if (fabs(speed) > FSM_DRIVEN * imposed || fabs(left) > FSM_MISSED * terms_of) {
+        if (fabs(speed) > FSM_DRIVEN * imposed || fabs(left) > FSM_MISSED * magnitude) {
             weights.at[row] = 1.0;
             for (int64_t j = 0; j < taken; j++) {
                 weights.at[rows.at[order.at[j]]] =
@@ -114,16 +73,35 @@ static double asked_for(struct fsm_work *work, const struct fsm_tables *tables, 
             }
         }
     }
-    *missed_found = missed;
     return driven;
+}
+
+/* Take the parts along the first rows taken out of a vector. */
+static void remove_components(fsm_matrix Q, fsm_indices order, int64_t taken, fsm_vector direction)
+{
+    for (int64_t k = 0; k < taken; k++) {
+        double product = 0.0;
+        for (int64_t i = 0; i < direction.n; i++) {
+            product += direction.at[i] * AT(Q, order.at[k], i);
+        }
+        for (int64_t i = 0; i < direction.n; i++) {
+            direction.at[i] -= product * AT(Q, order.at[k], i);
+        }
+    }
 }
 
 /* Return how many rows others imply here but not beside it: rows that always repeat others are not counted.
 
    Beside it is where any motion leads that the rows allow, seen in one direction that has a part of each. */
-FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                                fsm_vector c, int64_t mode, struct fsm_rank *rank)
+static int64_t count_vanishing(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    double t = run->state->clock->time;
+    fsm_vector x = run->state->x;
+    fsm_vector c = run->state->c;
+    int64_t mode = run->state->counters->mode;
+    struct fsm_rank *rank = run->state->rank;
     fsm_arena_clear(&work->arena);
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows), weights = fsm_rank_weights(rank, n_rows);
@@ -142,24 +120,24 @@ FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *
     if (taken == m) {
         return 0;
     }
-    fsm_vector way = fsm_arena_vector(&work->arena, n_u), x_dot = fsm_arena_vector(&work->arena, x.n);
+    fsm_vector direction = fsm_arena_vector(&work->arena, n_u), x_dot = fsm_arena_vector(&work->arena, x.n);
     for (int64_t i = 0; i < n_u; i++) {
-        way.at[i] = 1.0 + fmod(0.6180339887498949 * (double)(i + 1), 1.0);
+        direction.at[i] = 1.0 + fmod(FSM_GOLDEN_RATIO * (double)(i + 1), 1.0);
     }
-    end_reasons_project_out(Q, order, taken, way);
+    remove_components(Q, order, taken, direction);
     double norm = 0.0;
     for (int64_t i = 0; i < n_u; i++) {
-        norm += way.at[i] * way.at[i];
+        norm += direction.at[i] * direction.at[i];
     }
     if (!(norm > 1e-12)) {
         return 0;
     }
     for (int64_t i = 0; i < n_q; i++) {
         for (int64_t j = 0; j < n_u; j++) {
-            x_dot.at[i] += AT(terms->W, i, j) * scale.at[j] * way.at[j] / sqrt(norm);
+            x_dot.at[i] += AT(terms->W, i, j) * scale.at[j] * direction.at[j] / sqrt(norm);
         }
     }
-    fsm_matrix after = fsm_rows_along(work, tables, terms, t, x, x_dot, c, rows, scale, sizes, FSM_EXTENT, 0.0);
+    fsm_matrix after = fsm_rows_along(run, x_dot, rows, scale, sizes, FSM_EXTENT, 0.0);
     int64_t count = 0;
     fsm_vector combination = fsm_arena_vector(&work->arena, m);
     fsm_vector change = fsm_arena_vector(&work->arena, n_u);
@@ -172,7 +150,7 @@ FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *
                     combination.at[j] * (AT(after, order.at[j], i) - AT(before, order.at[j], i)) / FSM_EXTENT;
             }
         }
-        end_reasons_project_out(Q, order, taken, change);
+        remove_components(Q, order, taken, change);
         double square = 0.0;
         for (int64_t i = 0; i < n_u; i++) {
             square += change.at[i] * change.at[i];
@@ -185,26 +163,46 @@ FSM_LOCAL int64_t fsm_vanishing(struct fsm_work *work, const struct fsm_tables *
     return count;
 }
 
-/* Take the parts along the first rows taken out of a vector. */
-static void end_reasons_project_out(fsm_matrix Q, fsm_indices order, int64_t taken, fsm_vector vector_)
+/* Return the outcome of a run that failed with `status`: one of those that belong to a loss of rank, if it is one.
+
+   FSM_STRETCHED (`rank->ahead` is then how long the motion could have gone on, s), FSM_UNDETERMINED, FSM_NO_BRANCH, or
+   `status` itself. */
+FSM_LOCAL enum fsm_status fsm_why_not(const struct fsm_run *run, enum fsm_status status)
 {
-    for (int64_t k = 0; k < taken; k++) {
-        double product = 0.0;
-        for (int64_t i = 0; i < vector_.n; i++) {
-            product += vector_.at[i] * AT(Q, order.at[k], i);
+    fsm_vector x = run->state->x, x_dot = run->state->x_dot;
+    struct fsm_rank *rank = run->state->rank;
+    bool may_be = status == FSM_STEP_TOO_SMALL || status == FSM_NON_FINITE || status == FSM_SINGULAR ||
+                  status == FSM_PROJECTION_FAILED;
+    if (!may_be || (run->tables->mode_flags.at[run->state->counters->mode] & FSM_MODE_RANKS) == 0) {
+        return status;
+    }
+    for (int64_t i = 0; i < x.n; i++) {
+        if (!fsm_is_finite(x.at[i])) {
+            return status;
         }
-        for (int64_t i = 0; i < vector_.n; i++) {
-            vector_.at[i] -= product * AT(Q, order.at[k], i);
+        if (!fsm_is_finite(x_dot.at[i])) {
+            x_dot.at[i] = 0.0;
         }
     }
+    fsm_assess(run);
+    double speed = rank->speed_norm, missed;
+    double driven = asked_for(run, &missed);
+    if (speed <= FSM_AT_REST && count_vanishing(run) > 0) {
+        return FSM_UNDETERMINED;
+    }
+    if (driven > FSM_DRIVEN) {
+        rank->ahead = 0.5 * rank->sigma / fsm_larger(rank->rate, 1e-300);
+        return FSM_STRETCHED;
+    }
+    return missed > FSM_MISSED ? FSM_NO_BRANCH : status;
 }
 
 /* Whether the mechanism is at rest where rows vanish that hold something beside it. */
-FSM_LOCAL bool fsm_rests_in_change_point(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                                         fsm_vector c, int64_t mode, struct fsm_rank *rank)
+FSM_LOCAL bool fsm_rests_in_change_point(const struct fsm_run *run)
 {
-    if (rank->independent >= rank->active || fsm_speed_norm(rank) > FSM_AT_REST) {
+    struct fsm_rank *rank = run->state->rank;
+    if (rank->independent >= rank->active || rank->speed_norm > FSM_AT_REST) {
         return false;
     }
-    return fsm_vanishing(work, tables, t, x, c, mode, rank) > 0;
+    return count_vanishing(run) > 0;
 }

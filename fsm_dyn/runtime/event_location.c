@@ -2,78 +2,14 @@
 
 #include "stepping.h"
 
-#define FSM_EVENT_LOCATION_EPS     2.220446049250313e-16
-#define FSM_EVENT_LOCATION_RETAKES 60
-#define FSM_REFINEMENTS            8
-#define FSM_MOST_RETAKES 40 // in one trial step, after which no other guard is looked for but a shorter step taken
-
-static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at,
-                      double h, double tolerance);
-static double lowest(double a, double a_slope, double b, double b_slope, double length);
-static bool rises(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t j, double h);
+#define FSM_MOST_ITERATIONS  60 // to refine one event
+#define FSM_MOST_REFINEMENTS 8  // of ever earlier events in one trial step
+#define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
 /* Return how finely an instant near `t` is located (s). */
 FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
 {
-    return fsm_larger(tables->tolerances->time, 4.0 * FSM_EVENT_LOCATION_EPS * fabs(t));
-}
-
-/* Return where in the trial step, as a fraction of `h`, which guard fires first.
-
-   Instead of a guard `NO_EVENT`, or `MISPREDICTED` where a guard comes so near zero between its known values
-   that the estimated error of its interpolant decides. */
-FSM_LOCAL double fsm_first_event(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                 double h, int64_t *which_found)
-{
-    int64_t mode = state->counters->mode;
-    int64_t n_g = fsm_guard_count(tables, mode);
-    int64_t most = tables->sizes->max_guards;
-    int64_t at = state->x.n + tables->sizes->n_u + 1;
-    double *here = state->guards.at;
-    double *slopes = state->guards.at + most;
-    double *tolerances = slopes + most;
-    double *middle = work->full_mid.at + at;
-    double *end = work->full_end.at + at;
-    double best = FSM_NONE;
-    int64_t which = FSM_NO_EVENT;
-    for (int64_t j = 0; j < n_g; j++) {
-        double sixth;
-        double size =
-            fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
-        double tolerance = tolerances[j] + 16.0 * FSM_EVENT_LOCATION_EPS * size;
-        bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
-        if (!waiting && fsm_surely_positive(work->roots, tolerance, sixth)) {
-            if (which == FSM_NO_EVENT && may_cross(state, work, j, most, n_g, at, h, tolerance)) {
-                which = FSM_INTERPOLANT_UNRELIABLE;
-            }
-            continue;
-        }
-        double root = fsm_first_crossing(work->roots, tolerance, waiting);
-        if (root <= 1.0) {
-            root = fsm_back_to_zero(work->roots, tolerance, root);
-        }
-        if (root < best) {
-            best = root;
-            which = j;
-        } else if (which == FSM_NO_EVENT && root > 1.0 && !waiting) {
-            which = FSM_INTERPOLANT_UNRELIABLE;
-        }
-    }
-    *which_found = which;
-    return best;
-}
-
-/* Whether a guard that turns between two known values may have been below zero at the turn.
-
-   A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
-   they meet.  Where it could meet zero at the slopes it is known to have, the step is too long to tell. */
-static bool may_cross(struct fsm_state *state, struct fsm_work *work, int64_t j, int64_t most, int64_t n_g, int64_t at,
-                      double h, double tolerance)
-{
-    double middle = work->full_mid.at[at + j], middle_slope = work->full_mid.at[at + n_g + j];
-    double first = lowest(state->guards.at[j], state->guards.at[most + j], middle, middle_slope, 0.5 * h);
-    double second = lowest(middle, middle_slope, work->full_end.at[at + j], work->full_end.at[at + n_g + j], 0.5 * h);
-    return fsm_smaller(first, second) < -tolerance;
+    return fsm_larger(tables->tolerances->time, 4.0 * FSM_EPS * fabs(t));
 }
 
 /* Return how low a guard can be between two values if nowhere steeper than there; 0 where it need not turn.
@@ -90,24 +26,100 @@ static double lowest(double a, double a_slope, double b, double b_slope, double 
     return 0.5 * (a + b - steepest * length);
 }
 
+/* Whether a guard that turns between two known values may have been below zero at the turn.
+
+   A gap that shrinks and grows again as one passes a corner is nearly two straight lines; no polynomial shows how low
+   they meet.  Where it could meet zero at the slopes it is known to have, the step is too long to tell. */
+static bool may_cross(const struct fsm_run *run, int64_t j, double h, double tolerance)
+{
+    const struct fsm_state *state = run->state;
+    const struct fsm_work *work = run->work;
+    int64_t most = run->tables->sizes->max_guards;
+    int64_t n_g = fsm_guard_count(run->tables, state->counters->mode);
+    int64_t at = state->x.n + run->tables->sizes->n_u + 1;
+    double middle = work->full_mid.at[at + j], middle_slope = work->full_mid.at[at + n_g + j];
+    double first = lowest(state->guards.at[j], state->guards.at[most + j], middle, middle_slope, 0.5 * h);
+    double second = lowest(middle, middle_slope, work->full_end.at[at + j], work->full_end.at[at + n_g + j], 0.5 * h);
+    return fsm_smaller(first, second) < -tolerance;
+}
+
+/* Find which guard fires first in the trial step of length `h` (s); return where, as a fraction of it.
+
+   `guard`: its number in the mode, or FSM_NO_EVENT; FSM_INTERPOLANT_UNRELIABLE where a guard comes so near zero between its
+   known values that the estimated error of its interpolant decides. */
+FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    int64_t mode = state->counters->mode;
+    int64_t n_g = fsm_guard_count(tables, mode);
+    int64_t most = tables->sizes->max_guards;
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double *here = state->guards.at;
+    double *slopes = state->guards.at + most;
+    double *tolerances = slopes + most;
+    double *middle = work->full_mid.at + at;
+    double *end = work->full_end.at + at;
+    double best = FSM_NONE;
+    int64_t which = FSM_NO_EVENT;
+    for (int64_t j = 0; j < n_g; j++) {
+        double sixth;
+        double size =
+            fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
+        double tolerance = tolerances[j] + 16.0 * FSM_EPS * size;
+        bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
+        if (!waiting && fsm_surely_positive(work->roots, tolerance, sixth)) {
+            if (which == FSM_NO_EVENT && may_cross(run, j, h, tolerance)) {
+                which = FSM_INTERPOLANT_UNRELIABLE;
+            }
+            continue;
+        }
+        double root = fsm_first_crossing(work->roots, tolerance, waiting);
+        if (root <= 1.0) {
+            root = fsm_back_to_zero(work->roots, tolerance, root);
+        }
+        if (root < best) {
+            best = root;
+            which = j;
+        } else if (which == FSM_NO_EVENT && root > 1.0 && !waiting) {
+            which = FSM_INTERPOLANT_UNRELIABLE;
+        }
+    }
+    *guard = which;
+    return best;
+}
+
+/* Whether guard `j` may be above zero within the trial step: one that waits has not fired unless it was. */
+static bool rises(const struct fsm_run *run, int64_t j, double h)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode), most = tables->sizes->max_guards;
+    double *here = state->guards.at;
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    double *middle = work->full_mid.at + at;
+    double *end = work->full_end.at + at;
+    double sixth;
+    fsm_quintic(here[j], here[most + j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);
+    double highest = work->roots.at[0];
+    for (int64_t i = 1; i < 6; i++) {
+        highest = fsm_larger(highest, work->roots.at[i]);
+    }
+    return highest > 0.0;
+}
+
 /* Retake the step with other lengths until guard `j` is zero at its end.
 
-   Parameters
-   ----------
-   h, limit : float
-       First guess of the length, and the longest one (s).
-   negative : bool
-       Whether the guard is known to be at or below zero at `limit`.
-
-   Returns
-   -------
-   float
-       Length of the step to the event, whose end is in the workspace; -1 where the guard does not fall through
-       zero after all. */
-static double refine_event(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, int64_t j,
-                           double h, double limit, bool negative)
+   `h`, `limit`: first guess of the length, and the longest one (s); `negative`: the guard is known to be at or below zero
+   at `limit`.  Returns the length of the step to the event, whose end is in the workspace; -1 where the guard does not fall
+   through zero after all. */
+static double refine_event(const struct fsm_run *run, int64_t j, double h, double limit, bool negative)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t most = tables->sizes->max_guards;
     int64_t n_g = fsm_guard_count(tables, state->counters->mode);
     int64_t at = state->x.n + tables->sizes->n_u + 1;
@@ -121,10 +133,10 @@ static double refine_event(const struct fsm_tables *tables, const struct fsm_inp
     }
     double low = 0.0;
     double high = limit;
-    for (int64_t pass = 0; pass < FSM_EVENT_LOCATION_RETAKES; pass++) {
-        fsm_trial_step(tables, drive, method, state, work, h, t + h);
+    for (int64_t pass = 0; pass < FSM_MOST_ITERATIONS; pass++) {
+        fsm_trial_step(run, h, t + h);
         state->counters->retakes++;
-        if (!fsm_end_is_finite(method, work) || fsm_project_end(tables, drive, method, state, work, t + h) > 1) {
+        if (!fsm_end_is_finite(run) || fsm_project_end(run, t + h) != FSM_CONTINUE) {
             return -1.0;
         }
         double value = work->full_end.at[at + j] + shift;
@@ -160,32 +172,29 @@ static double refine_event(const struct fsm_tables *tables, const struct fsm_inp
 
    The shortened step is looked at again for guards that fire earlier, until none does.
 
-   Returns
-   -------
-   length : float
-       From the start of the step to the event (s); the trial step of this length is in the workspace.
-   guard : int
-       The guard that leads, or `MISPREDICTED`. */
-FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                            const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
-                            double fraction, int64_t j, int64_t *guard)
+   `fraction`: where in the step its interpolant does; `guard`: the guard that leads, or FSM_INTERPOLANT_UNRELIABLE.
+   Returns the length from the start of the step to the event (s); the trial step of this length is in the workspace. */
+FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t at = state->x.n + tables->sizes->n_u + 1;
     double close_to = fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, state->clock->time));
     int64_t most = state->counters->retakes + FSM_MOST_RETAKES;
-    for (int64_t pass = 0; pass < FSM_REFINEMENTS; pass++) {
+    for (int64_t pass = 0; pass < FSM_MOST_REFINEMENTS; pass++) {
         if (state->counters->retakes > most) {
             *guard = FSM_INTERPOLANT_UNRELIABLE;
             return h;
         }
         bool negative = work->full_end.at[at + j] <= 0.0;
-        double length = refine_event(tables, drive, method, state, work, j, fraction * h, h, negative);
+        double length = refine_event(run, j, fraction * h, h, negative);
         if (length < 0.0) {
             *guard = FSM_INTERPOLANT_UNRELIABLE;
             return h;
         }
-        fsm_evaluate_middle(tables, drive, method, state, work, length);
-        if (state->armed.at[j] == FSM_GUARD_WAITING && !rises(tables, state, work, j, length)) {
+        fsm_evaluate_middle(run, length);
+        if (state->armed.at[j] == FSM_GUARD_WAITING && !rises(run, j, length)) {
             *guard = FSM_INTERPOLANT_UNRELIABLE;
             return h;
         }
@@ -194,7 +203,7 @@ FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_in
             return length;
         }
         int64_t earlier;
-        fraction = fsm_first_event(tables, state, work, length, &earlier);
+        fraction = fsm_first_event(run, length, &earlier);
         if (earlier == FSM_NO_EVENT || (earlier >= 0 && (1.0 - fraction) * length <= close_to)) {
             *guard = j;
             return length;
@@ -210,27 +219,12 @@ FSM_LOCAL double fsm_locate(const struct fsm_tables *tables, const struct fsm_in
     return h;
 }
 
-/* Whether guard `j` may be above zero within the trial step: one that waits has not fired unless it was. */
-static bool rises(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work, int64_t j, double h)
-{
-    int64_t n_g = fsm_guard_count(tables, state->counters->mode), most = tables->sizes->max_guards;
-    double *here = state->guards.at;
-    int64_t at = state->x.n + tables->sizes->n_u + 1;
-    double *middle = work->full_mid.at + at;
-    double *end = work->full_end.at + at;
-    double unused;
-    fsm_quintic(here[j], here[most + j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &unused);
-    double highest = work->roots.at[0];
-    for (int64_t i = 1; i < 6; i++) {
-        highest = fsm_larger(highest, work->roots.at[i]);
-    }
-    return highest > 0.0;
-}
-
 /* List the leading guard and all armed ones that reach zero in the same instant in `state.fired`. */
-FSM_LOCAL void fsm_collect_fired(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                 int64_t lead)
+FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t mode = state->counters->mode;
     int64_t n_g = fsm_guard_count(tables, mode);
     int64_t most = tables->sizes->max_guards;

@@ -2,6 +2,7 @@
 
 #define FSM_ONE_UNIT
 
+#include "codes.c"
 #include "dense_lu.c"
 #include "eigenvalues.c"
 #include "constrained_response.c"
@@ -30,6 +31,7 @@
 #include "drift_projection.c"
 #include "row_landing.c"
 #include "change_points.c"
+#include "change_point_distance.c"
 #include "change_point_steps.c"
 #include "end_reasons.c"
 #include "chart_selection.c"

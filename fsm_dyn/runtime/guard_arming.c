@@ -9,11 +9,11 @@
 #define FSM_IN_TURN 4     // decisions in one instant after which guards that fire in turn count as seen
 #define FSM_DEEP    100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
 
-static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state);
-
-/* Tell whether this guard, or the same one of the mode before, is among those that fired. */
-static bool just_fired(const struct fsm_tables *tables, struct fsm_state *state, int64_t guard)
+/* Whether this guard, or the same one of the mode before, is among those that fired. */
+static bool just_fired(const struct fsm_run *run, int64_t guard)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     for (int64_t k = 0; k < state->counters->fired; k++) {
         int64_t other = state->fired.at[k];
         if (tables->guard_event.at[other] == tables->guard_event.at[guard] &&
@@ -29,8 +29,10 @@ static bool just_fired(const struct fsm_tables *tables, struct fsm_state *state,
 
    Where that has been decided in this instant already, a slip that counts as none is none; bringing the other speeds
    that count as none to rest exactly, as the mode's rows do, may since have changed it by as much as those. */
-static double slip_left(const struct fsm_tables *tables, struct fsm_state *state, int64_t guard, double slope)
+static double slip_left(const struct fsm_run *run, int64_t guard, double slope)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     double left = 2.0 * slope * tables->tolerances->coincidence;
     bool in_space = (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_IN_SPACE) != 0;
     if (in_space || state->counters->instant >= FSM_IN_TURN) {
@@ -48,8 +50,7 @@ static bool always_outside(const struct fsm_tables *tables, int64_t contact)
 }
 
 /* Whether a corner is at a face of its outline; the terms are those of the state at hand. */
-static bool is_met(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms, int64_t j,
-                   int64_t guard)
+static bool is_met(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t guard)
 {
     int64_t outline = tables->contact_outline.at[tables->guard_contact.at[guard]];
     for (int64_t k = outline; k < tables->sizes->n_contacts; k++) {
@@ -68,19 +69,15 @@ static bool has_outline(const struct fsm_tables *tables, int64_t guard)
     return tables->contact_outline.at[tables->guard_contact.at[guard]] >= 0;
 }
 
-/* Return the speed that counts as zero (m/s). */
-static double guard_arming_still(const struct fsm_tables *tables)
+/* Return the largest multiplier in the output of the full kernel at the state at hand (N or N m). */
+static double largest_force(const struct fsm_run *run)
 {
-    return tables->tolerances->speed;
-}
-
-/* Return the largest multiplier in the output of the full kernel (N or N m). */
-static double largest_force(const struct fsm_tables *tables, struct fsm_work *work, int64_t n_g, int64_t n)
-{
+    const struct fsm_sizes *sizes = run->tables->sizes;
+    int64_t n_g = fsm_guard_count(run->tables, run->state->counters->mode);
+    const double *multipliers = run->work->full_end.at + run->state->x.n + sizes->n_u + 1 + 2 * n_g;
     double largest = 0.0;
-    int64_t at = n + tables->sizes->n_u + 1 + 2 * n_g;
-    for (int64_t r = 0; r < tables->sizes->n_rows; r++) {
-        largest = fsm_larger(largest, fabs(work->full_end.at[at + r]));
+    for (int64_t r = 0; r < sizes->n_rows; r++) {
+        largest = fsm_larger(largest, fabs(multipliers[r]));
     }
     return largest;
 }
@@ -90,15 +87,12 @@ static double largest_force(const struct fsm_tables *tables, struct fsm_work *wo
    The largest of these gaps goes on as the one that grows most; where that one is flush it need not be exactly zero,
    nor where it has yet to become the largest.
 
-   Returns
-   -------
-   slope : float
-       m/s; what counts as no rate is zero.
-   depth : float
-       How far below zero it may begin (m). */
-static double at_corners(const struct fsm_tables *tables, struct fsm_state *state, const struct fsm_terms *terms,
-                         int64_t j, int64_t guard, double *depth)
+   Returns the slope (m/s), zero where it counts as none; `depth`: how far below zero the guard may begin (m). */
+static double at_corners(const struct fsm_run *run, const struct fsm_terms *terms, int64_t j, int64_t guard,
+                         double *depth)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     int64_t most = tables->sizes->max_guards;
     double small = tables->tolerances->gap;
     double value = state->guards.at[j], own = state->guards.at[most + j];
@@ -117,143 +111,163 @@ static double at_corners(const struct fsm_tables *tables, struct fsm_state *stat
     return slope;
 }
 
+/* A guard of the mode just entered, at the state at hand. */
+struct entered_guard {
+    int64_t j, number;    // within the mode, of all
+    enum fsm_event event; // that it detects
+    double value, slope;  // slope per s
+    double tolerance;     // how far below zero it has not fired
+    double depth;         // how far below zero it may begin
+};
+
+/* Return how far below zero a guard has not fired; `largest`: the largest multiplier of the mode (N, N m).
+
+   A contact that yields opens by its depth, not by its force. */
+static double tolerance_of(const struct fsm_tables *tables, int64_t guard, double largest)
+{
+    int64_t event = tables->guard_event.at[guard], contact = tables->guard_contact.at[guard];
+    double graze = tables->tolerances->graze;
+    bool releases = event == FSM_EVENT_OPENS && tables->contact_kind.at[contact] != FSM_KIND_COMPLIANT;
+    if (!releases && event != FSM_EVENT_SLIDES) {
+        return graze;
+    }
+    double tolerance = graze + tables->tolerances->multiplier * largest;
+    if (event == FSM_EVENT_SLIDES && (tables->contact_flags.at[contact] & FSM_FLAG_IN_SPACE) != 0) {
+        tolerance *= tolerance + largest; // the guard is a difference of squares
+    }
+    return tolerance;
+}
+
+/* Return the status of a guard of a closing contact or of a written condition; `fires`: it fires at once.
+
+   One that is never out of sight fires, or where it is now counts as its zero; one that was seen and changes nothing, as
+   at the end of a face that is active, does not fire again at once. */
+static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct fsm_terms *terms,
+                                         const struct entered_guard *g, bool *fires)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_tolerances *tolerances = tables->tolerances;
+    double *tolerance = &run->state->guards.at[2 * tables->sizes->max_guards + g->j];
+    int64_t contact = tables->guard_contact.at[g->number];
+    bool closes = g->event == FSM_EVENT_CLOSES, fired = just_fired(run, g->number);
+    double zero = g->tolerance;
+    if (fired) {
+        zero = g->tolerance + 2.0 * fabs(g->slope) * tolerances->coincidence;
+    }
+    if (closes &&
+        run->work->implied.at[contact] == 1) { // two others keep this gap: it is zero up to what counts as flush
+        *tolerance = fsm_larger(g->tolerance, 2.0 * tolerances->gap);
+        return FSM_GUARD_ARMED;
+    }
+    bool outside = closes && always_outside(tables, contact);
+    if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
+        outside = is_met(tables, terms, g->number);
+    }
+    if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -tolerances->gap) {
+        bool seen = fired || run->state->counters->instant >= FSM_IN_TURN;
+        double depth = g->depth;
+        if (seen && run->work->notes->changed == 0) {
+            depth = 2.0 * tolerances->gap;
+        } else if (g->slope < -tolerances->speed) {
+            *fires = true;
+        }
+        *tolerance = tolerances->graze + fsm_larger(depth, -g->value);
+        return FSM_GUARD_ARMED;
+    }
+    bool falls = g->value <= zero && g->slope < 0.0 && (fired || g->event == FSM_EVENT_WRITTEN);
+    return g->value < -zero || falls ? FSM_GUARD_WAITING : FSM_GUARD_ARMED;
+}
+
+/* Return the status of any other guard; `fires`: it fires at once.
+
+   Where a slip begins or reverses, and at the end of a face, the instant is known to its accuracy only. */
+static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct entered_guard *g, bool *fires)
+{
+    const struct fsm_tolerances *tolerances = run->tables->tolerances;
+    double still = tolerances->speed;
+    if (g->event == FSM_EVENT_STICKS && g->slope > 0.0 && -slip_left(run, g->number, g->slope) < g->value &&
+        g->value < 0.0) {
+        return FSM_GUARD_WAITING;
+    }
+    if (g->event == FSM_EVENT_LEAVES && 0.0 > g->value && g->value >= -2.0 * tolerances->gap && g->slope >= -still) {
+        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = tolerances->graze - g->value;
+        return g->slope > still ? FSM_GUARD_WAITING : FSM_GUARD_ARMED; // it comes in from there, or stays
+    }
+    *fires = g->value < -g->tolerance;
+    return FSM_GUARD_ARMED;
+}
+
 /* Set status and tolerance of every guard of the mode just entered.
 
-   Returns
-   -------
-   int
-       How many guards are below zero already and fire at once; they are in `state.fired`. */
-FSM_LOCAL int64_t fsm_arm(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work)
+   Returns how many are below zero already and fire at once; they are in `state->fired`, their values and slopes behind
+   the tolerances in `state->guards`.  The arena is cleared. */
+FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
 {
-    int64_t mode = state->counters->mode;
-    int64_t n_g = fsm_guard_count(tables, mode);
-    int64_t first = tables->mode_guard_start.at[mode];
-    int64_t most = tables->sizes->max_guards;
-    double graze = tables->tolerances->graze;
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    int64_t mode = state->counters->mode, most = tables->sizes->max_guards;
+    int64_t n_g = fsm_guard_count(tables, mode), first = tables->mode_guard_start.at[mode], count = 0;
+    double *values = state->guards.at, *slopes = values + most, *tolerances = slopes + most;
     // a mode may begin with no force at all, where others have just cancelled; their rounding is there all the same
-    double largest = fsm_larger(largest_force(tables, work, n_g, state->x.n), 0.5 * state->clock->force);
+    double largest = fsm_larger(largest_force(run), 0.5 * state->clock->force);
     state->clock->force = largest;
-    double force = tables->tolerances->multiplier * largest;
-    fsm_arena_clear(&work->arena);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    bool fresh = false;
-    fsm_indices below = fsm_arena_indices(&work->arena, n_g);
-    int64_t now = 0;
+    fsm_arena_clear(&run->work->arena);
+    fsm_indices below = fsm_arena_indices(&run->work->arena, n_g);
+    bool evaluated = false;
     for (int64_t j = 0; j < n_g; j++) {
-        int64_t event = tables->guard_event.at[first + j];
-        double value = state->guards.at[j];
-        double slope = state->guards.at[most + j], depth = 0.0;
-        double tolerance = graze;
-        bool yields = event == FSM_EVENT_OPENS &&
-                      tables->contact_kind.at[tables->guard_contact.at[first + j]] == FSM_KIND_COMPLIANT;
-        // what yields opens by its depth, not its force
-        if ((event == FSM_EVENT_OPENS || event == FSM_EVENT_SLIDES) && !yields) {
-            tolerance = graze + force;
-            if (event == FSM_EVENT_SLIDES &&
-                (tables->contact_flags.at[tables->guard_contact.at[first + j]] & FSM_FLAG_IN_SPACE)) {
-                tolerance *= tolerance + largest; // the guard is a difference of squares
-            }
-        }
-        state->guards.at[2 * most + j] = tolerance;
-        int64_t status = FSM_GUARD_ARMED;
-        if (event == FSM_EVENT_CLOSES && fabs(value) <= 20.0 * tables->tolerances->gap &&
-            has_outline(tables, first + j)) {
-            if (!fresh) {
+        struct entered_guard g = {j,         first + j, (enum fsm_event)tables->guard_event.at[first + j],
+                                  values[j], slopes[j], tolerance_of(tables, first + j, largest),
+                                  0.0};
+        tolerances[j] = g.tolerance;
+        bool closes = g.event == FSM_EVENT_CLOSES;
+        if (closes && fabs(g.value) <= 20.0 * tables->tolerances->gap && has_outline(tables, g.number)) {
+            if (!evaluated) {
                 tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
-                fresh = true;
+                evaluated = true;
             }
-            slope = at_corners(tables, state, terms, j, first + j, &depth);
-            state->guards.at[most + j] = slope;
-            state->guards.at[2 * most + j] = graze + depth;
+            g.slope = at_corners(run, terms, j, g.number, &g.depth);
+            slopes[j] = g.slope;
+            tolerances[j] = tables->tolerances->graze + g.depth;
         }
-        if (event == FSM_EVENT_CLOSES || event == FSM_EVENT_WRITTEN) {
-            double zero = tolerance;
-            bool fired = just_fired(tables, state, first + j);
-            if (fired) {
-                zero = tolerance + 2.0 * fabs(slope) * tables->tolerances->coincidence;
-            }
-            bool plain = event == FSM_EVENT_CLOSES && always_outside(tables, tables->guard_contact.at[first + j]);
-            if (fired && has_outline(tables, first + j) && !is_met(tables, state, terms, j, first + j)) {
-                plain = false; // it passes beside all faces
-            }
-            if (event == FSM_EVENT_CLOSES && work->implied.at[tables->guard_contact.at[first + j]] == 1) {
-                // two others keep this gap: it is zero up to what counts as flush
-                state->guards.at[2 * most + j] = fsm_larger(tolerance, 2.0 * tables->tolerances->gap);
-            } else if (plain && (fired ? zero : 0.0) >= value && value >= -tables->tolerances->gap) {
-                // never out of sight: it fires, or where it is now counts as its zero
-                bool seen = fired || state->counters->instant >= FSM_IN_TURN;
-                if (seen && work->notes->changed == 0) {
-                    // it was seen and changes nothing, as at the end of a face that is held: not again at once
-                    depth = 2.0 * tables->tolerances->gap;
-                } else if (slope < -tables->tolerances->speed) {
-                    below.at[now] = first + j;
-                    now++;
-                }
-                state->guards.at[2 * most + j] = graze + fsm_larger(depth, -value);
-            } else if (value < -zero || (value <= zero && slope < 0.0 && (fired || event == FSM_EVENT_WRITTEN))) {
-                status = FSM_GUARD_WAITING;
-            }
-        } else if (event == FSM_EVENT_STICKS && slope > 0.0 && -slip_left(tables, state, first + j, slope) < value &&
-                   value < 0.0) {
-            // the slip begins here, or reverses: the instant is known to its accuracy only
-            status = FSM_GUARD_WAITING;
-        } else if (event == FSM_EVENT_LEAVES && 0.0 > value && value >= -2.0 * tables->tolerances->gap &&
-                   slope >= -guard_arming_still(tables)) {
-            // at the end of its face, as exactly as that is known: it comes in from there, or stays
-            status = slope > guard_arming_still(tables) ? FSM_GUARD_WAITING : FSM_GUARD_ARMED;
-            state->guards.at[2 * most + j] = graze - value;
-        } else if (value < -tolerance) {
-            below.at[now] = first + j;
-            now++;
+        bool fires = false;
+        state->armed.at[j] =
+            closes || g.event == FSM_EVENT_WRITTEN ? arm_closing(run, terms, &g, &fires) : arm_other(run, &g, &fires);
+        if (fires) {
+            below.at[count++] = g.number;
         }
-        state->armed.at[j] = status;
     }
-    for (int64_t k = 0; k < now; k++) {
+    for (int64_t k = 0; k < count; k++) {
+        int64_t j = below.at[k] - first;
         state->fired.at[k] = below.at[k];
-        state->guards.at[3 * most + k] = state->guards.at[state->fired.at[k] - first];
-        state->guards.at[4 * most + k] = state->guards.at[most + state->fired.at[k] - first];
+        values[3 * most + k] = values[j];
+        values[4 * most + k] = slopes[j];
     }
-    state->counters->fired = now;
-    return now;
+    state->counters->fired = count;
+    return count;
 }
 
 /* Arm the guards that are above zero at the state at hand, and let the others wait. */
-FSM_LOCAL void fsm_arm_positive(const struct fsm_tables *tables, struct fsm_state *state)
+FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     int64_t most = tables->sizes->max_guards;
-    int64_t last1 = fsm_guard_count(tables, state->counters->mode);
-    for (int64_t j = 0; j < last1; j++) {
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode);
+    for (int64_t j = 0; j < n_g; j++) {
         state->guards.at[2 * most + j] = tables->tolerances->graze;
         state->armed.at[j] = state->guards.at[j] > 0.0 ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
     }
 }
 
-/* Arm the waiting guards that have risen above zero by the end of a step; return whether one is far below.
-
-   That of a corner and all faces of a convex polygon is below zero only where the corner is inside: whatever was
-   decided there, two bodies overlap. */
-FSM_LOCAL bool fsm_rearm(const struct fsm_tables *tables, struct fsm_state *state)
-{
-    double *values = state->guards.at;
-    bool below = false;
-    double *zeros = values + 2 * tables->sizes->max_guards;
-    int64_t last1 = fsm_guard_count(tables, state->counters->mode);
-    for (int64_t j = 0; j < last1; j++) {
-        if (values[j] > zeros[j]) {
-            state->armed.at[j] = FSM_GUARD_ARMED;
-        } else {
-            below = true;
-        }
-    }
-    return below && is_inside(tables, state);
-}
-
 /* Whether a corner that waits to come out of a convex polygon is far inside. */
-static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state)
+static bool is_inside(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     int64_t first = tables->mode_guard_start.at[state->counters->mode];
-    int64_t last1 = fsm_guard_count(tables, state->counters->mode);
-    for (int64_t j = 0; j < last1; j++) {
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode);
+    for (int64_t j = 0; j < n_g; j++) {
         if (state->guards.at[j] < -FSM_DEEP * tables->tolerances->gap && state->armed.at[j] == FSM_GUARD_WAITING) {
             int64_t contact = tables->guard_contact.at[first + j];
             bool closes = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
@@ -264,4 +278,26 @@ static bool is_inside(const struct fsm_tables *tables, struct fsm_state *state)
         }
     }
     return false;
+}
+
+/* Arm the waiting guards that have risen above zero by the end of a step; return whether one is far below.
+
+   That of a corner and all faces of a convex polygon is below zero only where the corner is inside: whatever was
+   decided there, two bodies overlap. */
+FSM_LOCAL bool fsm_rearm(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    double *values = state->guards.at;
+    bool below = false;
+    double *tolerances = values + 2 * tables->sizes->max_guards;
+    int64_t n_g = fsm_guard_count(tables, state->counters->mode);
+    for (int64_t j = 0; j < n_g; j++) {
+        if (values[j] > tolerances[j]) {
+            state->armed.at[j] = FSM_GUARD_ARMED;
+        } else {
+            below = true;
+        }
+    }
+    return below && is_inside(run);
 }

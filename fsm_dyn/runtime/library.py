@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
-from ctypes import POINTER, Structure, c_bool, c_double, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,12 +51,21 @@ def _check(array: NDArray[Any], dimensions: int) -> None:
 
 
 _ENTRIES: Final = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8))
-_RUN: Final = 7 * (c_void_p,)  # tables, inputs, method, options, state, work, buffers
+
+
+class Run(Structure):
+    """The addresses of all that one run works on (``struct fsm_run``): packed once, and again where memory moved."""
+
+    _fields_ = [(name, c_void_p) for name in ("tables", "inputs", "method", "options", "state", "work", "buffers")]
+
 
 #: Result and arguments of every function, as ``fsm_dyn/runtime/*.h`` declares them.
 FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
-    "fsm_advance": (c_int64, _RUN),
-    "fsm_implicit_step": (c_int64, (c_int64, *_RUN, c_double, c_double)),
+    "fsm_status_text": (c_char_p, (c_int64,)),
+    "fsm_status_sentence": (c_char_p, (c_int64,)),
+    "fsm_status_remedy": (c_char_p, (c_int64,)),
+    "fsm_advance": (c_int, (POINTER(Run),)),
+    "fsm_implicit_step": (c_int, (POINTER(Run), c_int64, c_double, c_double)),
     "fsm_moreau_jean_steps": (
         c_int64,
         (*3 * (c_void_p,), c_int64, Vector, *3 * (Matrix,), Vector, *4 * (Matrix,), Vector, *2 * (POINTER(c_int64),)),
@@ -64,14 +73,14 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_online_evaluate": (c_int64, (c_void_p, c_int64, c_double, *3 * (c_void_p,))),
-    "fsm_move": (c_int64, (c_void_p, c_bool)),
-    "fsm_live_tick": (c_int64, (c_void_p, *6 * (c_int64,))),
+    "fsm_move": (c_int, (c_void_p, c_bool)),
+    "fsm_live_tick": (c_int, (c_void_p, *6 * (c_int64,))),
     "fsm_release_device": (None, (c_void_p, c_int64)),
-    "fsm_finish_tick": (c_int64, (c_void_p, c_bool)),
+    "fsm_finish_tick": (c_int, (c_void_p, c_bool)),
 }
 #: Those that only Linux has, which can sleep until a deadline.
 PACED: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
-    "fsm_run_ticks": (c_int64, (c_void_p, c_void_p)),
+    "fsm_run_ticks": (c_int, (c_void_p, c_void_p)),
     "fsm_end_tick": (None, (c_void_p,)),
     "fsm_beat_on": (None, (c_void_p, c_void_p, c_int64)),
     "fsm_udp_read": (c_int64, (c_void_p, c_void_p)),

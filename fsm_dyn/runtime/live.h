@@ -1,3 +1,5 @@
+/* Live sessions: one tick from the device's sample to its force, and what other processes see of it. */
+
 #ifndef FSM_LIVE_H
 #define FSM_LIVE_H
 
@@ -10,38 +12,33 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick);
 
 /* tick_inputs.c */
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h);
-FSM_LOCAL void fsm_write_pieces(struct fsm_tick *tick, const struct fsm_input_tables *drive, double begin, double end);
-FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule,
-                                   struct fsm_state *state, double end);
-FSM_LOCAL bool fsm_compiled_inputs_is_open(struct fsm_tick *tick);
+FSM_LOCAL void fsm_write_pieces(const struct fsm_tick *tick, double begin, double end);
+FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end);
+FSM_LOCAL bool fsm_is_disengaged(const struct fsm_tick *tick);
 FSM_LOCAL void fsm_take_over(struct fsm_tick *tick);
 
 /* tick_forces.c */
-FSM_LOCAL void fsm_report_ports(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_tick *tick);
+FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick);
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown);
 
 /* passivity_observer.c */
-FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick, struct fsm_state *state);
+FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick);
 
 /* checkpoints.c */
-FSM_LOCAL void fsm_leave_checkpoint(struct fsm_checkpoints *marks, struct fsm_tick *tick, double t);
+FSM_LOCAL void fsm_leave_checkpoint(const struct fsm_tick *tick);
 
 /* tick_publishing.c */
 FSM_LOCAL int64_t fsm_bin_of(int64_t value);
 FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since);
 FSM_LOCAL void fsm_look_at_owner(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since);
 FSM_LOCAL bool fsm_was_zeroed(struct fsm_ring *ring, struct fsm_tick_counts *counts);
-FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring,
-                           struct fsm_buffers *buffers);
-FSM_LOCAL void fsm_put_records(struct fsm_ring *ring, struct fsm_buffers *buffers, int64_t number, int64_t made);
+FSM_LOCAL void fsm_publish(struct fsm_tick *tick);
+FSM_LOCAL void fsm_put_records(struct fsm_tick *tick);
 
 /* tick_step.c */
 FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown);
-FSM_LOCAL void fsm_release_grip(struct fsm_tick *tick, int64_t reason);
 FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness,
                               int64_t duration, int64_t spent);
-FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall,
-                                 int64_t lateness, int64_t duration, int64_t spent);
 FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason);
 FSM_API int64_t fsm_finish_tick(struct fsm_tick *tick, bool again);
 

@@ -1,3 +1,5 @@
+/* On-line embedding: modes without kernels of their own, embedded at run time. */
+
 #ifndef FSM_ONLINE_H
 #define FSM_ONLINE_H
 
@@ -7,20 +9,21 @@
 /* online_slip.c */
 FSM_LOCAL double fsm_product_with_row(struct fsm_online_mode *o, int64_t row, int64_t vector, int64_t constant);
 FSM_LOCAL int64_t fsm_tangent_count(struct fsm_online_mode *o, int64_t k);
-FSM_LOCAL double fsm_ahead(struct fsm_online_mode *o, const double *c, int64_t k, int64_t vector, int64_t constant);
-FSM_LOCAL void fsm_online_find_slip_directions(struct fsm_online_mode *o, const double *c);
+FSM_LOCAL double fsm_slip_along(struct fsm_online_mode *o, const double *c, int64_t k, int64_t vector,
+                                int64_t constant);
+FSM_LOCAL void fsm_online_slip_directions(struct fsm_online_mode *o, const double *c);
 FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_t i);
 
 /* online_pivots.c */
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least);
 
 /* online_embedding.c */
-#define FSM_ONLINE_EMBEDDING_REDUNDANT                                                                                 \
+#define FSM_NO_LONGER_REDUNDANT                                                                                        \
     1e-6 // a row of which more than this part is left is not implied by the others (any more)
 FSM_LOCAL void fsm_eliminate(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns);
 FSM_LOCAL void fsm_substitute_back(double *w, int64_t at, int64_t rank, int64_t width, int64_t first, int64_t columns);
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out);
-FSM_LOCAL void fsm_online_swap(double *array, int64_t i, int64_t j);
+FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j);
 FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c, bool judge);
 
 /* online_chart.c */
@@ -28,15 +31,16 @@ FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, const double *x, const double *c);
 
 /* online_multipliers.c */
-FSM_LOCAL void fsm_find_multipliers(struct fsm_online_mode *o);
+FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o);
 
 /* online_guards.c */
 FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at);
 FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int64_t guard);
 
-/* online_evaluation.c */
-FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x,
-                                    const double *c, double *out);
+/* online_evaluation.c: which kernel of a mode is asked for */
+enum fsm_online_kernel { FSM_ONLINE_RHS = 0, FSM_ONLINE_FULL = 1 };
+FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
+                                    double *out);
 
 #endif

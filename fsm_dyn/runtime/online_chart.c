@@ -7,14 +7,14 @@
 
 #include "online.h"
 
-#define FSM_DEPENDENT             1e-9  // what is left of a unit row that is a combination of others
-#define FSM_ONLINE_CHART_VANISHED 1e-13 // a row this much smaller than the largest holds nothing
-#define FSM_CLEARLY 1.000001 // how much larger a later candidate must be: ties go by order, whatever the rounding
+#define FSM_DEPENDENT     1e-9     // what is left of a unit row that is a combination of others
+#define FSM_HOLDS_NOTHING 1e-13    // a row this much smaller than the largest holds nothing
+#define FSM_CLEARLY       1.000001 // how much larger a later candidate must be: ties go by order, whatever the rounding
 
 static double square(double *w, int64_t at, int64_t count, int64_t stride);
 static void sort_rest(int64_t *chart, int64_t columns, int64_t first, int64_t last);
 
-static void online_chart_swap(int64_t *chart, int64_t i, int64_t j)
+static void swap_indices(int64_t *chart, int64_t i, int64_t j)
 {
     int64_t kept = chart[i];
     chart[i] = chart[j];
@@ -57,8 +57,8 @@ FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o)
             }
             count++;
         }
-        int64_t last1 = code == FSM_CONTACT_HELD ? fsm_tangent_count(o, k) : 0;
-        for (int64_t i = 0; i < last1; i++) {
+        int64_t tangents = code == FSM_CONTACT_HELD ? fsm_tangent_count(o, k) : 0;
+        for (int64_t i = 0; i < tangents; i++) {
             chart[FSM_ONLINE_LISTS + count] = tangent + i;
             chart[FSM_ONLINE_LISTS + R + count] = -1;
             count++;
@@ -80,7 +80,7 @@ static void normalise(double *w, int64_t at, int64_t count, int64_t U)
     }
     for (int64_t k = 0; k < count; k++) {
         double norm = square(w, at + k * U, U, 1);
-        double factor = norm > FSM_ONLINE_CHART_VANISHED * FSM_ONLINE_CHART_VANISHED * largest ? 1.0 / sqrt(norm) : 0.0;
+        double factor = norm > FSM_HOLDS_NOTHING * FSM_HOLDS_NOTHING * largest ? 1.0 / sqrt(norm) : 0.0;
         for (int64_t j = 0; j < U; j++) {
             w[at + k * U + j] *= factor;
         }
@@ -126,11 +126,11 @@ static void choose_rows(int64_t *chart, double *w, int64_t Q, int64_t U, int64_t
             chart[FSM_ONLINE_RANK] = k;
             return;
         }
-        online_chart_swap(chart, FSM_ONLINE_LISTS + k, FSM_ONLINE_LISTS + best);
-        online_chart_swap(chart, FSM_ONLINE_LISTS + R + k, FSM_ONLINE_LISTS + R + best);
+        swap_indices(chart, FSM_ONLINE_LISTS + k, FSM_ONLINE_LISTS + best);
+        swap_indices(chart, FSM_ONLINE_LISTS + R + k, FSM_ONLINE_LISTS + R + best);
         double factor = 1.0 / sqrt(size);
         for (int64_t j = 0; j < U; j++) {
-            fsm_online_swap(w, Q + k * U + j, Q + best * U + j);
+            fsm_swap_entries(w, Q + k * U + j, Q + best * U + j);
             w[Q + k * U + j] *= factor;
         }
         for (int64_t i = k + 1; i < count; i++) {
@@ -163,12 +163,12 @@ static void choose_columns(int64_t *chart, double *w, int64_t A, int64_t H, int6
                 break;
             }
         }
-        online_chart_swap(chart, columns + k, columns + best);
-        const int64_t each1[] = {A, H};
-        for (int64_t n1 = 0; n1 < 2; n1++) {
-            int64_t matrix = each1[n1];
+        swap_indices(chart, columns + k, columns + best);
+        const int64_t matrices[] = {A, H};
+        for (int64_t which = 0; which < 2; which++) {
+            int64_t matrix = matrices[which];
             for (int64_t i = 0; i < rank; i++) {
-                fsm_online_swap(w, matrix + i * U + k, matrix + i * U + best);
+                fsm_swap_entries(w, matrix + i * U + k, matrix + i * U + best);
             }
             norm = sqrt(square(w, matrix + k, rank, U));
             if (norm > 0.0) {
@@ -202,17 +202,17 @@ static void order(int64_t *chart, double *w, int64_t A, int64_t H, int64_t U, in
                 }
             }
         }
-        online_chart_swap(chart, FSM_ONLINE_LISTS + k, FSM_ONLINE_LISTS + row);
-        online_chart_swap(chart, FSM_ONLINE_LISTS + R + k, FSM_ONLINE_LISTS + R + row);
-        online_chart_swap(chart, columns + k, columns + column);
-        const int64_t each1[] = {A, H};
-        for (int64_t n1 = 0; n1 < 2; n1++) {
-            int64_t matrix = each1[n1];
+        swap_indices(chart, FSM_ONLINE_LISTS + k, FSM_ONLINE_LISTS + row);
+        swap_indices(chart, FSM_ONLINE_LISTS + R + k, FSM_ONLINE_LISTS + R + row);
+        swap_indices(chart, columns + k, columns + column);
+        const int64_t matrices[] = {A, H};
+        for (int64_t which = 0; which < 2; which++) {
+            int64_t matrix = matrices[which];
             for (int64_t j = 0; j < rank; j++) {
-                fsm_online_swap(w, matrix + k * U + j, matrix + row * U + j);
+                fsm_swap_entries(w, matrix + k * U + j, matrix + row * U + j);
             }
             for (int64_t i = 0; i < rank; i++) {
-                fsm_online_swap(w, matrix + i * U + k, matrix + i * U + column);
+                fsm_swap_entries(w, matrix + i * U + k, matrix + i * U + column);
             }
             double pivot = w[matrix + k * U + k];
             if (pivot == 0.0) {
@@ -274,7 +274,7 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
     }
     o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + at_A);
     o->programs.at[FSM_ONLINE_MOTION](t, w + at_x, c, w + at_q_dot);
-    fsm_online_find_slip_directions(o, c);
+    fsm_online_slip_directions(o, c);
     scaled_rows(o, chart[FSM_ONLINE_ACTIVE], at_Q, at_H);
     choose_rows(chart, w, at_Q, U, R);
     scaled_rows(o, chart[FSM_ONLINE_RANK], at_Q, at_H);
@@ -292,7 +292,7 @@ static void sort_rest(int64_t *chart, int64_t columns, int64_t first, int64_t la
             if (chart[columns + j - 1] <= chart[columns + j]) {
                 break;
             }
-            online_chart_swap(chart, columns + j - 1, columns + j);
+            swap_indices(chart, columns + j - 1, columns + j);
         }
     }
 }

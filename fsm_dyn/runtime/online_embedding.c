@@ -52,7 +52,7 @@ FSM_LOCAL void fsm_substitute_back(double *w, int64_t at, int64_t rank, int64_t 
 }
 
 /* Eliminate the rows held and recompute the dependent speeds. */
-static void online_embedding_hold(struct fsm_online_mode *o, double t, const double *x, const double *c)
+static void eliminate_active_rows(struct fsm_online_mode *o, double t, const double *x, const double *c)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -100,8 +100,8 @@ FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out)
         for (int64_t j = 0; j < U; j++) {
             w[out + k * U + j] = w[at_A + row * U + chart[columns + j]];
         }
-        int64_t last1 = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
-        for (int64_t i = 0; i < last1; i++) {
+        int64_t tangents = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
+        for (int64_t i = 0; i < tangents; i++) {
             int64_t tangent = AT(o->contact_rows, contact, 1) + i;
             double ratio = fsm_friction_ratio(o, contact, i);
             for (int64_t j = 0; j < U; j++) {
@@ -118,7 +118,7 @@ static void applied(struct fsm_online_mode *o)
     double *w = o->room.at;
     int64_t at_A = chart[FSM_ONLINE_AT_A], at_f = chart[FSM_ONLINE_AT_F], at_elastic = chart[FSM_ONLINE_AT_ELASTIC],
             at_force = chart[FSM_ONLINE_AT_FORCE];
-    struct fsm_sizes *s = o->sizes;
+    const struct fsm_sizes *s = o->sizes;
     int64_t U = s->n_u;
     for (int64_t i = 0; i < U; i++) {
         w[at_force + i] = w[at_f + i];
@@ -141,8 +141,8 @@ static void applied(struct fsm_online_mode *o)
                 w[at_force + i] += load * w[at_A + row * U + i];
             }
         }
-        int64_t last1 = code >= FSM_CONTACT_SLIDING ? fsm_tangent_count(o, k) : 0;
-        for (int64_t part = 0; part < last1; part++) {
+        int64_t tangents = code >= FSM_CONTACT_SLIDING ? fsm_tangent_count(o, k) : 0;
+        for (int64_t part = 0; part < tangents; part++) {
             row = AT(o->contact_rows, k, 1) + part;
             double friction = load * fsm_friction_ratio(o, k, part);
             for (int64_t i = 0; i < U; i++) {
@@ -231,7 +231,7 @@ static void weigh(struct fsm_online_mode *o, int64_t n, bool general)
 }
 
 /* Solve the reduced equations into `right`; return the smallest pivot scaled (1 for one equation). */
-static double online_embedding_solve(double *w, int64_t *chart, int64_t n, int64_t U, bool general, bool judge)
+static double solve_reduced(double *w, int64_t *chart, int64_t n, int64_t U, bool general, bool judge)
 {
     int64_t at_MT = chart[FSM_ONLINE_AT_MT], at_mass = chart[FSM_ONLINE_AT_MASS], at_right = chart[FSM_ONLINE_AT_RIGHT];
     double least = 1.0;
@@ -280,14 +280,14 @@ static void exchange(double *w, int64_t *chart, int64_t k, int64_t n, int64_t U)
         return;
     }
     for (int64_t j = 0; j < n; j++) {
-        fsm_online_swap(w, at_mass + k * U + j, at_mass + best * U + j);
+        fsm_swap_entries(w, at_mass + k * U + j, at_mass + best * U + j);
     }
-    fsm_online_swap(w, at_right + k, at_right + best);
-    fsm_online_swap(w, at_MT + U + k, at_MT + U + best);
+    fsm_swap_entries(w, at_right + k, at_right + best);
+    fsm_swap_entries(w, at_MT + U + k, at_MT + U + best);
 }
 
 /* Exchange two entries. */
-FSM_LOCAL void fsm_online_swap(double *array, int64_t i, int64_t j)
+FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j)
 {
     double kept = array[i];
     array[i] = array[j];
@@ -310,12 +310,12 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
             at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = U + 2;
-    online_embedding_hold(o, t, x, c);
+    eliminate_active_rows(o, t, x, c);
     if (rank == 0 && chart[FSM_ONLINE_PUSHES] == 1) {
         o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + at_A);
     }
     o->programs.at[FSM_ONLINE_MOTION](t, w + at_x, c, w + at_q_dot);
-    fsm_online_find_slip_directions(o, c);
+    fsm_online_slip_directions(o, c);
     applied(o);
     for (int64_t k = 0; k < rank; k++) {
         w[at_P + k * width + U + 1] = w[at_gamma + chart[FSM_ONLINE_LISTS + k]];
@@ -338,7 +338,7 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
     if (judge) {
         weigh(o, U - rank, general);
     }
-    double least = online_embedding_solve(w, chart, U - rank, U, general, judge);
+    double least = solve_reduced(w, chart, U - rank, U, general, judge);
     for (int64_t j = 0; j < U - rank; j++) {
         w[at_u_dot + chart[columns + rank + j]] = w[at_right + j];
     }

@@ -8,12 +8,8 @@
 
 #define FSM_PROBE 6e-6 // time, relative to that of the motion, over which forces are differenced
 
-// what :func:`evaluate` is asked for
-#define FSM_RHS  0
-#define FSM_FULL 1
-
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
-static double online_evaluation_probe_time(double *out, double *w, int64_t from_x, int64_t n);
+static double probe_time(double *out, double *w, int64_t from_x, int64_t n);
 
 /* Write `x_dot` as the `rhs` kernel of the mode would. */
 static void rhs(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
@@ -42,7 +38,7 @@ static double work_out(struct fsm_online_mode *o, double t, const double *x, con
         o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + chart[FSM_ONLINE_AT_A]);
     }
     o->programs.at[FSM_ONLINE_WATCH](t, w + at_x, c, w + chart[FSM_ONLINE_AT_STATIC]);
-    fsm_find_multipliers(o);
+    fsm_online_multipliers(o);
     return least;
 }
 
@@ -115,11 +111,11 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
     int64_t at_x = chart[FSM_ONLINE_AT_X], at_probe = chart[FSM_ONLINE_AT_PROBE], at_c = chart[FSM_ONLINE_AT_PROBE_C],
             at_guards = chart[FSM_ONLINE_AT_GUARDS];
     int64_t n_g = o->guard_quantity.n, n = o->sizes->n_q + o->sizes->n_u;
-    struct fsm_sizes *s = o->sizes;
+    const struct fsm_sizes *s = o->sizes;
     int64_t n_p = s->n_p, n_w = s->n_w;
     int64_t third = n_p + 3 * n_w + s->n_contacts + s->n_memory;
     int64_t n_c = third + n_w;
-    double time = online_evaluation_probe_time(out, w, at_x, n);
+    double time = probe_time(out, w, at_x, n);
     for (int64_t i = 0; i < n; i++) {
         w[at_probe + i] = w[at_x + i];
     }
@@ -149,7 +145,7 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
 }
 
 /* Return over what time (s) to difference, from how fast the state changes. */
-static double online_evaluation_probe_time(double *out, double *w, int64_t from_x, int64_t n)
+static double probe_time(double *out, double *w, int64_t from_x, int64_t n)
 {
     double fastest = 0.0;
     for (int64_t i = 0; i < n; i++) {
@@ -158,31 +154,16 @@ static double online_evaluation_probe_time(double *out, double *w, int64_t from_
     return FSM_PROBE / (1.0 + fastest);
 }
 
-/* Do what a kernel of a mode embedded on line does.
+/* Do what a kernel of a mode embedded on line does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables says.
 
-   Parameters
-   ----------
-   context_at : int
-       Address of the mode's Online bundle.
-   what : int
-       `RHS` or `FULL`.
-   t : float
-       Time, s.
-   x_at, c_at, out_at : int
-       Addresses of state, context and result, float64.
-
-   Returns
-   -------
-   int
-       0. */
-FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *context_at, int64_t what, double t, const double *x,
-                                    const double *c, double *out)
+   `t` (s), state `x` and context `c` in, `out` as the kernel would write it.  Returns 0. */
+FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
+                                    double *out)
 {
-    struct fsm_online_mode *o = context_at;
     if (o->chart.at[FSM_ONLINE_CHOSEN] == 0) {
         fsm_online_choose_chart(o, t, x, c);
     }
-    if (what == FSM_RHS) {
+    if (what == FSM_ONLINE_RHS) {
         rhs(o, t, x, c, out);
     } else {
         full(o, t, x, c, out);

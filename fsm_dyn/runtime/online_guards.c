@@ -3,7 +3,7 @@
 #include "online.h"
 
 static double guard_value(struct fsm_online_mode *o, const double *c, int64_t guard);
-static void share_open_forces(struct fsm_online_mode *o, const double *c);
+static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c);
 static bool is_law(struct fsm_online_mode *o, int64_t guard);
 static double gap_to_face(struct fsm_online_mode *o, int64_t k);
 static int64_t farthest(struct fsm_online_mode *o, int64_t k);
@@ -12,7 +12,7 @@ static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t force
 /* Write the values of all guards from `out[at]` on; forces and the state are in the workspace.
 
    Where rows repeat each other the circle of friction in space is asked of the forces of smallest norm, and the
-   other laws of forces shared out by _share_open_forces. */
+   other laws of forces shared out by share_indeterminate_forces. */
 FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at)
 {
     int64_t *chart = o->chart.at;
@@ -21,7 +21,7 @@ FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, doub
         out[at + g] = guard_value(o, c, g);
     }
     if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK]) {
-        share_open_forces(o, c);
+        share_indeterminate_forces(o, c);
         for (int64_t g = 0; g < count; g++) {
             if (is_law(o, g)) {
                 out[at + g] = guard_value(o, c, g);
@@ -61,7 +61,7 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
         return sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
     }
     if (what == FSM_ONLINE_SLIP) {
-        return fsm_ahead(o, c, k, chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
+        return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
     }
     double bound = w[chart[FSM_ONLINE_AT_STATIC] + k];
     if (normal >= 0) {
@@ -125,14 +125,14 @@ FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int
                                             chart[FSM_ONLINE_AT_B]);
         return o->guard_sign.at[guard] * speed;
     }
-    return fsm_ahead(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
+    return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
 }
 
 /* Choose the forces left open so that the laws of the contacts are kept with the widest margin.
 
    The margin reaches zero where no shares are left that keep every law, and the laws at their limits are then those
    that contacts can only keep together (docs/theory.md, "On-line embedding"). */
-static void share_open_forces(struct fsm_online_mode *o, const double *c)
+static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;

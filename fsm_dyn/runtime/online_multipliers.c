@@ -3,14 +3,14 @@
 #include "online.h"
 
 static void solve_transposed(double *w, int64_t at, int64_t rank, int64_t width, int64_t right);
-static void known_forces(struct fsm_online_mode *o, int64_t k);
-static void find_open_forces(struct fsm_online_mode *o, int64_t at, int64_t width);
-static void take_smallest(struct fsm_online_mode *o);
+static void determinate_forces(struct fsm_online_mode *o, int64_t k);
+static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width);
+static void minimum_norm_multipliers(struct fsm_online_mode *o);
 static int64_t hidden_row(struct fsm_online_mode *o, int64_t k);
-static void online_multipliers_project_out(double *w, int64_t at, int64_t along, int64_t n);
+static void subtract_component(double *w, int64_t at, int64_t along, int64_t n);
 
 /* Write λ of every row, from the dependent rows: `G_Dᵀ λ = (M u̇ - f)_D`. */
-FSM_LOCAL void fsm_find_multipliers(struct fsm_online_mode *o)
+FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -19,7 +19,7 @@ FSM_LOCAL void fsm_find_multipliers(struct fsm_online_mode *o)
     int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_force = chart[FSM_ONLINE_AT_FORCE],
             at_g = chart[FSM_ONLINE_AT_G];
     int64_t at_u_dot = chart[FSM_ONLINE_AT_U_DOT], at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
-    struct fsm_sizes *s = o->sizes;
+    const struct fsm_sizes *s = o->sizes;
     int64_t U = s->n_u, R = s->n_rows, K = s->n_k, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R;
     int64_t at = at_P, width = U + 2;
@@ -42,11 +42,11 @@ FSM_LOCAL void fsm_find_multipliers(struct fsm_online_mode *o)
         w[at_multipliers + chart[FSM_ONLINE_LISTS + k]] = w[at_g + k];
     }
     for (int64_t b = 0; b < chart[FSM_ONLINE_BUSY]; b++) {
-        known_forces(o, chart[columns + U + b]);
+        determinate_forces(o, chart[columns + U + b]);
     }
     if (chart[FSM_ONLINE_ACTIVE] > rank) {
-        find_open_forces(o, at, width);
-        take_smallest(o);
+        indeterminate_forces(o, at, width);
+        minimum_norm_multipliers(o);
     }
     for (int64_t k = 0; k < K; k++) {
         double total = -w[at_hidden_f + k];
@@ -80,7 +80,7 @@ static void solve_transposed(double *w, int64_t at, int64_t rank, int64_t width,
 }
 
 /* Write, for every row left out, the forces on all rows that together do nothing. */
-static void find_open_forces(struct fsm_online_mode *o, int64_t at, int64_t width)
+static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -93,8 +93,8 @@ static void find_open_forces(struct fsm_online_mode *o, int64_t at, int64_t widt
         for (int64_t k = 0; k < rank; k++) {
             int64_t j = chart[columns + k];
             w[at_g + k] = w[at_A + row * U + j];
-            int64_t last1 = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
-            for (int64_t i = 0; i < last1; i++) {
+            int64_t tangents = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
+            for (int64_t i = 0; i < tangents; i++) {
                 tangent = AT(o->contact_rows, contact, 1) + i;
                 w[at_g + k] -= fsm_friction_ratio(o, contact, i) * w[at_A + tangent * U + j];
             }
@@ -110,8 +110,8 @@ static void find_open_forces(struct fsm_online_mode *o, int64_t at, int64_t widt
         }
         for (int64_t k = 0; k < chart[FSM_ONLINE_ACTIVE]; k++) {
             contact = chart[FSM_ONLINE_LISTS + R + k];
-            int64_t last2 = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
-            for (int64_t i = 0; i < last2; i++) {
+            int64_t tangents = contact >= 0 ? fsm_tangent_count(o, contact) : 0;
+            for (int64_t i = 0; i < tangents; i++) {
                 tangent = AT(o->contact_rows, contact, 1) + i;
                 w[vector + tangent] = -fsm_friction_ratio(o, contact, i) * w[vector + chart[FSM_ONLINE_LISTS + k]];
             }
@@ -120,7 +120,7 @@ static void find_open_forces(struct fsm_online_mode *o, int64_t at, int64_t widt
 }
 
 /* Make the open forces orthogonal and take their part out of the multipliers, which leaves the least norm. */
-static void take_smallest(struct fsm_online_mode *o)
+static void minimum_norm_multipliers(struct fsm_online_mode *o)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -129,13 +129,13 @@ static void take_smallest(struct fsm_online_mode *o)
     for (int64_t d = 0; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
         int64_t vector = at_open + d * R;
         for (int64_t other = 0; other < d; other++) {
-            online_multipliers_project_out(w, vector, at_open + other * R, R);
+            subtract_component(w, vector, at_open + other * R, R);
         }
-        online_multipliers_project_out(w, at_multipliers, vector, R);
+        subtract_component(w, at_multipliers, vector, R);
     }
 }
 
-static void online_multipliers_project_out(double *w, int64_t at, int64_t along, int64_t n)
+static void subtract_component(double *w, int64_t at, int64_t along, int64_t n)
 {
     double product = 0.0, square = 0.0;
     for (int64_t r = 0; r < n; r++) {
@@ -148,7 +148,7 @@ static void online_multipliers_project_out(double *w, int64_t at, int64_t along,
 }
 
 /* Enter the forces of one contact that follow from its state: friction while it slides, a compressed pad. */
-static void known_forces(struct fsm_online_mode *o, int64_t k)
+static void determinate_forces(struct fsm_online_mode *o, int64_t k)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -162,8 +162,8 @@ static void known_forces(struct fsm_online_mode *o, int64_t k)
     } else if (kind == FSM_KIND_GAP) {
         load = w[at_multipliers + normal];
     }
-    int64_t last1 = code >= FSM_CONTACT_SLIDING ? fsm_tangent_count(o, k) : 0;
-    for (int64_t i = 0; i < last1; i++) {
+    int64_t tangents = code >= FSM_CONTACT_SLIDING ? fsm_tangent_count(o, k) : 0;
+    for (int64_t i = 0; i < tangents; i++) {
         w[at_multipliers + tangent + i] = -fsm_friction_ratio(o, k, i) * load;
     }
 }

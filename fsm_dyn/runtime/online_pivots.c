@@ -53,7 +53,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
             inertia = w[at_M + chart[columns + j] * (U + 1)];
             rest += left * left / (inertia > 0.0 ? inertia : 1.0);
         }
-        if (rest > FSM_ONLINE_EMBEDDING_REDUNDANT * FSM_ONLINE_EMBEDDING_REDUNDANT * weighted_norm(w, chart, row, U)) {
+        if (rest > FSM_NO_LONGER_REDUNDANT * FSM_NO_LONGER_REDUNDANT * weighted_norm(w, chart, row, U)) {
             return 0.0;
         }
     }

@@ -29,9 +29,9 @@ FSM_LOCAL int64_t fsm_tangent_count(struct fsm_online_mode *o, int64_t k)
 }
 
 /* Return the slip of a contact along the direction kept in the discrete state; or its rate, of accelerations. */
-FSM_LOCAL double fsm_ahead(struct fsm_online_mode *o, const double *c, int64_t k, int64_t vector, int64_t constant)
+FSM_LOCAL double fsm_slip_along(struct fsm_online_mode *o, const double *c, int64_t k, int64_t vector, int64_t constant)
 {
-    struct fsm_sizes *s = o->sizes;
+    const struct fsm_sizes *s = o->sizes;
     int64_t row = AT(o->contact_rows, k, 1);
     double sigma = c[fsm_sigma_at(s) + k];
     double first = fsm_product_with_row(o, row, vector, constant);
@@ -42,11 +42,11 @@ FSM_LOCAL double fsm_ahead(struct fsm_online_mode *o, const double *c, int64_t k
 }
 
 /* Write the slip directions of all sliding contacts, at the state `AT_X` whose rows are in the workspace. */
-FSM_LOCAL void fsm_online_find_slip_directions(struct fsm_online_mode *o, const double *c)
+FSM_LOCAL void fsm_online_slip_directions(struct fsm_online_mode *o, const double *c)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    struct fsm_sizes *s = o->sizes;
+    const struct fsm_sizes *s = o->sizes;
     for (int64_t b = 0; b < chart[FSM_ONLINE_BUSY]; b++) {
         int64_t k = chart[FSM_ONLINE_LISTS + 2 * s->n_rows + s->n_u + b];
         int64_t count = fsm_tangent_count(o, k);

@@ -8,14 +8,16 @@
 #ifdef FSM_HAS_PACING
 
 /* Why the loop comes back to its caller. */
-#define FSM_BACK_ENDS         1 // somebody has to say whether the run is over
-#define FSM_BACK_MAIL         2
-#define FSM_BACK_PENDS        3 // a command has waited until the grip is open
-#define FSM_BACK_WANTS        4 // the tick cannot go on without a mode, a chart or room
-#define FSM_BACK_LOOK         5 // something happened in the tick, or it ended late
-#define FSM_BACK_READ_FAILED  6
-#define FSM_BACK_WRITE_FAILED 7
-#define FSM_BACK_BREATHES     8 // not paced: whoever records may be behind
+enum fsm_back {
+    FSM_BACK_ENDS = 1, // somebody has to say whether the run is over
+    FSM_BACK_MAIL = 2,
+    FSM_BACK_PENDS = 3, // a command has waited until the grip is open
+    FSM_BACK_WANTS = 4, // the tick cannot go on without a mode, a chart or room
+    FSM_BACK_LOOK = 5,  // something happened in the tick, or it ended late
+    FSM_BACK_READ_FAILED = 6,
+    FSM_BACK_WRITE_FAILED = 7,
+    FSM_BACK_BREATHES = 8, // not paced: whoever records may be behind
+};
 
 /* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number and buttons of the latest sample, and
    writes forces (N or N m per axis).  Both return at once: 0, or what failed. */

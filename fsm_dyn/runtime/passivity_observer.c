@@ -1,31 +1,31 @@
-/* What the loop gives to the device beyond what it is entitled to, and the damping that takes it back.
+/* Passivity observer and passivity controller: the excess energy of the sampled interface, and the added damping that
+   dissipates it (Hannaford and Ryu 2002, *Time-domain passivity control of haptic interfaces*, IEEE Trans. Robot. Autom. 18).
 
    Along every axis of the device an account is kept of three things (docs/theory.md, "Passivity at run time"): the energy
    given to the device, which is exact, since the force is held, where no delay is in it; the energy that the model was
    given where it is coupled; and what coupler and device are known to have turned into heat.  Neither a motor in the model
-   nor an impact adds to the sum, only sampling, holding and limiting do.  Nothing here makes an array. */
+   nor an impact adds to the sum, only sampling, holding and limiting do. */
 
 #include "live.h"
 
 #define FSM_MEMORY 0.1 // s, for which what was lost counts against what is gained later, and a gain against the loop
 
 static void device_side(struct fsm_tick *tick);
-static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wanted);
-static void model_side(struct fsm_tick *tick, struct fsm_state *state);
+static void take_back(struct fsm_tick *tick, bool wanted);
+static void model_side(struct fsm_tick *tick);
 static double acting(struct fsm_tick *tick, int64_t device);
-static double most_damping(struct fsm_tick *tick, struct fsm_state *state, int64_t device);
+static double most_damping(const struct fsm_tick *tick, int64_t device);
 
 /* Bring the accounts up to the tick that has just been made, and work out what is to be taken back. */
-FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick, struct fsm_state *state)
+FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
 {
     bool held = tick->numbers->grip > 0.0 && tick->counts->advancing != 0;
     device_side(tick);
     if (tick->counts->unfinished == 0) {
-        model_side(tick, state);
+        model_side(tick);
     }
     double excess = 0.0;
-    int64_t last1 = tick->balance.n;
-    for (int64_t i = 0; i < last1; i++) {
+    for (int64_t i = 0; i < tick->balance.n; i++) {
         if (!held) {
             tick->balance.at[i] = 0.0;
         } else if (tick->balance.at[i] < 0.0) {
@@ -44,15 +44,14 @@ FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick, struct fsm_state *state)
         tick->numbers->leak = fsm_larger(tick->numbers->leak, excess);
         tick->numbers->excess = excess;
     }
-    take_back(tick, state, held && tick->counts->passivity == FSM_PASSIVITY_CONTROL);
+    take_back(tick, held && tick->counts->passivity == FSM_PASSIVITY_CONTROL);
 }
 
 /* Add what was given to the device since the tick before, less what its own damping is known to take. */
 static void device_side(struct fsm_tick *tick)
 {
     double period = tick->numbers->period;
-    int64_t last1 = tick->balance.n;
-    for (int64_t i = 0; i < last1; i++) {
+    for (int64_t i = 0; i < tick->balance.n; i++) {
         double way = tick->device.at[i] - tick->before.at[i];
         tick->before.at[i] = tick->device.at[i];
         // the least that b v^2 can come to over a way in a time
@@ -75,10 +74,11 @@ static double acting(struct fsm_tick *tick, int64_t device)
 }
 
 /* Add what the model was given in a tick by the coupled axes, less what the dampers of the couplers took. */
-static void model_side(struct fsm_tick *tick, struct fsm_state *state)
+static void model_side(struct fsm_tick *tick)
 {
     int64_t n_a = tick->source.n;
     double h = tick->numbers->period * tick->numbers->speed;
+    fsm_vector c = tick->places->run.state->c;
     for (int64_t a = 0; a < n_a; a++) {
         double force = tick->ports.at[a], place = tick->now.at[tick->slot.at[a]], rate = 0.0,
                port = tick->ports.at[2 * n_a + a];
@@ -90,7 +90,7 @@ static void model_side(struct fsm_tick *tick, struct fsm_state *state)
             double rate_before = tick->coupled.at[2 * n_a + a], opens_before = way / h - tick->coupled.at[3 * n_a + a];
             double opens = way / h - port;
             double mean = 2.0 * (rate_before * opens_before + rate * opens) + rate_before * opens + rate * opens_before;
-            energy -= tick->now.at[tick->slot.at[2 * n_a + a]] * state->c.at[tick->law.at[n_a + a]] * mean * h / 6.0;
+            energy -= tick->now.at[tick->slot.at[2 * n_a + a]] * c.at[tick->law.at[n_a + a]] * mean * h / 6.0;
         }
         tick->coupled.at[a] = force;
         tick->coupled.at[n_a + a] = place;
@@ -103,7 +103,7 @@ static void model_side(struct fsm_tick *tick, struct fsm_state *state)
 }
 
 /* Work out the forces that are to take back what was given too much, against the motion of the device. */
-static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wanted)
+static void take_back(struct fsm_tick *tick, bool wanted)
 {
     int64_t n_d = tick->balance.n;
     for (int64_t i = 0; i < n_d; i++) {
@@ -114,19 +114,20 @@ static void take_back(struct fsm_tick *tick, struct fsm_state *state, bool wante
         }
         // within a tick at the present velocity, but with no more damping than twice what a rigid wall could ask for
         double damping = tick->balance.at[i] / (tick->numbers->period * velocity * velocity);
-        tick->back.at[i] = -fsm_smaller(damping, most_damping(tick, state, i)) * velocity;
+        tick->back.at[i] = -fsm_smaller(damping, most_damping(tick, i)) * velocity;
     }
 }
 
 /* Return `K (T + 2 t_d) + 2 |B|` of what an axis of the device feels; zero where it prescribes a coordinate. */
-static double most_damping(struct fsm_tick *tick, struct fsm_state *state, int64_t device)
+static double most_damping(const struct fsm_tick *tick, int64_t device)
 {
     int64_t n_a = tick->source.n;
+    fsm_vector c = tick->places->run.state->c;
     double found = 0.0;
     double late = tick->numbers->period * (1.0 + 2.0 * tick->numbers->delay);
     for (int64_t a = 0; a < n_a; a++) {
         if (tick->source.at[a] == device && tick->row.at[a] < 0) {
-            double stiffness = state->c.at[tick->law.at[a]], damping = state->c.at[tick->law.at[n_a + a]];
+            double stiffness = c.at[tick->law.at[a]], damping = c.at[tick->law.at[n_a + a]];
             double felt = tick->numbers->force_scale * tick->scale.at[a] * tick->scale.at[a];
             found += felt * (fabs(stiffness) * late + 2.0 * fabs(damping));
         }

@@ -9,32 +9,19 @@
 
 #include "stepping.h"
 
-#define FSM_WIDEST  7  // coefficients of the largest polynomial, degree 6
-#define FSM_ITEM    9  // an interval on the stack: where it begins, its width, its coefficients
-#define FSM_DEPTH   48 // halvings before a cluster of roots counts as one
-#define FSM_QUINTIC 0  // where in the workspace the quintic lies
-#define FSM_SHIFTED 7
-#define FSM_SEXTIC  14
-#define FSM_STACK   21
+#define FSM_ITEM  9  // of the stack: where an interval begins, its width, its coefficients
+#define FSM_DEPTH 48 // halvings before a cluster of roots counts as one
 
-static bool all_positive(fsm_vector work, int64_t at);
+/* Where things lie in the workspace, behind the quintic itself; the stack has room for FSM_DEPTH + 2 items. */
+enum { FSM_SHIFTED = 7, FSM_SEXTIC = 14, FSM_STACK = 21 };
 
 /* Write the Bernstein coefficients of the quintic of one guard into `work[:6]`.
 
-   Parameters
-   ----------
-   g0, gm, g1, s0, sm, s1 : float
-       Values and slopes (per second) at the start, the middle and the end.
-   h : float
-       Length of the step (s).
+   `g0 gm g1`, `s0 sm s1`: values and slopes (1/s) at the start, the middle and the end of the step of length `h` (s);
+   `sixth`: estimate of the coefficient of `s^2 (s - 1/2)^2 (1 - s)^2` that the quintic lacks, from its own quartic and
+   quintic coefficients (the symmetric and the skew part of what varies fast).
 
-   Returns
-   -------
-   size : float
-       Largest coefficient in absolute value; it bounds the guard on the step.
-   sixth : float
-       Estimate of the coefficient of `s^2 (s - 1/2)^2 (1 - s)^2` that the quintic lacks, from its own quartic
-       and quintic coefficients (the symmetric and the skew part of what varies fast). */
+   Returns the largest coefficient in absolute value, which bounds the guard on the step. */
 FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double g1, double s1, double h,
                              fsm_vector work, double *sixth)
 {
@@ -132,7 +119,7 @@ static double single_root(fsm_vector work, int64_t at)
     return s;
 }
 
-/* Return where the quintic at `work[at:at + 6]` first falls through zero on (0, 1], or `NONE`. */
+/* Return where the quintic at `work[at:at + 6]` first falls through zero on (0, 1], or FSM_NONE. */
 static double first_fall(fsm_vector work, int64_t at)
 {
     int64_t top = FSM_STACK;
@@ -170,15 +157,10 @@ static double first_fall(fsm_vector work, int64_t at)
     return FSM_NONE;
 }
 
-/* Return where the guard whose quintic lies in `work[:6]` fires, in (0, 1], or `NONE`.
+/* Return where the guard whose quintic lies in `work[:6]` fires, in (0, 1], or FSM_NONE.
 
-   Parameters
-   ----------
-   tolerance : float
-       How far below zero the guard must go: a touch that stays within has not fired.  The value returned is
-       where it passes through `-tolerance`.
-   waiting : bool
-       The guard is not armed: it must first rise above `tolerance`. */
+   `tolerance`: how far below zero the guard must go; a touch that stays within has not fired, and the value returned is
+   where it passes through `-tolerance`.  `waiting`: the guard is not armed and must first rise above `tolerance`. */
 FSM_LOCAL double fsm_first_crossing(fsm_vector work, double tolerance, bool waiting)
 {
     double begin = 0.0;
@@ -225,7 +207,18 @@ FSM_LOCAL double fsm_back_to_zero(fsm_vector work, double tolerance, double root
     return root + tolerance / slope;
 }
 
-/* Tell whether the guard stays above `-tolerance` on the step even if its quintic errs by `sixth`.
+/* Whether the coefficients bound a sextic away from zero inside (its ends may be zero). */
+static bool all_positive(fsm_vector work, int64_t at)
+{
+    for (int64_t i = 1; i < 6; i++) {
+        if (!(work.at[at + i] > 0.0)) {
+            return false;
+        }
+    }
+    return work.at[at] >= 0.0 && work.at[at + 6] >= 0.0;
+}
+
+/* Whether the guard stays above `-tolerance` on the step even if its quintic errs by `sixth`.
 
    The error of the quintic is `sixth s^2 (s - 1/2)^2 (1 - s)^2` at most: nothing at the ends and the middle,
    where value and slope are known. */
@@ -259,15 +252,4 @@ FSM_LOCAL bool fsm_surely_positive(fsm_vector work, double tolerance, double six
         }
     }
     return true;
-}
-
-/* Tell whether the coefficients bound a sextic away from zero inside (its ends may be zero). */
-static bool all_positive(fsm_vector work, int64_t at)
-{
-    for (int64_t i = 1; i < 6; i++) {
-        if (!(work.at[at + i] > 0.0)) {
-            return false;
-        }
-    }
-    return work.at[at] >= 0.0 && work.at[at + 6] >= 0.0;
 }

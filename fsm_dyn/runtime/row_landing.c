@@ -9,26 +9,30 @@
 #define FSM_MET        10.0 // times the tolerance of the projection that rows may be missed by, redundant ones included
 #define FSM_MOST_MOVES 8
 
-static double residual(const struct fsm_terms *terms, fsm_indices rows, const struct fsm_tables *tables);
+/* Return the largest residual of the rows, those left out as redundant included. */
+static double residual_of(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices rows)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < rows.n; k++) {
+        int64_t r = rows.at[k];
+        if (tables->row_positional.at[r] == 1) {
+            largest = fsm_larger(largest, fabs(terms->residual.at[r]));
+        }
+    }
+    return largest;
+}
 
 /* Put a configuration on the rows of its mode to rounding, by the smallest moves of the scaled speeds.
 
-   Parameters
-   ----------
-   x : float64 array
-       State; its coordinates in and out.
-   rank : float64 array
-       `State.rank`, for the sizes of rows.
-   farthest : float
-       A move beyond this (in scaled speeds times time) may lead to another branch.
-
-   Returns
-   -------
-   bool
-       False where the rows could not be met, or only by too long a move. */
-FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x, fsm_vector c,
-                        int64_t mode, struct fsm_rank *rank, double farthest)
+   `x`: state, its coordinates in and out, at `t` (s); `farthest`: a move beyond this (in scaled speeds times time) may lead
+   to another branch.  Returns false where the rows could not be met, or only by too long a move. */
+FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, double farthest)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    fsm_vector c = run->state->c;
+    int64_t mode = run->state->counters->mode;
+    struct fsm_rank *rank = run->state->rank;
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows);
     fsm_arena_clear(&work->arena);
@@ -74,22 +78,9 @@ FSM_LOCAL bool fsm_land(struct fsm_work *work, const struct fsm_tables *tables, 
             largest = fsm_larger(largest, fabs(step) / (1.0 + fabs(x.at[i])));
         }
         if (largest <= FSM_LANDED || length >= 0.5 * last) { // shorter moves are rounding
-            return residual(terms, rows, tables) <= FSM_MET * tables->tolerances->projection;
+            return residual_of(tables, terms, rows) <= FSM_MET * tables->tolerances->projection;
         }
         last = length;
     }
     return false;
-}
-
-/* Return the largest residual of the rows, those left out as redundant included. */
-static double residual(const struct fsm_terms *terms, fsm_indices rows, const struct fsm_tables *tables)
-{
-    double largest = 0.0;
-    for (int64_t n1 = 0; n1 < rows.n; n1++) {
-        int64_t r = rows.at[n1];
-        if (tables->row_positional.at[r] == 1) {
-            largest = fsm_larger(largest, fabs(terms->residual.at[r]));
-        }
-    }
-    return largest;
 }

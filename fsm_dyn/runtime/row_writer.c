@@ -3,9 +3,11 @@
 #include "stepping.h"
 
 /* Record the state at hand; `x_mid` is the state at the middle of the step that led here. */
-FSM_LOCAL void fsm_write_row(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_buffers *buffers,
-                             fsm_vector x_mid)
+FSM_LOCAL void fsm_write_row(const struct fsm_run *run, fsm_vector x_mid)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_buffers *buffers = run->buffers;
     int64_t i = state->counters->rows;
     int64_t n = state->x.n;
     int64_t n_p = tables->sizes->n_p;
@@ -28,8 +30,10 @@ FSM_LOCAL void fsm_write_row(const struct fsm_tables *tables, struct fsm_state *
 }
 
 /* Return whose guard fired: of the faces of an outline that share one, the face that was met. */
-static int64_t subject(const struct fsm_tables *tables, struct fsm_work *work, int64_t guard)
+static int64_t subject(const struct fsm_run *run, int64_t guard)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
     int64_t contact = tables->guard_contact.at[guard];
     if (tables->guard_event.at[guard] != FSM_EVENT_CLOSES || tables->contact_outline.at[contact] < 0) {
         return contact;
@@ -49,68 +53,66 @@ static int64_t subject(const struct fsm_tables *tables, struct fsm_work *work, i
 }
 
 /* Record the transition that led to the row written last. */
-FSM_LOCAL void fsm_write_transition(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                    struct fsm_buffers *buffers, int64_t source)
+FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    struct fsm_buffers *buffers = run->buffers;
     int64_t i = state->counters->transitions;
-    fsm_matrix record = buffers->transitions;
+    fsm_vector record = fsm_row(buffers->transitions, i);
     int64_t n_fired = fsm_least(state->counters->fired, FSM_MAX_FIRED);
     int64_t most = tables->sizes->max_guards;
-    AT(record, i, FSM_RECORD_TIME) = state->clock->time;
-    AT(record, i, FSM_RECORD_SOURCE) = (double)source;
-    AT(record, i, FSM_RECORD_TARGET) = (double)state->counters->mode;
-    AT(record, i, FSM_RECORD_ROW) = (double)(state->counters->rows - 1);
-    AT(record, i, FSM_RECORD_REASON) = (double)state->counters->reason;
-    AT(record, i, FSM_RECORD_FIRED) = (double)n_fired;
-    AT(record, i, FSM_RECORD_CANDIDATES) = (double)work->notes->candidates;
-    AT(record, i, FSM_RECORD_CONSISTENT) = (double)work->notes->consistent;
-    AT(record, i, FSM_RECORD_CHOSEN_BY) = (double)work->notes->chosen_by;
-    AT(record, i, FSM_RECORD_WRITTEN) = (double)work->notes->written_transition;
-    AT(record, i, FSM_RECORD_ENERGY_BEFORE) = work->energy->before;
-    AT(record, i, FSM_RECORD_ENERGY_AFTER) = work->energy->after;
-    AT(record, i, FSM_RECORD_BETA) = work->energy->beta;
+    record.at[FSM_RECORD_TIME] = state->clock->time;
+    record.at[FSM_RECORD_SOURCE] = (double)source;
+    record.at[FSM_RECORD_TARGET] = (double)state->counters->mode;
+    record.at[FSM_RECORD_ROW] = (double)(state->counters->rows - 1);
+    record.at[FSM_RECORD_REASON] = (double)state->counters->reason;
+    record.at[FSM_RECORD_FIRED] = (double)n_fired;
+    record.at[FSM_RECORD_CANDIDATES] = (double)work->notes->candidates;
+    record.at[FSM_RECORD_CONSISTENT] = (double)work->notes->consistent;
+    record.at[FSM_RECORD_CHOSEN_BY] = (double)work->notes->chosen_by;
+    record.at[FSM_RECORD_WRITTEN] = (double)work->notes->written_transition;
+    record.at[FSM_RECORD_ENERGY_BEFORE] = work->energy->before;
+    record.at[FSM_RECORD_ENERGY_AFTER] = work->energy->after;
+    record.at[FSM_RECORD_BETA] = work->energy->beta;
     int64_t at = FSM_RECORD_GUARDS;
     for (int64_t k = 0; k < n_fired; k++) {
         int64_t guard = state->fired.at[k];
-        AT(record, i, at) = (double)tables->guard_event.at[guard];
-        AT(record, i, at + 1) = (double)subject(tables, work, guard);
-        AT(record, i, at + 2) = tables->guard_direction.at[guard];
-        AT(record, i, at + 3) = state->guards.at[3 * most + k];
-        AT(record, i, at + 4) = state->guards.at[4 * most + k];
+        record.at[at] = (double)tables->guard_event.at[guard];
+        record.at[at + 1] = (double)subject(run, guard);
+        record.at[at + 2] = tables->guard_direction.at[guard];
+        record.at[at + 3] = state->guards.at[3 * most + k];
+        record.at[at + 4] = state->guards.at[4 * most + k];
         at += FSM_GUARD_WIDTH;
     }
     at = FSM_RECORD_GUARDS + FSM_MAX_FIRED * FSM_GUARD_WIDTH;
-    for (int64_t r = 0; r < tables->sizes->n_rows; r++) {
-        AT(record, i, at + r) = work->impulse.at[r];
-    }
+    fsm_put(fsm_vector_from(record, at), work->impulse);
     at += tables->sizes->n_rows;
-    int64_t n_u = tables->sizes->n_u;
-    for (int64_t j = 0; j < n_u; j++) {
-        AT(record, i, at + j) = work->u_before.at[j];
-        AT(record, i, at + n_u + j) = state->x.at[tables->sizes->n_q + j];
-    }
-    at += 2 * n_u;
-    for (int64_t j = 0; j < FSM_LOG_LENGTH; j++) {
-        AT(record, i, at + j) = work->log.at[j];
-    }
+    fsm_put(fsm_vector_from(record, at), work->u_before);
+    at += tables->sizes->n_u;
+    fsm_put(fsm_vector_from(record, at), fsm_speeds_of(run));
+    at += tables->sizes->n_u;
+    fsm_put(fsm_vector_from(record, at), work->log);
     state->counters->transitions = i + 1;
 }
 
 /* Record that the step just made passed a change point. */
-FSM_LOCAL void fsm_write_passage(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_buffers *buffers)
+FSM_LOCAL void fsm_write_passage(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_buffers *buffers = run->buffers;
     int64_t i = state->counters->passed;
     struct fsm_rank *rank = state->rank;
-    fsm_matrix record = buffers->passages;
+    fsm_vector record = fsm_row(buffers->passages, i);
     int64_t n_rows = tables->sizes->n_rows;
-    AT(record, i, FSM_PASSAGE_TIME) = rank->passes_at;
-    AT(record, i, FSM_PASSAGE_MODE) = (double)state->counters->mode;
-    AT(record, i, FSM_PASSAGE_RANK) = rank->independent;
-    AT(record, i, FSM_PASSAGE_LOST) = rank->lost;
-    AT(record, i, FSM_PASSAGE_ERROR) = rank->tried_error;
-    for (int64_t r = 0; r < n_rows; r++) {
-        AT(record, i, FSM_PASSAGE_ROWS + r) = fsm_rank_weights(rank, n_rows).at[r];
-    }
+    record.at[FSM_PASSAGE_TIME] = rank->passes_at;
+    record.at[FSM_PASSAGE_MODE] = (double)state->counters->mode;
+    record.at[FSM_PASSAGE_RANK] = rank->independent;
+    record.at[FSM_PASSAGE_LOST] = rank->lost;
+    record.at[FSM_PASSAGE_ERROR] = rank->tried_error;
+    fsm_put(fsm_vector_from(record, FSM_PASSAGE_ROWS), fsm_rank_weights(rank, n_rows));
     rank->passes_at = FSM_INFINITY;
     rank->tried_error = 0.0;
     state->counters->passed = i + 1;

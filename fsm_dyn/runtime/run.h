@@ -6,68 +6,73 @@
 #include "arena.h"
 #include "tables.h"
 
-#define FSM_NEAR         0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
-#define FSM_NEAR_STEPS   3.0  // steps from a change point within which stages are put on the rows
-#define FSM_FAR_STEPS    8.0  // steps from it within which they are if little is left of a row
-#define FSM_TINY         1e-2 // what is left of a row that vanishes, however fast rows change
-#define FSM_STATE_TURNED 2.0  // times its size by which a row changes at most up to a change point that is foreseen
+#define FSM_NEAR       0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
+#define FSM_NEAR_STEPS 3.0  // steps from a change point within which stages are put on the rows
+#define FSM_FAR_STEPS  8.0  // steps from it within which they are if little is left of a row
+#define FSM_TINY       1e-2 // what is left of a row that vanishes, however fast rows change
+#define FSM_TURNED     2.0  // times its size by which a row changes at most up to a change point that is foreseen
 
-// ``State.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
+/* What is counted in `fsm_counters.work_done`, beside one for every trial step, also one retaken to locate an event. */
 #define FSM_WORK_OF_TRANSITION 6
 #define FSM_WORK_OF_CANDIDATE  0.4 // a combination of contact states solved, in an impact or a decision
 #define FSM_WORK_OF_MODE       30  // a mode met for the first time
 #define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
-// ``State.counters[PHASE]``
-#define FSM_PHASE_STEPPING  0
-#define FSM_PHASE_RESOLVING 1
+/* What the loop does next (`fsm_counters.phase`). */
+enum fsm_phase { FSM_PHASE_STEPPING = 0, FSM_PHASE_RESOLVING = 1 };
 
-// status of a guard (``State.armed``)
-#define FSM_GUARD_WAITING 0
-#define FSM_GUARD_ARMED   1
+/* Status of a guard (`fsm_state.armed`). */
+enum fsm_guard_status { FSM_GUARD_WAITING = 0, FSM_GUARD_ARMED = 1 };
 
-// ``State.history``: a ring of the last transitions
-#define FSM_STATE_RING   16
-#define FSM_RING_TIME    0
-#define FSM_RING_SIGN    1 // what happened, as one number
-#define FSM_RING_SPEED   2 // how fast the gap closed
-#define FSM_RING_CONTACT 3 // contact that closed, -1 if none
-#define FSM_RING_WIDTH   4
+/* Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries. */
+enum fsm_ring_column {
+    FSM_RING_TIME = 0,
+    FSM_RING_SIGN = 1,    // what happened, as one number
+    FSM_RING_SPEED = 2,   // how fast the gap closed
+    FSM_RING_CONTACT = 3, // contact that closed, -1 if none
+    FSM_RING_WIDTH = 4,
+};
+#define FSM_RING_LENGTH 16
 
-// columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
-// candidates
-#define FSM_RECORD_TIME          0
-#define FSM_RECORD_SOURCE        1
-#define FSM_RECORD_TARGET        2
-#define FSM_RECORD_ROW           3 // row of the state after; the row before it holds the state before
-#define FSM_RECORD_REASON        4
-#define FSM_RECORD_FIRED         5
-#define FSM_RECORD_CANDIDATES    6
-#define FSM_RECORD_WRITTEN       7
-#define FSM_RECORD_ENERGY_BEFORE 8
-#define FSM_RECORD_ENERGY_AFTER  9
-#define FSM_RECORD_BETA          10
-#define FSM_RECORD_CONSISTENT    11
-#define FSM_RECORD_CHOSEN_BY     12
-#define FSM_RECORD_GUARDS        13
-#define FSM_MAX_FIRED            8
-#define FSM_GUARD_WIDTH          5 // event, contact, direction, value, slope
+/* Columns of the record of a transition; then up to FSM_MAX_FIRED guards, the impulses, the speeds before and after, the
+   candidates. */
+enum fsm_record_column {
+    FSM_RECORD_TIME = 0,
+    FSM_RECORD_SOURCE = 1,
+    FSM_RECORD_TARGET = 2,
+    FSM_RECORD_ROW = 3, // row of the state after; the row before it holds the state before
+    FSM_RECORD_REASON = 4,
+    FSM_RECORD_FIRED = 5,
+    FSM_RECORD_CANDIDATES = 6,
+    FSM_RECORD_WRITTEN = 7,
+    FSM_RECORD_ENERGY_BEFORE = 8,
+    FSM_RECORD_ENERGY_AFTER = 9,
+    FSM_RECORD_BETA = 10,
+    FSM_RECORD_CONSISTENT = 11,
+    FSM_RECORD_CHOSEN_BY = 12,
+    FSM_RECORD_GUARDS = 13,
+};
+#define FSM_MAX_FIRED   8
+#define FSM_GUARD_WIDTH 5 // event, contact, direction, value, slope
 
-// columns of the record of a passage through a change point; then the weights of the rows
-#define FSM_PASSAGE_TIME  0
-#define FSM_PASSAGE_MODE  1
-#define FSM_PASSAGE_RANK  2 // number of independent rows beside the change point
-#define FSM_PASSAGE_LOST  3 // how many of them are lost in it
-#define FSM_PASSAGE_ERROR 4 // estimated error of the step over it, in units of its tolerance
-#define FSM_PASSAGE_ROWS  5
-#define FSM_FEW           6 // contacts that meet in a transition: room for so many is there from the start
+/* Columns of the record of a passage through a change point; then the weights of the rows. */
+enum fsm_passage_column {
+    FSM_PASSAGE_TIME = 0,
+    FSM_PASSAGE_MODE = 1,
+    FSM_PASSAGE_RANK = 2,  // number of independent rows beside the change point
+    FSM_PASSAGE_LOST = 3,  // how many of them are lost in it
+    FSM_PASSAGE_ERROR = 4, // estimated error of the step over it, in units of its tolerance
+    FSM_PASSAGE_ROWS = 5,
+};
 
-/* Beginning of the dense output. */
+#define FSM_FEW 6 // contacts that meet in a transition: room for so many is there from the start
 
-// positions in ``MethodArrays.dense``
-#define FSM_END            0 // t_1 (s)
-#define FSM_LENGTH         1 // h (s)
-#define FSM_COEFFICIENTS   2 // of the powers 0, 1, ... of s = (t - t_1) / h, n of each
+/* Positions in `fsm_method.dense`, the dense output of an implicit method. */
+enum fsm_dense_position {
+    FSM_DENSE_END = 0,          // t_1 (s)
+    FSM_DENSE_LENGTH = 1,       // h (s)
+    FSM_DENSE_COEFFICIENTS = 2, // of the powers 0, 1, ... of s = (t - t_1) / h, n of each
+};
 #define FSM_HIGHEST_DEGREE 5
 
 struct fsm_clock {
@@ -171,43 +176,30 @@ struct fsm_notes {
     int64_t target;             // mode found, for which a chart has to be chosen first
 };
 
-/* Inputs as the compiled loop reads them.
-
-   Attributes
-   ----------
-   counts : int64 array
-       Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
-   start : float64 array, shape (n_segments,)
-       Time (s) at which each segment begins; the first is -inf in effect.
-   origin : float64 array, shape (n_segments,)
-       Time (s) from which the polynomials of the segment count.
-   pieces : float64 array, shape (n_segments, n_w, 4)
-       Coefficients of the cubics, constant first.
-   next_hard : int64 array, shape (n_segments,)
-       First later segment at whose start value or slope may jump, so that a step must end there; n_segments if
-       there is none.
-   decides : int8 array, shape (n_segments,)
-       1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
-       of those with a kink moves a constraint, so that no force can jump.
-   kernels : int64 array
-       Addresses of kernels that write values and three rates of some inputs.
-   kernel_start : int64 array, shape (n_kernels + 1,)
-       Where the inputs of each kernel begin in `kernel_inputs`.
-   kernel_inputs : int64 array
-       Input numbers.
-   out : float64 array, shape (4 n_w,)
-       Workspace. */
+/* Inputs as the compiled loop reads them. */
 struct fsm_input_tables {
+    // Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
     struct fsm_input_counts *counts;
     int64_t counts_count;
+    // (n_segments,): time (s) at which each segment begins; the first is -inf in effect.
     fsm_vector start;
+    // (n_segments,): time (s) from which the polynomials of the segment count.
     fsm_vector origin;
+    // (n_segments, n_w, 4): coefficients of the cubics, constant first.
     fsm_cube pieces;
+    // (n_segments,): first later segment at whose start value or slope may jump, so that a step must end there;
+    // n_segments if there is none.
     fsm_indices next_hard;
+    // (n_segments,): 1 where the contact states are decided anew at such a start; 0 where every input goes on
+    // continuously and none of those with a kink moves a constraint, so that no force can jump.
     fsm_codes decides;
+    // Addresses of kernels that write values and three rates of some inputs.
     fsm_kernels kernels;
+    // (n_kernels + 1,): where the inputs of each kernel begin in `kernel_inputs`.
     fsm_indices kernel_start;
+    // Input numbers.
     fsm_indices kernel_inputs;
+    // (4 n_w,): workspace.
     fsm_vector out;
 };
 
@@ -289,10 +281,32 @@ struct fsm_buffers {
     fsm_matrix passages;
 };
 
+/* One run: the automaton and its inputs over time, the integrator, what the caller asks, where the run stands, workspace,
+   and room for what is recorded.
+
+   The caller packs the seven addresses once, and again where memory moved.  What a function changes it reaches through
+   them; the handle itself it leaves as it is. */
+struct fsm_run {
+    const struct fsm_tables *tables;
+    const struct fsm_input_tables *inputs;
+    const struct fsm_method *method;
+    const struct fsm_options *options;
+    struct fsm_state *state;
+    struct fsm_work *work;
+    struct fsm_buffers *buffers;
+};
+
 /* The terms that belong to a workspace. */
 static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
 {
     return (const struct fsm_terms *)(intptr_t)work->addresses.at[0];
+}
+
+/* The speeds at the state at hand, a view of `state->x`. */
+static inline fsm_vector fsm_speeds_of(const struct fsm_run *run)
+{
+    int64_t n_q = run->tables->sizes->n_q;
+    return fsm_vector_part(run->state->x, n_q, n_q + run->tables->sizes->n_u);
 }
 
 /* The sizes of rows that stand behind what is known of their rank, and behind them their weights. */

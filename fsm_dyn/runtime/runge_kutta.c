@@ -1,6 +1,6 @@
-/* Explicit Runge-Kutta methods as values, and one compiled step for all of them.
+/* Explicit Runge-Kutta methods as data, and one step for all of them; step-size control.
 
-   A step of length `h` from `x` with `s` stages, the derivative at the start given::
+   A step of length `h` from `x` with `s` stages, the derivative at the start given:
 
        k_0 = x_dot(t),   k_i = f(t + c_i h, x + h sum_j a_ij k_j),   x_1 = x + h sum_i b_i k_i,   k_s = f(t + h, x_1)
 
@@ -9,88 +9,81 @@
 
 #include "stepping.h"
 
-#define FSM_SAFETY   0.9
-#define FSM_SMALLEST 0.2
-#define FSM_LARGEST  10.0
+// of a step, over the one before
+#define SAFETY   0.9
+#define SMALLEST 0.2
+#define LARGEST  10.0
 
-/* Take one step; `k[:n]` holds `x_dot` at the start on entry, `k[i*n:]` the stages on return.
+/* Take one step of length `h` (s) from the state at hand.
 
-   Parameters
-   ----------
-   rhs : int
-       Address of the kernel of `x_dot`.
-   x, c : float64 arrays
-       State at the start; context (its inputs are overwritten with those at the stages).
-   y, x_end : float64 arrays, shape (n,)
-       Workspace; out: the state at the end.
-   segment : int
-       Segment of the input tables that holds throughout the step. */
-FSM_LOCAL void fsm_runge_kutta_step(fsm_kernel rhs, const struct fsm_input_tables *drive,
-                                    const struct fsm_method *method, double t, double h, fsm_vector x, fsm_vector c,
-                                    fsm_vector k, fsm_vector y, fsm_vector x_end, int64_t segment)
+   `work->k` holds x_dot there on entry and all stages on return, (stages, n); `work->x_end` is the state at the end,
+   `work->y` scratch.  The inputs in the context are overwritten with those at the stages. */
+FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h)
 {
-    int64_t n = x.n;
-    int64_t stages = method->counts->stages;
-    double *a = method->a.at;
-    double *weights = method->weights.at;
-    double *rates = k.at;
-    double total;
+    const struct fsm_method *method = run->method;
+    const struct fsm_state *state = run->state;
+    fsm_kernel rhs = run->tables->mode_rhs.at[state->counters->mode];
+    fsm_vector x = state->x, y = run->work->y;
+    double t = state->clock->time;
+    double *rates = run->work->k.at, *end = run->work->x_end.at;
+    const double *a = method->a.at, *weights = method->weights.at;
+    int64_t n = x.n, stages = method->counts->stages, segment = state->counters->segment;
     for (int64_t i = 1; i < stages; i++) {
         for (int64_t j = 0; j < n; j++) {
-            total = 0.0;
+            double total = 0.0;
             for (int64_t m = 0; m < i; m++) {
                 total += a[i * stages + m] * rates[m * n + j];
             }
             y.at[j] = x.at[j] + h * total;
         }
         double at = t + method->nodes.at[i] * h;
-        fsm_update_inputs(drive, at, segment, y, c);
-        rhs(at, y.at, c.at, k.at + i * n);
+        fsm_update_inputs(run->inputs, at, segment, y, state->c);
+        rhs(at, y.at, state->c.at, rates + i * n);
     }
     for (int64_t j = 0; j < n; j++) {
-        total = 0.0;
+        double total = 0.0;
         for (int64_t m = 0; m < stages; m++) {
             total += weights[m] * rates[m * n + j];
         }
-        x_end.at[j] = x.at[j] + h * total;
+        end[j] = x.at[j] + h * total;
     }
 }
 
-/* Write the state at mid-step; `k` holds the stages and, after them, the derivative at the end. */
-FSM_LOCAL void fsm_middle_state(const struct fsm_method *method, double h, fsm_vector x, fsm_vector k, fsm_vector x_mid)
+/* Write the state at the middle of the trial step of length `h` (s) into `work->x_mid`. */
+FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h)
 {
-    int64_t n = x.n;
-    int64_t stages = method->counts->stages;
-    double *weights = method->weights.at + 2 * (stages + 1);
-    double *rates = k.at;
+    int64_t n = run->state->x.n, stages = run->method->counts->stages;
+    const double *weights = run->method->weights.at + 2 * (stages + 1), *rates = run->work->k.at;
     for (int64_t j = 0; j < n; j++) {
         double total = 0.0;
         for (int64_t m = 0; m < stages + 1; m++) {
             total += weights[m] * rates[m * n + j];
         }
-        x_mid.at[j] = x.at[j] + h * total;
+        run->work->x_mid.at[j] = run->state->x.at[j] + h * total;
     }
 }
 
-/* Return the root mean square of the estimated error over its tolerance; `mask[row, j] == 0` leaves j out. */
-FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_vector x, fsm_vector x_end, fsm_vector k,
-                                double rtol, fsm_vector atol, fsm_code_table mask, int64_t row)
+/* Return the root mean square of the estimated error of the trial step over its tolerance; the options' mask leaves
+   states out. */
+FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h)
 {
-    int64_t n = x.n;
-    int64_t stages = method->counts->stages;
-    double *weights = method->weights.at + (stages + 1);
-    double *rates = k.at;
+    const struct fsm_options *options = run->options;
+    fsm_vector x = run->state->x, x_end = run->work->x_end;
+    int64_t n = x.n, stages = run->method->counts->stages;
+    int64_t row = options->mask.n > 1 ? run->state->counters->mode : 0;
+    const double *weights = run->method->weights.at + (stages + 1), *rates = run->work->k.at;
+    double rtol = options->numbers->rtol;
     double square = 0.0;
     int64_t count = 0;
     for (int64_t j = 0; j < n; j++) {
-        if (AT(mask, row, j) == 0) {
+        if (AT(options->mask, row, j) == 0) {
             continue;
         }
         double total = 0.0;
         for (int64_t m = 0; m < stages + 1; m++) {
             total += weights[m] * rates[m * n + j];
         }
-        double ratio = h * total / (atol.at[j] + rtol * fsm_larger(fabs(x.at[j]), fabs(x_end.at[j])));
+        double ratio = h * total / (options->atol.at[j] + rtol * fsm_larger(fabs(x.at[j]), fabs(x_end.at[j])));
         square += ratio * ratio;
         count++;
     }
@@ -103,29 +96,30 @@ FSM_LOCAL double fsm_error_norm(const struct fsm_method *method, double h, fsm_v
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order)
 {
     if (error < 1e-10) {
-        return FSM_LARGEST;
+        return LARGEST;
     }
     double factor =
-        FSM_SAFETY * pow(error, -0.7 / (double)order) * pow(fsm_larger(error_before, 0.0001), 0.4 / (double)order);
-    return fsm_smaller(FSM_LARGEST, fsm_larger(FSM_SMALLEST, factor));
+        SAFETY * pow(error, -0.7 / (double)order) * pow(fsm_larger(error_before, 0.0001), 0.4 / (double)order);
+    return fsm_smaller(LARGEST, fsm_larger(SMALLEST, factor));
 }
 
 /* Return by how much to shorten a step whose error was too large. */
 FSM_LOCAL double fsm_rejection_factor(double error, int64_t order)
 {
-    return fsm_larger(FSM_SMALLEST, FSM_SAFETY * pow(error, -1.0 / (double)order));
+    return fsm_larger(SMALLEST, SAFETY * pow(error, -1.0 / (double)order));
 }
 
-/* Return a first step length (s) from the sizes of the state, its derivative and the change of that.
+/* Return a first step length (s), `longest` at most, from the sizes of the state, its derivative and the change of that.
 
-   Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, section II.4. */
-FSM_LOCAL double fsm_first_step(fsm_kernel rhs, const struct fsm_method *method, double t, fsm_vector x,
-                                fsm_vector x_dot, fsm_vector c, fsm_vector k, fsm_vector y, double rtol,
-                                fsm_vector atol, double longest)
+   `work->y` and `work->k` are overwritten.  Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*,
+   section II.4. */
+FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest)
 {
+    const struct fsm_state *state = run->state;
+    fsm_vector x = state->x, x_dot = state->x_dot, y = run->work->y, k = run->work->k, atol = run->options->atol;
+    double rtol = run->options->numbers->rtol;
     int64_t n = x.n;
-    double d0 = 0.0;
-    double d1 = 0.0;
+    double d0 = 0.0, d1 = 0.0, d2 = 0.0;
     for (int64_t j = 0; j < n; j++) {
         double scale = atol.at[j] + rtol * fabs(x.at[j]);
         d0 += fsm_square(x.at[j] / scale);
@@ -141,18 +135,16 @@ FSM_LOCAL double fsm_first_step(fsm_kernel rhs, const struct fsm_method *method,
     for (int64_t j = 0; j < n; j++) {
         y.at[j] = x.at[j] + h0 * x_dot.at[j];
     }
-    rhs(t + h0, y.at, c.at, k.at);
-    double d2 = 0.0;
+    run->tables->mode_rhs.at[state->counters->mode](state->clock->time + h0, y.at, state->c.at, k.at);
     for (int64_t j = 0; j < n; j++) {
         d2 += fsm_square((k.at[j] - x_dot.at[j]) / (atol.at[j] + rtol * fabs(x.at[j])));
     }
     d2 = sqrt(d2 / (double)n) / h0;
-    double steepest = fsm_larger(d1, d2);
-    double h1;
+    double steepest = fsm_larger(d1, d2), h1;
     if (steepest <= 1e-15) {
         h1 = fsm_larger(1e-06, h0 * 0.001);
     } else {
-        h1 = pow(0.01 / steepest, 1.0 / (double)method->counts->order);
+        h1 = pow(0.01 / steepest, 1.0 / (double)run->method->counts->order);
     }
     double h = fsm_smaller(100.0 * h0, h1);
     return fsm_is_finite(h) ? fsm_smaller(h, longest) : fsm_smaller(h0, longest);

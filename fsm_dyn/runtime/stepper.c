@@ -1,65 +1,61 @@
-/* The loop that runs an automaton: steps, guards, events, transitions.
+/* The loop that runs an automaton: steps, event location, transitions (docs/theory.md, "Event-driven integration").
 
-   One call of advance runs until the end of the run or until something is wanted that only Python can
-   give: room to record, a mode or a chart not derived yet, a sign of life.  It may then be called again. */
+   fsm_advance runs until the end of the run or until something is wanted that only its caller can give: room to record, a
+   mode or a chart not derived yet, a sign of life.  It may then be called again and goes on bit for bit. */
 
 #include "stepping.h"
 
-#define FSM_STEPPER_EPS 2.220446049250313e-16
-
-static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                 double t_end);
-static void next_length(struct fsm_state *state, double h, double error, int64_t order, bool shortened);
-
 /* Return the next point of the grid of fixed steps (s). */
-static double grid_point(const struct fsm_options *options, struct fsm_state *state)
+static double grid_point(const struct fsm_run *run)
 {
-    return state->clock->begin + (double)(state->counters->grid + 1) * options->numbers->fixed_step;
+    const struct fsm_state *state = run->state;
+    return state->clock->begin + (double)(state->counters->grid + 1) * run->options->numbers->fixed_step;
 }
 
 /* Return the next instant at which a step must end exactly (s). */
-static double step_target(const struct fsm_input_tables *drive, const struct fsm_method *method,
-                          const struct fsm_options *options, struct fsm_state *state)
+static double step_target(const struct fsm_run *run)
 {
-    double target = fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment));
-    if (method->counts->adaptive == 0) {
-        target = fsm_smaller(target, grid_point(options, state));
-    }
-    return target;
+    double breakpoint = fsm_next_breakpoint(run->inputs, run->state->counters->segment);
+    double target = fsm_smaller(run->options->numbers->until, breakpoint);
+    return run->method->counts->adaptive != 0 ? target : fsm_smaller(target, grid_point(run));
 }
 
-/* Do what is due where a target was reached; return `DONE` at the end of the run. */
-static int64_t reach(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                     const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
-                     struct fsm_work *work)
+/* Do what is due where a target was reached; return FSM_DONE at the end of the run. */
+static enum fsm_status reach_target(const struct fsm_run *run)
 {
+    const struct fsm_input_tables *inputs = run->inputs;
+    struct fsm_state *state = run->state;
     double t = state->clock->time;
-    if (method->counts->adaptive == 0 && t >= grid_point(options, state)) {
+    if (run->method->counts->adaptive == 0 && t >= grid_point(run)) {
         state->counters->grid++;
     }
-    if (t >= options->numbers->until) {
+    if (t >= run->options->numbers->until) {
         return FSM_DONE;
     }
-    if (t >= fsm_next_breakpoint(drive, state->counters->segment)) {
-        int64_t segment = drive->next_hard.at[state->counters->segment];
+    if (t >= fsm_next_breakpoint(inputs, state->counters->segment)) {
+        int64_t segment = inputs->next_hard.at[state->counters->segment];
         state->counters->segment = segment;
-        fsm_write_inputs(drive, t, segment, state->x, state->c);
-        if (drive->decides.at[segment] != 0) {
+        fsm_write_inputs(inputs, t, segment, state->x, state->c);
+        if (inputs->decides.at[segment] != 0) {
             state->counters->phase = FSM_PHASE_RESOLVING;
             state->counters->reason = FSM_REASON_INPUT_JUMP;
             state->counters->fired = 0;
-        } else if (!fsm_evaluate_here(tables, state, work)) {
+        } else if (!fsm_evaluate_here(run)) {
             return FSM_NON_FINITE;
         }
     }
     return FSM_CONTINUE;
 }
 
-/* Change the chart where the pivot at the state at hand is too small; return a status. */
-FSM_LOCAL int64_t fsm_choose_chart(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work)
+/* Change to a better chart of the mode at the state at hand.
+
+   Near a change point, where all charts are as bad, the present one goes on.  Returns FSM_CONTINUE, FSM_NEED_CHART where
+   no chart that is known is better, or FSM_SINGULAR. */
+FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run)
 {
-    int64_t other = fsm_better_chart(tables, state, work, state->clock->time, state->x, state->clock->pivot);
-    if (other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) { // there all charts are as bad
+    struct fsm_state *state = run->state;
+    int64_t other = fsm_better_chart(run);
+    if (other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) {
         state->clock->pivot_alarm = 0.1 * state->clock->pivot;
         return FSM_CONTINUE;
     }
@@ -67,285 +63,243 @@ FSM_LOCAL int64_t fsm_choose_chart(const struct fsm_tables *tables, struct fsm_s
         return FSM_NEED_CHART;
     }
     state->counters->mode = other;
-    state->clock->pivot_alarm = tables->tolerances->pivot;
-    if (!fsm_evaluate_here(tables, state, work)) {
-        return FSM_SINGULAR;
+    state->clock->pivot_alarm = run->tables->tolerances->pivot;
+    return fsm_evaluate_here(run) ? FSM_CONTINUE : FSM_SINGULAR;
+}
+
+/* Return the length of step to try first, up to `target` at most (s). */
+static double first_length(const struct fsm_run *run, double target)
+{
+    struct fsm_clock *clock = run->state->clock;
+    double longest = fsm_smaller(target - clock->time, run->options->numbers->max_step);
+    if (run->method->counts->adaptive == 0) {
+        return longest;
     }
+    if (clock->step <= 0.0) {
+        clock->step = fsm_first_step(run, longest);
+        clock->error = 0.0001;
+    }
+    return fsm_smaller(longest, clock->step);
+}
+
+/* Count a trial step as rejected and go on with `factor` times its length. */
+static void reject(const struct fsm_run *run, struct fsm_trial *trial, double factor)
+{
+    run->state->counters->rejected++;
+    trial->h *= factor;
+    trial->shortened = true;
+}
+
+/* Whether redundant rows have been inconsistent for long by the end of the trial step. */
+static bool constraints_violated(const struct fsm_run *run, double t_end)
+{
+    if ((run->tables->mode_flags.at[run->state->counters->mode] & FSM_MODE_REPEATS) == 0) {
+        return false;
+    }
+    return fsm_constraint_violation_speed(run, t_end, run->work->x_end) > FSM_ROWS_FAR_OFF;
+}
+
+/* Take one trial step of length `trial->h`, or a little more or less where the target or a change point is near.
+
+   Sets `trial->accepted` where its error is within the tolerance and its end lies on the rows of the mode, and else the
+   length to try next.  Returns FSM_CONTINUE; a failure; or FSM_PAUSED where the caller's `max_work` is done: a step of
+   fixed length that was shortened goes on later with the length it had come to. */
+static enum fsm_status try_length(const struct fsm_run *run, struct fsm_trial *trial)
+{
+    struct fsm_state *state = run->state;
+    const struct fsm_option_counts *limits = run->options->counts;
+    bool adaptive = run->method->counts->adaptive != 0;
+    double t = state->clock->time;
+    trial->accepted = false;
+    trial->passes = false;
+    if (trial->keeps_clear && !trial->forced) {
+        trial->wanted = trial->h;
+        trial->h = fsm_keep_clear(run, trial->wanted, &trial->passes);
+    }
+    if (state->counters->steps + state->counters->rejected > limits->max_steps) {
+        return FSM_TOO_MANY_STEPS;
+    }
+    if (trial->shortened && !adaptive && state->counters->work_done > limits->max_work) {
+        state->clock->put_off = trial->keeps_clear ? trial->wanted : trial->h;
+        fsm_write_inputs(run->inputs, t, state->counters->segment, state->x, state->c);
+        return FSM_PAUSED;
+    }
+    trial->t_end = t + trial->h;
+    if (trial->h >= trial->target - t || trial->target - trial->t_end < trial->least) {
+        trial->t_end = trial->target;
+        trial->h = trial->target - t;
+    }
+    fsm_trial_step(run, trial->h, trial->t_end);
+    bool finite = fsm_end_is_finite(run);
+    if (!finite && (trial->h <= trial->least || !adaptive)) {
+        return FSM_NON_FINITE;
+    }
+    switch (adaptive ? fsm_judge(run, trial, finite) : FSM_ACCEPT) {
+    case FSM_RETAKE:
+        trial->h = trial->rejected;
+        trial->forced = true;
+        return FSM_CONTINUE;
+    case FSM_SHORTEN:
+        if (trial->h <= trial->least) {
+            return FSM_STEP_TOO_SMALL;
+        }
+        trial->rejected = trial->h;
+        trial->rejected_error = trial->error;
+        reject(run, trial, fsm_shorter(run, trial));
+        return FSM_CONTINUE;
+    case FSM_ACCEPT:
+        break;
+    }
+    enum fsm_status status = fsm_project_end(run, trial->t_end);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    if (trial->h > trial->least && constraints_violated(run, trial->t_end)) {
+        reject(run, trial, 0.5);
+        return FSM_CONTINUE;
+    }
+    trial->accepted = true;
     return FSM_CONTINUE;
 }
 
-/* Return the length of step to try first (s). */
-static double first_length(const struct fsm_tables *tables, const struct fsm_method *method,
-                           const struct fsm_options *options, struct fsm_state *state, struct fsm_work *work,
-                           double room)
+/* Shorten an accepted trial step to the first event in it; return the guard that fires there, or FSM_NO_EVENT.
+
+   FSM_INTERPOLANT_UNRELIABLE where the step is too long to tell. */
+static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
 {
-    double longest = fsm_smaller(room, options->numbers->max_step);
-    if (method->counts->adaptive == 0) {
-        return longest;
+    int64_t guard = FSM_NO_EVENT;
+    fsm_evaluate_middle(run, trial->h);
+    if (fsm_guard_count(run->tables, run->state->counters->mode) == 0) {
+        return guard;
     }
-    if (state->clock->step <= 0.0) {
-        state->clock->step =
-            fsm_first_step(tables->mode_rhs.at[state->counters->mode], method, state->clock->time, state->x,
-                           state->x_dot, state->c, work->k, work->y, options->numbers->rtol, options->atol, longest);
-        state->clock->error = 0.0001;
+    double fraction = fsm_first_event(run, trial->h, &guard);
+    if (guard >= 0) {
+        trial->h = fsm_locate(run, trial->h, fraction, guard, &guard);
+        trial->t_end = fsm_smaller(run->state->clock->time + trial->h, trial->target);
     }
-    return fsm_smaller(longest, state->clock->step);
+    return guard;
 }
 
-/* Find a step that can be accepted, shortening it as often as needed.
-
-   Returns
-   -------
-   status : int
-       `GOING`, a failure, or `PAUSED` where the caller's `MAX_WORK` is done: a step of a fixed length that was
-       shortened goes on with the length it had come to.
-   t_end : float
-       Where the step ends (s); its end and middle are in the workspace.
-   lead : int
-       Guard that fires there, -1 if none. */
-FSM_LOCAL int64_t fsm_find_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                const struct fsm_method *method, const struct fsm_options *options,
-                                struct fsm_state *state, struct fsm_work *work, double target, double *t_end_found,
-                                int64_t *lead_found)
+/* Choose the length of the next step after one of length `h` (s) whose error was accepted. */
+static void choose_next_length(const struct fsm_run *run, const struct fsm_trial *trial, double h)
 {
+    struct fsm_clock *clock = run->state->clock;
+    if (trial->keeps_clear && (trial->forced || h < trial->wanted)) { // a change point alone made it what it is
+        clock->step = trial->forced ? trial->asked : trial->wanted;
+        return;
+    }
+    double error = fsm_smaller(trial->error, 1.0);
+    double factor = fsm_step_factor(error, clock->error, run->method->counts->order);
+    if (trial->shortened) {
+        factor = fsm_smaller(factor, 1.0);
+    }
+    if (trial->shortened || h * factor > clock->step || h >= clock->step) {
+        clock->step = h * factor;
+    }
+    clock->error = error;
+}
+
+/* Find a step up to `target` (s) at most that can be accepted, shortening it as often as needed.
+
+   `t_end`: where it ends (s), with its end and middle in the workspace; `lead`: the guard that fires there, FSM_NO_EVENT
+   if none.  Returns FSM_CONTINUE, a failure, or FSM_PAUSED (see try_length); then `t_end` is the time at hand. */
+static enum fsm_status find_step(const struct fsm_run *run, double target, double *t_end, int64_t *lead)
+{
+    struct fsm_state *state = run->state;
     double t = state->clock->time;
-    bool adaptive = method->counts->adaptive != 0;
-    int64_t order = method->counts->order;
-    double h = first_length(tables, method, options, state, work, target - t);
-    bool resumed = state->clock->put_off > 0.0;
-    if (resumed) {
-        h = fsm_smaller(h, state->clock->put_off);
+    bool loses_rank = (run->tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
+    struct fsm_trial trial = {.target = target, .error = 1.0, .rejected_error = FSM_INFINITY};
+    trial.h = first_length(run, target);
+    trial.least = 16.0 * FSM_EPS * fsm_larger(fabs(t), fabs(target));
+    // an implicit step was looked at before it was taken
+    trial.keeps_clear = loses_rank && run->method->counts->degree == 0;
+    *t_end = t;
+    *lead = FSM_NO_EVENT;
+    if (state->clock->put_off > 0.0) {
+        trial.h = fsm_smaller(trial.h, state->clock->put_off);
         state->clock->put_off = 0.0;
+    } else if (trial.keeps_clear && fsm_look_ahead(run) && fsm_rests_in_change_point(run)) {
+        return FSM_UNDETERMINED;
     }
-    double least = 16.0 * FSM_STEPPER_EPS * fsm_larger(fabs(t), fabs(target));
-    int64_t row = options->mask.n > 1 ? state->counters->mode : 0;
-    double error = 1.0;
-    bool shortened = false;
-    bool on_rows = (tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
-    bool ranks = on_rows && method->counts->degree == 0; // an implicit step was looked at before it was taken
-    if (ranks && !resumed) {
-        bool seen =
-            fsm_look_ahead(work, tables, t, state->x, state->x_dot, state->c, state->counters->mode, state->rank);
-        if (seen &&
-            fsm_rests_in_change_point(work, tables, t, state->x, state->c, state->counters->mode, state->rank)) {
-            *t_end_found = t;
-            *lead_found = -1;
-            return FSM_UNDETERMINED;
-        }
-    }
-    double wanted = h;
-    double asked = h;
-    double tried = 0.0;
-    double tried_error = FSM_INFINITY;
-    bool forced = false;
+    trial.wanted = trial.asked = trial.h;
     while (true) {
-        bool passes = false;
-        if (ranks && !forced) {
-            wanted = h;
-            h = fsm_keep_clear(tables, method, options, state, wanted, &passes);
+        enum fsm_status status = try_length(run, &trial);
+        if (status != FSM_CONTINUE) {
+            return status;
         }
-        if (state->counters->steps + state->counters->rejected > options->counts->max_steps) {
-            *t_end_found = t;
-            *lead_found = -1;
-            return FSM_TOO_MANY_STEPS;
-        }
-        if (shortened && !adaptive && state->counters->work_done > options->counts->max_work) {
-            state->clock->put_off = ranks ? wanted : h;
-            fsm_write_inputs(drive, t, state->counters->segment, state->x, state->c);
-            *t_end_found = t;
-            *lead_found = -1;
-            return FSM_PAUSED;
-        }
-        double t_end = t + h;
-        if (h >= target - t || target - t_end < least) {
-            t_end = target;
-            h = target - t;
-        }
-        fsm_trial_step(tables, drive, method, state, work, h, t_end);
-        bool finite = fsm_end_is_finite(method, work);
-        if (!finite && (h <= least || !adaptive)) {
-            *t_end_found = t;
-            *lead_found = -1;
-            return FSM_NON_FINITE;
-        }
-        if (adaptive) {
-            int64_t verdict =
-                fsm_judge(method, options, state, work, h, row, passes, forced, tried, tried_error, finite, &error);
-            if (verdict == FSM_RETAKE) {
-                h = tried;
-                forced = true;
-                continue;
-            }
-            if (verdict == FSM_SHORTEN) {
-                if (h <= least) {
-                    *t_end_found = t;
-                    *lead_found = -1;
-                    return FSM_STEP_TOO_SMALL;
-                }
-                tried = h;
-                tried_error = error;
-                state->counters->rejected++;
-                h *= fsm_shorter(state, h, error, order, passes);
-                shortened = true;
-                continue;
-            }
-        }
-        int64_t problem = fsm_project_end(tables, drive, method, state, work, t_end);
-        if (problem > 1) {
-            *t_end_found = t;
-            *lead_found = -1;
-            return problem;
-        }
-        if (h > least && constraints_violated(tables, state, work, t_end)) {
-            state->counters->rejected++;
-            h *= 0.5;
-            shortened = true;
+        if (!trial.accepted) {
             continue;
         }
-        fsm_evaluate_middle(tables, drive, method, state, work, h);
-        double fraction = 1.0;
-        int64_t lead = -1;
-        if (fsm_guard_count(tables, state->counters->mode) > 0) {
-            fraction = fsm_first_event(tables, state, work, h, &lead);
-        }
-        double full_h = h;
-        if (lead >= 0) {
-            h = fsm_locate(tables, drive, method, state, work, h, fraction, lead, &lead);
-            t_end = fsm_smaller(t + h, target);
-        }
-        if (lead == FSM_INTERPOLANT_UNRELIABLE && h > least) {
-            state->counters->rejected++;
-            h *= 0.5;
-            shortened = true;
+        double h = trial.h;
+        int64_t guard = locate_event(run, &trial);
+        if (guard == FSM_INTERPOLANT_UNRELIABLE && trial.h > trial.least) {
+            reject(run, &trial, 0.5);
             continue;
         }
-        if (adaptive && ranks && (forced || full_h < wanted)) { // a change point alone made it what it is
-            state->clock->step = forced ? asked : wanted;
-        } else if (adaptive) {
-            next_length(state, full_h, fsm_smaller(error, 1.0), order, shortened);
+        if (run->method->counts->adaptive != 0) {
+            choose_next_length(run, &trial, h);
         }
-        if (on_rows) {
-            fsm_note_passage(state->rank, t, t_end, ranks ? error : 0.0);
+        if (loses_rank) {
+            fsm_note_passage(state->rank, t, trial.t_end, trial.keeps_clear ? trial.error : 0.0);
         }
-        *t_end_found = t_end;
-        *lead_found = fsm_most(lead, -1);
+        *t_end = trial.t_end;
+        *lead = fsm_most(guard, FSM_NO_EVENT);
         return FSM_CONTINUE;
     }
 }
 
-/* Whether rows that repeated each other have contradicted each other for long by the end of the trial step. */
-static bool constraints_violated(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                 double t_end)
-{
-    int64_t mode = state->counters->mode;
-    if ((tables->mode_flags.at[mode] & FSM_MODE_REPEATS) == 0) {
-        return false;
-    }
-    return fsm_constraint_violation_speed(work, tables, t_end, work->x_end, state->c, mode) > FSM_LATE;
-}
-
-/* Choose the length of the next step after one of length `h` whose error is accepted. */
-static void next_length(struct fsm_state *state, double h, double error, int64_t order, bool shortened)
-{
-    double factor = fsm_step_factor(error, state->clock->error, order);
-    if (shortened) {
-        factor = fsm_smaller(factor, 1.0);
-    }
-    if (shortened || h * factor > state->clock->step || h >= state->clock->step) {
-        state->clock->step = h * factor;
-    }
-    state->clock->error = error;
-}
-
 /* Make the resolution of the event that was located the next thing to do. */
-static void begin_event(const struct fsm_tables *tables, const struct fsm_options *options, struct fsm_state *state)
+static void begin_event(const struct fsm_run *run)
 {
+    struct fsm_state *state = run->state;
     state->counters->phase = FSM_PHASE_RESOLVING;
     state->counters->reason = FSM_REASON_EVENT;
     state->clock->jump = 0.0;
-    if (!fsm_remember_event(tables, state)) {
+    if (!fsm_remember_event(run)) {
         return;
     }
     int64_t strokes;
-    double remaining = fsm_zeno_duration(state, tables->tolerances->gap, &strokes);
+    double remaining = fsm_zeno_duration(state, run->tables->tolerances->gap, &strokes);
     if (remaining >= 0.0) {
         state->counters->reason = FSM_REASON_ZENO;
         state->clock->remaining = remaining;
         state->clock->jump = strokes <= FSM_LONGEST_CYCLE ? remaining : 0.0;
         state->counters->cycle = strokes;
-        fsm_add_cycle_guards(tables, state, strokes);
+        fsm_add_cycle_guards(run, strokes);
     }
 }
 
-/* Take one step, up to the next event at most; return a status. */
-static int64_t step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                    const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
-                    struct fsm_work *work, struct fsm_buffers *buffers)
-{
-    double t = state->clock->time;
-    double target = step_target(drive, method, options, state);
-    if (target - t <= 4.0 * FSM_STEPPER_EPS * fsm_larger(fabs(t), fabs(target))) {
-        if (target > t) {
-            state->clock->time = target;
-            fsm_write_row(tables, state, buffers, state->x);
-        }
-        return reach(tables, drive, method, options, state, work);
-    }
-    int64_t status;
-    if (!(state->clock->pivot >= state->clock->pivot_alarm)) {
-        status = fsm_choose_chart(tables, state, work);
-        if (status != FSM_CONTINUE) {
-            return status;
-        }
-    }
-    double t_end;
-    int64_t lead;
-    status = fsm_find_step(tables, drive, method, options, state, work, target, &t_end, &lead);
-    if (status != FSM_CONTINUE) {
-        return status;
-    }
-    status = fsm_accept_step(tables, drive, method, options, state, work, buffers, t_end, target, lead);
-    if (state->rank->passes_at < FSM_INFINITY) {
-        fsm_write_passage(tables, state, buffers);
-    }
-    return status;
-}
+/* Make the end of the trial step, at `t_end` (s), the state at hand, with the event there if `lead` is a guard.
 
-/* Make the end of the trial step the state at hand, with the event there if `lead` is a guard. */
-FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                  const struct fsm_method *method, const struct fsm_options *options,
-                                  struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers,
-                                  double t_end, double target, int64_t lead)
+   `target`: where a step must end (s).  Returns FSM_CONTINUE, FSM_DONE or a failure. */
+static enum fsm_status accept_step(const struct fsm_run *run, double t_end, double target, int64_t lead)
 {
+    struct fsm_state *state = run->state;
     if (lead >= 0) {
-        fsm_collect_fired(tables, state, work, lead);
+        fsm_collect_fired(run, lead);
     }
-    int64_t status = fsm_arrive(tables, drive, state, work, buffers, t_end);
+    enum fsm_status status = fsm_arrive(run, t_end);
     if (status != FSM_CONTINUE) {
         return status;
     }
     state->counters->steps++;
     if (lead >= 0) {
-        begin_event(tables, options, state);
+        begin_event(run);
         return FSM_CONTINUE;
     }
-    int64_t mode = state->counters->mode;
-    bool watched = (tables->mode_flags.at[mode] & FSM_MODE_WATCHES_GATES) != 0;
-    if (watched && fsm_gate_opened_late(work, tables, t_end, state->x, state->c, mode)) {
+    int64_t flags = run->tables->mode_flags.at[state->counters->mode];
+    if ((flags & FSM_MODE_WATCHES_GATES) != 0 && fsm_gate_opened_late(run)) {
         return FSM_PENETRATION_LATER;
     }
-    if (fsm_rearm(tables, state)) {
+    if (fsm_rearm(run)) {
         return FSM_PENETRATION_LATER;
     }
-    status = FSM_CONTINUE;
     if (t_end >= target) {
-        status = reach(tables, drive, method, options, state, work);
+        status = reach_target(run);
     }
-    bool repeats =
-        (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0 && state->counters->phase == FSM_PHASE_STEPPING;
+    bool repeats = (flags & FSM_MODE_REPEATS) != 0 && state->counters->phase == FSM_PHASE_STEPPING;
     if (status == FSM_CONTINUE && repeats &&
-        fsm_constraint_violation_speed(work, tables, t_end, state->x, state->c, mode) >
-            FSM_CONSTRAINT_CONSISTENCY_CLEAR) {
+        fsm_constraint_violation_speed(run, t_end, state->x) > FSM_ROWS_INCONSISTENT) {
         state->counters->phase = FSM_PHASE_RESOLVING;
         state->counters->reason = FSM_REASON_INCONSISTENT_ROWS;
         state->counters->fired = 0;
@@ -353,48 +307,79 @@ FSM_LOCAL int64_t fsm_accept_step(const struct fsm_tables *tables, const struct 
     return status;
 }
 
-/* Run until the end, a failure, or until something is wanted from outside.
-
-   Parameters
-   ----------
-   tables_at, drive_at, method_at, options_at, state_at, work_at, buffers_at : int
-       Addresses of the bundles: the automaton, its inputs over time, the integrator, what the caller asks, where
-       the run stands (in and out: entering again continues bit for bit as if never left), workspace, and room
-       for what is recorded, counted by `state.counters`.
-
-   Returns
-   -------
-   int
-       A status of outcomes. */
-FSM_API int64_t fsm_advance(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                            const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
-                            struct fsm_work *work, struct fsm_buffers *buffers)
+/* Find a step up to `target` (s) at most and accept it as far as `end` (s) is not passed; record a passage in it. */
+FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double target, double end)
 {
-    int64_t status;
-    for (int64_t turn = 0; turn < options->counts->chunk; turn++) {
-        if (state->counters->work_done > options->counts->max_work) {
+    double t_end;
+    int64_t lead;
+    enum fsm_status status = find_step(run, target, &t_end, &lead);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    status = accept_step(run, t_end, end, lead);
+    if (run->state->rank->passes_at < FSM_INFINITY) {
+        fsm_write_passage(run);
+    }
+    return status;
+}
+
+/* Take one step, up to the next event at most. */
+static enum fsm_status take_step(const struct fsm_run *run)
+{
+    struct fsm_state *state = run->state;
+    double t = state->clock->time;
+    double target = step_target(run);
+    if (target - t <= 4.0 * FSM_EPS * fsm_larger(fabs(t), fabs(target))) {
+        if (target > t) {
+            state->clock->time = target;
+            fsm_write_row(run, state->x);
+        }
+        return reach_target(run);
+    }
+    if (!(state->clock->pivot >= state->clock->pivot_alarm)) {
+        enum fsm_status status = fsm_choose_chart(run);
+        if (status != FSM_CONTINUE) {
+            return status;
+        }
+    }
+    return fsm_find_and_accept(run, target, target);
+}
+
+/* Carry out the pending transition and count the work that it was.
+
+   Where it needs a mode that is expensive to derive and little of the caller's share of work is left, FSM_PAUSED. */
+static enum fsm_status take_transition(const struct fsm_run *run, bool may_pause)
+{
+    struct fsm_counters *counters = run->state->counters;
+    int64_t solved = run->work->arena.top->solved;
+    enum fsm_status status = fsm_make_transition(run);
+    solved = run->work->arena.top->solved - solved;
+    counters->work_done += FSM_WORK_OF_TRANSITION + (int64_t)(FSM_WORK_OF_CANDIDATE * (double)solved);
+    bool spent = run->options->counts->max_work - counters->work_done < FSM_WORK_OF_MODE;
+    return status == FSM_NEED_MODE && may_pause && spent ? FSM_PAUSED : status;
+}
+
+/* Run until the end, a failure, or until something is wanted from outside; return the status.
+
+   What the run knows is in `run->state`: entering again continues bit for bit as if never left.  Rows, transitions and
+   passages are recorded in `run->buffers`, counted by `state->counters`. */
+FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
+{
+    const struct fsm_counters *counters = run->state->counters;
+    const struct fsm_option_counts *limits = run->options->counts;
+    const struct fsm_buffers *buffers = run->buffers;
+    for (int64_t turn = 0; turn < limits->chunk; turn++) {
+        if (counters->work_done > limits->max_work) {
             return FSM_PAUSED;
         }
-        if (state->counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n ||
-            state->counters->transitions >= buffers->transitions.n || state->counters->passed >= buffers->passages.n) {
+        if (counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n || counters->transitions >= buffers->transitions.n ||
+            counters->passed >= buffers->passages.n) {
             return FSM_BUFFER_FULL;
         }
-        if (state->counters->phase == FSM_PHASE_RESOLVING) {
-            int64_t solved = work->arena.top->solved;
-            status = fsm_make_transition(tables, drive, method, options, state, work, buffers);
-            solved = work->arena.top->solved - solved;
-            state->counters->work_done += FSM_WORK_OF_TRANSITION + (int64_t)(FSM_WORK_OF_CANDIDATE * (double)solved);
-            int64_t left = options->counts->max_work - state->counters->work_done;
-            if (status == FSM_NEED_MODE && turn > 0 && left < FSM_WORK_OF_MODE) {
-                return FSM_PAUSED;
-            }
-        } else {
-            status = step(tables, drive, method, options, state, work, buffers);
-        }
+        bool resolving = counters->phase == FSM_PHASE_RESOLVING;
+        enum fsm_status status = resolving ? take_transition(run, turn > 0) : take_step(run);
         if (status != FSM_CONTINUE) {
-            int64_t mode = state->counters->mode;
-            double t = state->clock->time;
-            return fsm_why_not(work, tables, t, state->x, state->x_dot, state->c, mode, state->rank, status);
+            return fsm_why_not(run, status);
         }
     }
     return FSM_PAUSED;

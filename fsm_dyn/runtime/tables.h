@@ -6,6 +6,7 @@
 #include "codes.h"
 #include "types.h"
 
+/* Lengths, and choices of the model. */
 struct fsm_sizes {
     int64_t n_q;
     int64_t n_u;
@@ -24,6 +25,7 @@ struct fsm_sizes {
     int64_t on_several;      // 1: where several motions agree, the one that changes least goes on
 };
 
+/* What counts as zero, by kind of quantity (SI units). */
 struct fsm_tolerances {
     double gap;
     double speed;
@@ -38,78 +40,54 @@ struct fsm_tolerances {
     double projection;
 };
 
-/* What the compiled loop knows of an automaton.
-
-   Attributes
-   ----------
-   sizes : int64 array, shape (SIZE_COUNT,)
-       Lengths, indexed by `N_Q` ... `N_TERMS`, and the model's choices `SEQUENTIAL ON_INCONSISTENT ON_SEVERAL`.
-   terms : int64 array, shape (1,)
-       Address of the terms kernel (0 where there is none).
-   mode_rhs, mode_full : int64 arrays, shape (n_modes,)
-       Addresses of the kernels of each mode.  `rhs` writes `x_dot` (n_q + n_u); `full` writes `x_dot`,
-       `u` (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
-   mode_states : int8 array, shape (n_modes, n_contacts)
-       State of every contact in each mode.
-   mode_flags : int64 array, shape (n_modes,)
-       Bits, see `PROJECTS`.
-   mode_group : int64 array, shape (n_modes,)
-       Modes with the same number are charts of the same active set: same states, other independent speeds.
-   mode_guard_start : int64 array, shape (n_modes + 1,)
-       Guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m + 1]`.
-   guard_event : int64 array, shape (n_guards,)
-       What the guard announces.  Every guard fires when it falls through zero.
-   guard_contact : int64 array, shape (n_guards,)
-       The contact concerned; for `WRITTEN` the transition.
-   guard_direction : float64 array, shape (n_guards,)
-       Slip direction that a slide beginning here would take.
-   row_role : int64 array, shape (n_rows,)
-       `KINEMATIC` ... `CONTACT_ROW`.
-   row_positional : int8 array, shape (n_rows,)
-       1 where the row has a residual on the level of coordinates.
-   contact_kind, contact_flags : int64 arrays, shape (n_contacts,)
-   contact_rows : int64 array, shape (n_contacts, 2)
-       Normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry friction
-       a tangent row only).
-   contact_ends : int64 array, shape (n_contacts, 3)
-       Of a corner on a straight face its number, and those of the corners in which the face ends, see
-       ends; -1 where there is none.
-   contact_outline : int64 array, shape (n_contacts,)
-       Of the contacts of one corner with all faces of one convex polygon, which share a guard for closing, the first;
-       -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
-   transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
-       Written transitions.
-   transition_states : int8 array, shape (n_transitions, n_contacts)
-       Contact states that a transition's target asks for, -1 where it leaves them open.
-   transition_leaves : int8 array, shape (n_transitions, n_modes)
-       1 where the transition leaves the mode.
-   quaternions : int64 array, shape (n_quaternions,)
-       Index in `q` of the first of four consecutive Euler parameters, renormalised after each step.
-   tolerances : float64 array, shape (TOLERANCE_COUNT,)
-       The table of tolerances. */
+/* An automaton.  Modes, guards and rows keep their numbers when modes are appended. */
 struct fsm_tables {
     struct fsm_sizes *sizes;
     int64_t sizes_count;
+    // (1,): the terms kernel (NULL where there is none).
     fsm_kernels terms;
+    // (n_modes,): the kernels of each mode.  `rhs` writes `x_dot` (n_q + n_u); `full` writes `x_dot`, `u`
+    // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
+    // (n_modes, n_contacts): state of every contact in each mode.
     fsm_code_table mode_states;
+    // (n_modes,): bits, enum fsm_mode_flag.
     fsm_indices mode_flags;
+    // (n_modes,): modes with the same number are charts of the same active set: same states, other independent speeds.
     fsm_indices mode_group;
+    // (n_modes + 1,): guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m +
+    // 1]`.
     fsm_indices mode_guard_start;
+    // (n_guards,): enum fsm_event; every guard fires when it falls through zero.
     fsm_indices guard_event;
+    // (n_guards,): the contact concerned; for FSM_EVENT_WRITTEN the transition.
     fsm_indices guard_contact;
+    // (n_guards,): slip direction that a slide beginning here would take.
     fsm_vector guard_direction;
+    // (n_rows,): enum fsm_row_role.
     fsm_indices row_role;
+    // (n_rows,): 1 where the row has a residual on the level of coordinates.
     fsm_codes row_positional;
+    // (n_contacts,): enum fsm_contact_kind; bits, enum fsm_contact_flag.
     fsm_indices contact_kind;
     fsm_indices contact_flags;
+    // (n_contacts, 2): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only,
+    // dry friction a tangent row only).
     fsm_index_table contact_rows;
+    // (n_contacts, 3): of a corner on a straight face its number, and those of the corners in which the face ends, -1 where there
+    // is none.
     fsm_index_table contact_ends;
+    // (n_contacts,): of the contacts of one corner with all faces of one convex polygon, which share a guard for
+    // closing, the first; -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
     fsm_indices contact_outline;
+    // (n_transitions, FSM_TRANSITION_WIDTH): written transitions, columns enum fsm_transition_column.
     fsm_index_table transitions;
+    // (n_transitions, n_contacts): contact states that a transition's target asks for, -1 where it leaves them open.
     fsm_code_table transition_states;
+    // (n_transitions, n_modes): 1 where the transition leaves the mode.
     fsm_code_table transition_leaves;
+    // (n_quaternions,): index in `q` of the first of four consecutive Euler parameters, renormalised after each step.
     fsm_indices quaternions;
     struct fsm_tolerances *tolerances;
     int64_t tolerances_count;
@@ -120,8 +98,7 @@ struct fsm_tables {
    `q_dot` (n_q,), `W` (n_q, n), `M` (n, n), `f` (n,), `A` (n_rows, n), `b gamma residual` (n_rows,),
    `static kinetic restitution closes_if elastic` (n_contacts,), the last being the force of compliant contacts (N);
    `energies`: kinetic and potential (J); `reach reach_rate` (n_contacts,): how far inside the ends of a face a
-   contact is, of contacts with the flag `LIMITED`; `margin_slope aspect` (n_contacts,): of corners on faces, see
-   Meeting. */
+   contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope aspect` (n_contacts,): of corners on faces (bounded_faces.c). */
 struct fsm_terms {
     fsm_vector whole;
     fsm_vector q_dot;

@@ -5,51 +5,61 @@
 
 #include "run.h"
 
-// what a live tick returns
-#define FSM_TICK_NOTHING 0
-#define FSM_TICK_LOOK_AT 1 // something happened that Python has to see to
-#define FSM_TICK_WANTS   2 // the tick cannot go on without a mode, a chart or room; it is to be finished
+/* What a live tick returns. */
+enum fsm_tick_result {
+    FSM_TICK_NOTHING = 0,
+    FSM_TICK_LOOK_AT = 1, // something happened that the caller has to see to
+    FSM_TICK_WANTS = 2,   // the tick cannot go on without a mode, a chart or room; it is to be finished
+};
 
-// watching the energy at the port, ``Tick.counts[PASSIVITY]``
-#define FSM_PASSIVITY_OFF     0
-#define FSM_PASSIVITY_OBSERVE 1
-#define FSM_PASSIVITY_CONTROL 2
-#define FSM_OCCASION          1.0 // s without saturation, after which another one is another occasion
-#define FSM_LATEST            8   // ticks that a force may take to be shown, as far as that is accounted for
+/* Passivity observer and controller (`fsm_tick_counts.passivity`). */
+enum fsm_passivity {
+    FSM_PASSIVITY_OFF = 0,
+    FSM_PASSIVITY_OBSERVE = 1,
+    FSM_PASSIVITY_CONTROL = 2,
+};
+#define FSM_OCCASION 1.0 // s without saturation, after which another one is another occasion
+#define FSM_LATEST   8   // ticks that a force may take to be shown, as far as that is accounted for
 
-// faults, ``Tick.counts[FAULT]``
-#define FSM_FAULT_NONE             0
-#define FSM_FAULT_NOT_A_NUMBER     1
-#define FSM_FAULT_TOO_FAST         2
-#define FSM_FAULT_OUT_OF_WORKSPACE 3
-#define FSM_FAULT_DRIVER_RAISED    4
-#define FSM_FAULT_STALLED          5
-#define FSM_FAULT_GUARD_LOST       6
-#define FSM_FAULT_OVERRUN          7
-#define FSM_FAULT_JUMPED           8
+/* Faults, latched until cleared (`fsm_tick_counts.fault`). */
+enum fsm_fault {
+    FSM_FAULT_NONE = 0,
+    FSM_FAULT_NOT_A_NUMBER = 1,
+    FSM_FAULT_TOO_FAST = 2,
+    FSM_FAULT_OUT_OF_WORKSPACE = 3,
+    FSM_FAULT_DRIVER_RAISED = 4,
+    FSM_FAULT_STALLED = 5,
+    FSM_FAULT_GUARD_LOST = 6,
+    FSM_FAULT_OVERRUN = 7,
+    FSM_FAULT_JUMPED = 8,
+};
 
-// why a device was released, ``Tick.counts[RELEASE_REASON]``
-#define FSM_RELEASED_NO_SAMPLE    1
-#define FSM_RELEASED_HELD_UP      2 // no tick for too long
-#define FSM_RELEASED_GUARD_SILENT 3
-#define FSM_RELEASED_AWAY         4 // something took long, or the loop came back from it
+/* Why a device was released (`fsm_tick_counts.release_reason`). */
+enum fsm_release_reason {
+    FSM_RELEASED_NO_SAMPLE = 1,
+    FSM_RELEASED_HELD_UP = 2, // no tick for too long
+    FSM_RELEASED_GUARD_SILENT = 3,
+    FSM_RELEASED_AWAY = 4, // something took long, or the loop came back from it
+};
 
-// phases, ``Tick.counts[PHASE]``
-#define FSM_LIVE_RUNNING 0
-#define FSM_LIVE_PAUSED  1
-#define FSM_LIVE_FAULTY  2 // a person has to clear it
-#define FSM_LIVE_FAILED  3 // the model cannot go on: reset
-#define FSM_LIVE_STOPPED 4 // a transition marked stop: reset
+/* Run states of a live session (`fsm_tick_counts.phase`). */
+enum fsm_run_state {
+    FSM_LIVE_RUNNING = 0,
+    FSM_LIVE_PAUSED = 1,
+    FSM_LIVE_FAULTY = 2,  // until the fault is cleared
+    FSM_LIVE_FAILED = 3,  // the model cannot go on: reset
+    FSM_LIVE_STOPPED = 4, // a transition marked stop: reset
+};
 
 #define FSM_BINS 1024
 
-#define FSM_EVERY            10   // ticks
-#define FSM_CHECKPOINTS_MOST 2000 // marks, of which the oldest goes: 20 s at 1 kHz
+#define FSM_CHECKPOINT_EVERY 10   // ticks
+#define FSM_CHECKPOINTS_MOST 2000 // of which the oldest goes: 20 s at 1 kHz
 
 struct fsm_tick_numbers {
-    double grip; // how firmly the port is held, 0 to 1
+    double grip; // engagement: gain of the virtual coupler, 0 to 1
     double grip_target;
-    double grip_step; // change of the grip in a tick
+    double grip_step; // ramp: change of the engagement in a tick
     double speed;     // model time over wall-clock time
     double force_scale;
     double force_limit;    // norm of the force shown, N
@@ -59,11 +69,11 @@ struct fsm_tick_numbers {
     double torque_slew_limit;
     double turning_limit;
     double period;        // of the tick, s of the wall clock
-    double leak;          // the most that the device was given too much by any tick while it was held, J
+    double leak;          // largest excess energy of any tick while the device was engaged, J
     double taken_back;    // by damping, J
     double delay;         // of the device, ticks, up to ``LATEST``
-    double leak_opening;  // the same beyond that, while the grip opened, J
-    double excess;        // what the device had been given too much when it was last held, J
+    double leak_opening;  // the same beyond that, while the engagement was ramped down, J
+    double excess;        // excess energy when the device was last engaged, J
     double force_wanted;  // norm of the force wanted when the last occasion of saturation began, N
     double torque_wanted; // likewise, N m
 };
@@ -93,17 +103,17 @@ struct fsm_tick_counts {
     int64_t dead_man; // mask of the button that must be pressed, 0 for none
     int64_t clutch;
     int64_t held;
-    int64_t waiting;          // commands that wait until the grip is open
+    int64_t waiting;          // commands that wait until the engagement is zero
     int64_t steps_left;       // ticks to advance while paused
-    int64_t until_transition; // 1: Python wants to know of transitions
-    int64_t look;             // 1: something happened that Python has to see to
+    int64_t until_transition; // 1: the caller wants to know of transitions
+    int64_t look;             // 1: something happened that the caller has to see to
     int64_t wall;             // ns since the loop began
     int64_t lateness;         // ns
     int64_t duration;         // ns of the tick before
     int64_t processor;        // ns of the thread's time, likewise
-    int64_t guard_beats;      // heartbeats of the guard when last looked at
+    int64_t guard_beats;      // heartbeats of the watchdog process when last looked at
     int64_t guard_seen;       // ns since the loop began, when they changed last
-    int64_t guard_patience;   // ns, 0: nobody guards
+    int64_t guard_patience;   // ns, 0: there is no watchdog process
     int64_t made;             // transitions in this tick
     int64_t passivity;        // whether the energy at the port is watched
     int64_t outliers;         // samples in succession that may be rejected
@@ -112,17 +122,17 @@ struct fsm_tick_counts {
     int64_t taken;      // 1: a sample has been taken
     int64_t taken_wall; // ns since the loop began, when a sample was taken last
     int64_t taken_tick;
-    int64_t released;       // 1: no force until the grip closes anew
+    int64_t released;       // 1: no force until the device is engaged anew
     int64_t releases;       // how often the device was released
     int64_t release_reason; // of the last one
     int64_t release_time;
     int64_t release_ticks;  // ticks without a new sample likewise
-    int64_t owner_beats;    // signs of life of the owner when last looked at
+    int64_t owner_beats;    // heartbeats of the owner when last looked at
     int64_t owner_seen;     // ns since the loop began, when they changed last
     int64_t owner_patience; // ns, 0: nobody has to give one
     int64_t owner_silent;
-    int64_t zeroed;      // how often the guard had shown a force of zero when last looked at
-    int64_t may_jump;    // 1: positions may jump, as nobody feels what follows
+    int64_t zeroed;      // safe packets of the watchdog process when last looked at
+    int64_t may_jump;    // 1: positions may jump, as no force is shown
     int64_t faded;       // ticks in which the force had faded because no sample came
     int64_t saturated;   // ticks until the occasion of a force beyond the limit is over, 0: there is none
     int64_t saturations; // occasions since the run began
@@ -147,13 +157,13 @@ struct fsm_live_header {
     int64_t limited;
     int64_t pointer;    // samples of the pointer sent
     int64_t recorded;   // rows that a recorder has taken
-    int64_t leak;       // nJ, the most that the device was given too much
+    int64_t leak;       // nJ, largest excess energy
     int64_t taken_back; // nJ, by damping
     int64_t watched;    // whether the energy at the port is
     int64_t reserved_20[12];
-    int64_t leak_opening; // nJ, beyond that while the grip opened
-    int64_t owner_beats;  // signs of life of the owner
-    int64_t zeroed;       // how often the guard has shown a force of zero because no tick came
+    int64_t leak_opening; // nJ, beyond that while the engagement was ramped down
+    int64_t owner_beats;  // heartbeats of the owner
+    int64_t zeroed;       // safe packets of the watchdog process, sent because no tick came
     int64_t rejected;     // samples
     int64_t releases;     // how often the device was released
     int64_t faded;        // ticks in which the force had faded
@@ -177,129 +187,90 @@ struct fsm_ring {
     fsm_indices processor;
 };
 
-/* The marks.
-
-   Attributes
-   ----------
-   counts : int64 array
-       See the index constants.
-   block : int64 array
-       The memory in which the stepper keeps its state.
-   states : int64 array, shape (MOST, len(block))
-       Copies of it.
-   inputs : float64 array, shape (MOST, 1 + n_w + 2 n_s)
-       Model time (s), inputs, rates and second rates of the smooth ones. */
+/* The checkpoints of a session: a ring of copies of the state. */
 struct fsm_checkpoints {
+    // See the index constants.
     struct fsm_checkpoint_counts *counts;
     int64_t counts_count;
+    // The memory in which the stepper keeps its state.
     fsm_indices block;
+    // (MOST, len(block)): copies of it.
     fsm_index_table states;
+    // (MOST, 1 + n_w + 2 n_s): model time (s), inputs, rates and second rates of the smooth ones.
     fsm_matrix inputs;
 };
 
 struct fsm_tick_places {
-    const struct fsm_tables *tables;
-    struct fsm_input_tables *drive;
-    const struct fsm_method *method;
-    struct fsm_options *options;
-    struct fsm_state *state;
-    struct fsm_work *work;
-    struct fsm_buffers *buffers;
-    int64_t advance;
+    struct fsm_run run;
     const struct fsm_input_tables *schedule;
     struct fsm_ring *ring; // 0: nobody looks
-    struct fsm_checkpoints *marks;
+    struct fsm_checkpoints *checkpoints;
 };
 
-/* What a tick works on; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth.
-
-   Attributes
-   ----------
-   numbers, counts, places
-       See the index constants.
-   now, next, targets : float64 arrays, shape (n_w,)
-       Inputs at the beginning and end of the tick, and the values wanted of those that no device gives.
-   smooth : int64 array, shape (n_s,)
-       Inputs whose rates enter the equations: they run as cubics, with continuous rate and second rate.
-   motion, motion_next : float64 arrays, shape (2 n_s,)
-       Rates and second rates of the smooth inputs at the beginning and the end of the tick.
-   target_rate : float64 array, shape (n_s,)
-       Rate that goes with the value wanted.
-   bandwidth : float64 array, shape (n_s,)
-       Of the filter of each, rad per tick.
-   device : float64 array, shape (2 n_d,)
-       Position and velocity read from the device; where they could not be, those taken last.
-   taken : float64 array, shape (2 n_d,)
-       Position and velocity of the sample taken last.
-   source : int64 array, shape (n_a,)
-       The device axis behind each axis of all ports, -1 for none.
-   slot : int64 array, shape (3 n_a,)
-       The inputs that are position, rate and grip of each axis; of an axis that the device prescribes, position
-       only, and its place among the smooth ones instead of the rate, with -1 for the grip.
-   row : int64 array, shape (n_a,)
-       The constraint by which a device prescribes the axis, -1 where a coupler holds it.
-   scale, offset : float64 arrays, shape (n_a,)
-       Model position = offset + scale * device position.
-   ports : float64 array, shape (3 n_a,)
-       Force on the model, position and rate of the port, for all axes.
-   force, wanted : float64 arrays, shape (n_d,)
-       What the device shows, and what it would show without limits.
-   low, high, fastest : float64 arrays, shape (n_d,)
-       The device's workspace, and its largest velocity along each axis.
-   turns : int64 array, shape (n_d,)
-       1 for an axis in rad.
-   before, balance, back, distrust : float64 arrays, shape (n_d,)
-       Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
-       long its own damping does not count, s.
-   shown : float64 array, shape (n_d (LATEST + 2),)
-       Forces of the last ticks, the latest first, for each axis.
-   device_damping : float64 array, shape (n_d,)
-       Known of the device, N s/m or N m s/rad.
-   coupled : float64 array, shape (4 n_a,)
-       Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
-   law : int64 array, shape (2 n_a,)
-       Stiffnesses and dampings of the couplers in the context, -1 where there is none.
-   full : float64 array
-       Output of a mode's kernel, for the multipliers.
-   context : float64 array, shape (n_c,)
-       In which the schedule is evaluated. */
+/* What a tick works on; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth. */
 struct fsm_tick {
+    // See the index constants.
     struct fsm_tick_numbers *numbers;
     int64_t numbers_count;
     struct fsm_tick_counts *counts;
     int64_t counts_count;
     struct fsm_tick_places *places;
     int64_t places_count;
+    // (n_w,): inputs at the beginning and end of the tick, and the values wanted of those that no device gives.
     fsm_vector now;
     fsm_vector next;
     fsm_vector targets;
+    // (n_s,): inputs whose rates enter the equations: they run as cubics, with continuous rate and second rate.
     fsm_indices smooth;
+    // (2 n_s,): rates and second rates of the smooth inputs at the beginning and the end of the tick.
     fsm_vector motion;
     fsm_vector motion_next;
+    // (n_s,): rate that goes with the value wanted.
     fsm_vector target_rate;
+    // (n_s,): of the filter of each, rad per tick.
     fsm_vector bandwidth;
+    // (2 n_d,): position and velocity read from the device; where they could not be, those taken last.
     fsm_vector device;
+    // (2 n_d,): position and velocity of the sample taken last.
     fsm_vector taken;
+    // (3 n_a,): force on the model, position and rate of the port, for all axes.
+    // (n_a,): the device axis behind each axis of all ports, -1 for none.
     fsm_indices source;
+    // (3 n_a,): the inputs that are position, rate and grip of each axis; of an axis that the device prescribes,
+    // position only, and its place among the smooth ones instead of the rate, with -1 for the grip.
     fsm_indices slot;
+    // (n_a,): the constraint by which a device prescribes the axis, -1 where a coupler holds it.
     fsm_indices row;
+    // (n_a,): model position = offset + scale * device position.
     fsm_vector scale;
     fsm_vector offset;
     fsm_vector ports;
+    // (n_d,): what the device shows, and what it would show without limits.
     fsm_vector force;
     fsm_vector wanted;
+    // (n_d,): the device's workspace, and its largest velocity along each axis.
     fsm_vector low;
     fsm_vector high;
     fsm_vector fastest;
+    // (n_d,): 1 for an axis in rad.
     fsm_indices turns;
+    // (n_d,): position of the device in the tick before; what it was given too much, J; the force that takes it back;
+    // for how long its own damping does not count, s.
     fsm_vector before;
     fsm_vector balance;
     fsm_vector back;
     fsm_vector distrust;
+    // (n_d (LATEST + 2),): forces of the last ticks, the latest first, for each axis.
     fsm_vector shown;
+    // (n_d,): known of the device, N s/m or N m s/rad.
     fsm_vector device_damping;
+    // (4 n_a,): of the tick before: forces on the model, places of the device in the model, rates in the couplers, of
+    // the ports.
     fsm_vector coupled;
+    // (n_c,): in which the schedule is evaluated.
+    // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
+    // Output of a mode's kernel, for the multipliers.
     fsm_vector full;
     fsm_vector context;
 };

@@ -1,18 +1,20 @@
-/* From the model to the device: what the ports report, and the force within its limits.
-
-   Nothing here makes an array. */
+/* From the model to the device: forces and motions of the ports, and the force on the device within its saturation
+   limits and slew-rate limits. */
 
 #include "live.h"
 
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
-static void want(struct fsm_tick *tick);
+static void combine_ports(struct fsm_tick *tick);
 static void fade(struct fsm_tick *tick);
-static double shorten(struct fsm_tick *tick, int64_t turns, double limit);
-static bool follow(struct fsm_tick *tick, int64_t turns, double limit);
+static double saturate(struct fsm_tick *tick, int64_t turns, double limit);
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit);
 
-/* Evaluate force, position and rate of all axes; the force of a prescribed one is the multiplier of its row. */
-FSM_LOCAL void fsm_report_ports(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_tick *tick)
+/* Evaluate force, position and rate of all axes into `tick->ports`; the force of a prescribed one is the multiplier of
+   its row. */
+FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
 {
+    const struct fsm_tables *tables = tick->places->run.tables;
+    const struct fsm_state *state = tick->places->run.state;
     ((fsm_kernel)(intptr_t)tick->counts->kernel)(state->clock->time, state->x.at, state->c.at, tick->ports.at);
     bool prescribed = false;
     for (int64_t a = 0; a < tick->row.n; a++) {
@@ -32,26 +34,24 @@ FSM_LOCAL void fsm_report_ports(const struct fsm_tables *tables, struct fsm_stat
     }
 }
 
-/* Work out the force that the device shows, zero where none may be. */
+/* Compute the force on the device (N, N m) into `tick->force`; zero unless `shown`, and after a fault or a release. */
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
 {
     shown = shown && tick->counts->released == 0;
     if (shown && tick->counts->fault == FSM_FAULT_NONE) {
-        want(tick);
+        combine_ports(tick);
         fade(tick);
     }
     if (!shown || tick->counts->fault != FSM_FAULT_NONE) {
-        int64_t last1 = tick->force.n;
-        for (int64_t i = 0; i < last1; i++) {
-            tick->force.at[i] = 0.0;
-        }
+        fsm_vector_fill(tick->force, 0.0);
         return;
     }
-    double force = shorten(tick, 0, tick->numbers->force_limit), torque = shorten(tick, 1, tick->numbers->torque_limit);
+    double force = saturate(tick, 0, tick->numbers->force_limit),
+           torque = saturate(tick, 1, tick->numbers->torque_limit);
     note_saturation(tick, force, torque);
     bool limited = force > 0.0 || torque > 0.0;
-    limited = follow(tick, 0, tick->numbers->slew_limit) || limited;
-    limited = follow(tick, 1, tick->numbers->torque_slew_limit) || limited;
+    limited = limit_slew_rate(tick, 0, tick->numbers->slew_limit) || limited;
+    limited = limit_slew_rate(tick, 1, tick->numbers->torque_slew_limit) || limited;
     if (limited) {
         tick->counts->limited++;
     }
@@ -60,7 +60,7 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
 /* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
 
    What takes energy back that the device was given too much comes on top. */
-static void want(struct fsm_tick *tick)
+static void combine_ports(struct fsm_tick *tick)
 {
     for (int64_t i = 0; i < tick->force.n; i++) {
         double wanted = 0.0;
@@ -90,14 +90,15 @@ static void fade(struct fsm_tick *tick)
     }
     double part = most > 0 ? fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most) : 1.0;
     tick->counts->faded += most > 0;
-    int64_t last1 = tick->wanted.n;
-    for (int64_t i = 0; i < last1; i++) {
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
         tick->wanted.at[i] *= part;
     }
 }
 
-/* Bring what is wanted along one kind of axes within the limit of its norm; return the norm if it was beyond. */
-static double shorten(struct fsm_tick *tick, int64_t turns, double limit)
+/* Scale what is wanted along one kind of axes (0: translation, 1: rotation) to a norm of at most `limit`.
+
+   Returns the norm it had if that was beyond the limit, else 0. */
+static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
@@ -109,8 +110,7 @@ static double shorten(struct fsm_tick *tick, int64_t turns, double limit)
         return 0.0;
     }
     double norm = sqrt(square);
-    int64_t last1 = tick->wanted.n;
-    for (int64_t i = 0; i < last1; i++) {
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
         if (tick->turns.at[i] == turns) {
             tick->wanted.at[i] *= limit / norm;
         }
@@ -137,8 +137,9 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque)
     }
 }
 
-/* Let what is shown along one kind of axes go towards what is wanted, no faster than the slew limit. */
-static bool follow(struct fsm_tick *tick, int64_t turns, double limit)
+/* Move the force along one kind of axes towards what is wanted, by at most `limit` in a tick; return whether it was
+   limited. */
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {

@@ -1,15 +1,14 @@
-/* From the device to the model's inputs: grip, anchor, and the filter of what must move smoothly.
-
-   Nothing here makes an array. */
+/* From the device to the model's inputs: the ramp of the engagement, the map from device to port, and the filter of
+   prescribed coordinates, which must move smoothly. */
 
 #include "live.h"
 
 static void smooth_inputs(struct fsm_tick *tick, double h);
 
-/* Move the grip by a step towards its target; return the target. */
-static double new_grip(struct fsm_tick *tick)
+/* Ramp the engagement by a step towards its target; return the target. */
+static double ramp_engagement(struct fsm_tick *tick)
 {
-    // at an anchor the inputs move to the port first: the grip begins to close with the tick after
+    // where an engagement begins the inputs move to the port first, and the ramp begins with the tick after
     double step = tick->counts->anchor == 0 ? tick->numbers->grip_step : 0.0;
     double grip = tick->numbers->grip, target = tick->numbers->grip_target;
     if (tick->counts->fault != FSM_FAULT_NONE) {
@@ -22,14 +21,14 @@ static double new_grip(struct fsm_tick *tick)
 
 /* Write the inputs at the end of a tick of length `h` (s).
 
-   The place of a coupler follows the device for as long as the grip is not open: while it opens, the spring goes slack
-   with the way that the device goes, and the force only falls.  After a fault, or once the device was released, it
-   stays: the grip is gone at the end of the tick, whatever the device says. */
+   The position of a coupler follows the device for as long as it is engaged: while the engagement is ramped down, the
+   spring follows the device's motion, and the force only falls.  After a fault, or once the device was released, it
+   stays: the engagement is zero at the end of the tick, whatever the device says. */
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
 {
     int64_t n_a = tick->source.n, n_d = tick->force.n;
     bool grips = tick->numbers->grip > 0.0;
-    double target = new_grip(tick);
+    double target = ramp_engagement(tick);
     bool follows = target > 0.0 || (grips && tick->counts->fault == FSM_FAULT_NONE);
     for (int64_t a = 0; a < n_a; a++) {
         int64_t source = tick->source.at[a], at = tick->slot.at[a], rate = tick->slot.at[n_a + a],
@@ -52,14 +51,11 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
         }
     }
     tick->counts->anchor = 0;
-    int64_t last1 = tick->next.n;
-    for (int64_t i = 0; i < last1; i++) {
-        tick->next.at[i] = tick->targets.at[i];
-    }
+    fsm_put(tick->next, tick->targets);
     smooth_inputs(tick, h);
 }
 
-/* Lead the smooth inputs to their targets.
+/* Filter the smooth inputs over a tick of length `h` (s) of model time.
 
    A filter of the third order whose third rate is constant over the tick, so that value, rate and second rate are
    continuous: `w''' = g^3 (target - w) + 3 g^2 (target' - w') - 3 g w''` with the right side at the end of the
@@ -82,31 +78,33 @@ static void smooth_inputs(struct fsm_tick *tick, double h)
     }
 }
 
-/* Let the inputs run from where they are to where they are to be; as sampled. */
-FSM_LOCAL void fsm_write_pieces(struct fsm_tick *tick, const struct fsm_input_tables *drive, double begin, double end)
+/* Write the inputs from `begin` to `end` (s) as polynomials: linear in between the samples, cubic where smooth. */
+FSM_LOCAL void fsm_write_pieces(const struct fsm_tick *tick, double begin, double end)
 {
+    const struct fsm_input_tables *inputs = tick->places->run.inputs;
     double h = end - begin;
-    drive->start.at[0] = begin;
-    drive->origin.at[0] = begin;
+    inputs->start.at[0] = begin;
+    inputs->origin.at[0] = begin;
     for (int64_t i = 0; i < tick->next.n; i++) {
-        AT3(drive->pieces, 0, i, 0) = tick->now.at[i];
-        AT3(drive->pieces, 0, i, 1) = (tick->next.at[i] - tick->now.at[i]) / h;
-        AT3(drive->pieces, 0, i, 2) = 0.0;
-        AT3(drive->pieces, 0, i, 3) = 0.0;
+        AT3(inputs->pieces, 0, i, 0) = tick->now.at[i];
+        AT3(inputs->pieces, 0, i, 1) = (tick->next.at[i] - tick->now.at[i]) / h;
+        AT3(inputs->pieces, 0, i, 2) = 0.0;
+        AT3(inputs->pieces, 0, i, 3) = 0.0;
     }
     int64_t n = tick->smooth.n;
     for (int64_t k = 0; k < n; k++) {
         int64_t i = tick->smooth.at[k];
-        AT3(drive->pieces, 0, i, 1) = tick->motion.at[k];
-        AT3(drive->pieces, 0, i, 2) = 0.5 * tick->motion.at[n + k];
-        AT3(drive->pieces, 0, i, 3) = (tick->motion_next.at[n + k] - tick->motion.at[n + k]) / (6.0 * h);
+        AT3(inputs->pieces, 0, i, 1) = tick->motion.at[k];
+        AT3(inputs->pieces, 0, i, 2) = 0.5 * tick->motion.at[n + k];
+        AT3(inputs->pieces, 0, i, 3) = (tick->motion_next.at[n + k] - tick->motion.at[n + k]) / (6.0 * h);
     }
 }
 
-/* Set the inputs that no device gives to their schedule at the end of the tick (s). */
-FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input_tables *schedule,
-                                   struct fsm_state *state, double end)
+/* Set the targets of inputs that no device gives to their schedule at `end`, the end of the tick (s). */
+FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end)
 {
+    const struct fsm_input_tables *schedule = tick->places->schedule;
+    const struct fsm_state *state = tick->places->run.state;
     if (tick->counts->scheduled == 0) {
         return;
     }
@@ -126,8 +124,8 @@ FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, const struct fsm_input
     }
 }
 
-/* Whether the grip is open, at the device and in the model's inputs. */
-FSM_LOCAL bool fsm_compiled_inputs_is_open(struct fsm_tick *tick)
+/* Whether the engagement is zero, at the device and in the model's inputs. */
+FSM_LOCAL bool fsm_is_disengaged(const struct fsm_tick *tick)
 {
     int64_t n_a = tick->source.n;
     bool opened = tick->numbers->grip == 0.0;
@@ -141,12 +139,6 @@ FSM_LOCAL bool fsm_compiled_inputs_is_open(struct fsm_tick *tick)
 /* Make the inputs at the end of the tick those at hand. */
 FSM_LOCAL void fsm_take_over(struct fsm_tick *tick)
 {
-    int64_t last1 = tick->now.n;
-    for (int64_t i = 0; i < last1; i++) {
-        tick->now.at[i] = tick->next.at[i];
-    }
-    int64_t last2 = tick->motion.n;
-    for (int64_t k = 0; k < last2; k++) {
-        tick->motion.at[k] = tick->motion_next.at[k];
-    }
+    fsm_put(tick->now, tick->next);
+    fsm_put(tick->motion, tick->motion_next);
 }

@@ -1,10 +1,14 @@
-/* The compiled end of a tick: its row into the ring of shared memory, its times into the histograms. */
+/* What a tick shows to other processes: heartbeats, its row and its transitions in rings, its times in histograms.
 
+   The rings and counters lie in a shared memory block; this process alone writes them (atomic.h). */
+
+#include "atomic.h"
 #include "live.h"
 
-#define FSM_LAST_BIN 1023
+#define SECONDS    1e-9 // in a nanosecond
+#define NANOJOULES 1e9  // in a joule
 
-/* Return the bin of a time (ns): sixteen to an octave, single below sixteen. */
+/* Return the bin of a time (ns) in a histogram: sixteen bins to an octave, single ones below sixteen. */
 FSM_LOCAL int64_t fsm_bin_of(int64_t value)
 {
     int64_t octave = 0;
@@ -15,15 +19,15 @@ FSM_LOCAL int64_t fsm_bin_of(int64_t value)
     if (value < 16) {
         return fsm_most(value, 0);
     }
-    return fsm_least(16 * (octave + 1) + (value & 15), FSM_LAST_BIN);
+    return fsm_least(16 * (octave + 1) + (value & 15), FSM_BINS - 1);
 }
 
-/* Give a sign of life, `since` ns after the one before; return for how long the guard has given none, ns. */
+/* Give a heartbeat, `since` ns after the one before; return for how long the watchdog process has given none (ns). */
 FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since)
 {
-    ring->header->beats++;
-    int64_t beats = ring->header->guard_beats, patience = counts->guard_patience;
-    // whoever was held up himself has seen nothing meanwhile
+    FSM_RELEASE(ring->header->beats, ring->header->beats + 1);
+    int64_t beats = FSM_ACQUIRE(ring->header->guard_beats), patience = counts->guard_patience;
+    // a tick that was itself held up has seen nothing meanwhile
     if (beats != counts->guard_beats || 2 * since > patience) {
         counts->guard_beats = beats;
         counts->guard_seen = counts->wall;
@@ -31,106 +35,127 @@ FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts
     return patience != 0 ? counts->wall - counts->guard_seen : 0;
 }
 
-/* See whether the owner still gives signs of life, `since` ns after having looked before. */
+/* Note whether the owner of the run still gives heartbeats, `since` ns after this was asked last. */
 FSM_LOCAL void fsm_look_at_owner(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since)
 {
-    int64_t beats = ring->header->owner_beats, patience = counts->owner_patience;
+    int64_t beats = FSM_ACQUIRE(ring->header->owner_beats), patience = counts->owner_patience;
     if (beats != counts->owner_beats || 2 * since > patience) {
         counts->owner_beats = beats;
         counts->owner_seen = counts->wall;
     }
     bool silent = patience != 0 && counts->wall - counts->owner_seen > patience;
-    if (silent != counts->owner_silent) {
+    if (silent != (counts->owner_silent != 0)) {
         counts->owner_silent = silent;
         counts->look = 1;
     }
 }
 
-/* Whether the guard has shown a force of zero since this was asked last. */
+/* Whether the watchdog process has sent a safe packet, a force of zero, since this was asked last. */
 FSM_LOCAL bool fsm_was_zeroed(struct fsm_ring *ring, struct fsm_tick_counts *counts)
 {
-    bool zeroed = ring->header->zeroed != counts->zeroed;
-    counts->zeroed = ring->header->zeroed;
-    return zeroed;
+    int64_t zeroed = FSM_ACQUIRE(ring->header->zeroed);
+    bool anew = zeroed != counts->zeroed;
+    counts->zeroed = zeroed;
+    return anew;
 }
 
-static int64_t append(fsm_matrix row, int64_t slot, int64_t at, fsm_vector values)
+/* Write values into a row from column `at` on; return the column behind them. */
+static int64_t append(fsm_vector row, int64_t at, fsm_vector values)
 {
     for (int64_t i = 0; i < values.n; i++) {
-        AT(row, slot, at + i) = values.at[i];
+        row.at[at + i] = values.at[i];
     }
     return at + values.n;
 }
 
-/* Write the row of a tick (rows) and its transitions into their rings, then count them. */
-FSM_LOCAL void fsm_publish(struct fsm_state *state, struct fsm_tick *tick, struct fsm_ring *ring,
-                           struct fsm_buffers *buffers)
+/* Fill the row of a tick; its columns are those of fsm_dyn/live/rows.py. */
+static void fill_row(const struct fsm_tick *tick, fsm_vector row)
 {
-    struct fsm_live_header *header = ring->header;
-    struct fsm_tick_counts *counts = tick->counts;
-    int64_t count = header->rows;
-    int64_t slot = count % ring->rows.n;
-    fsm_matrix row = ring->rows;
-    AT(row, slot, 0) = (double)counts->ticks;
-    AT(row, slot, 1) = state->clock->time;
-    AT(row, slot, 2) = (double)counts->wall * 1e-09;
-    AT(row, slot, 3) = (double)fsm_most(counts->duration, 0) * 1e-09;
-    AT(row, slot, 4) = (double)counts->lateness * 1e-09;
-    AT(row, slot, 5) = (double)state->counters->mode;
-    AT(row, slot, 6) = (double)counts->status;
-    AT(row, slot, 7) = (double)counts->phase;
-    AT(row, slot, 8) = (double)counts->fault;
-    AT(row, slot, 9) = (double)counts->advancing;
-    AT(row, slot, 10) = (double)counts->unfinished;
-    AT(row, slot, 11) = (double)counts->transitions;
-    AT(row, slot, 12) = tick->numbers->grip;
-    AT(row, slot, 13) = (double)counts->buttons;
-    int64_t at = append(row, slot, 14, tick->next);
-    at = append(row, slot, at, state->x);
-    at = append(row, slot, at, tick->device);
-    at = append(row, slot, at, tick->force);
-    at = append(row, slot, at, tick->ports);
-    int64_t last = row.m - at - tick->motion_next.n; // slip directions and memory: before the third rates
-    int64_t from_c = state->c.n - tick->next.n - last;
-    for (int64_t i = 0; i < last; i++) {
-        AT(row, slot, at + i) = state->c.at[from_c + i];
+    const struct fsm_state *state = tick->places->run.state;
+    const struct fsm_tick_counts *counts = tick->counts;
+    const double fixed[] = {
+        (double)counts->ticks,
+        state->clock->time,
+        (double)counts->wall * SECONDS,
+        (double)fsm_most(counts->duration, 0) * SECONDS,
+        (double)counts->lateness * SECONDS,
+        (double)state->counters->mode,
+        (double)counts->status,
+        (double)counts->phase,
+        (double)counts->fault,
+        (double)counts->advancing,
+        (double)counts->unfinished,
+        (double)counts->transitions,
+        tick->numbers->grip,
+        (double)counts->buttons,
+    };
+    int64_t at = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        row.at[at++] = fixed[i];
     }
-    append(row, slot, at + last, tick->motion_next);
+    at = append(row, at, tick->next);
+    at = append(row, at, state->x);
+    at = append(row, at, tick->device);
+    at = append(row, at, tick->force);
+    at = append(row, at, tick->ports);
+    // slip directions and memory stand in the context before the third rates of the inputs
+    int64_t discrete = row.n - at - tick->motion_next.n, end = state->c.n - tick->next.n;
+    at = append(row, at, fsm_vector_part(state->c, end - discrete, end));
+    append(row, at, tick->motion_next);
+}
+
+/* Write phase, fault and counts of a tick into the header. */
+static void publish_counts(const struct fsm_tick *tick, struct fsm_live_header *header)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    FSM_RELEASE(header->phase, counts->phase);
+    FSM_RELEASE(header->fault, counts->fault);
+    FSM_RELEASE(header->limited, counts->limited);
+    FSM_RELEASE(header->rejected, counts->rejected_ever);
+    FSM_RELEASE(header->releases, counts->releases);
+    FSM_RELEASE(header->saturations, counts->saturations);
+    FSM_RELEASE(header->faded, counts->faded);
+    FSM_RELEASE(header->behind, counts->behind);
+    if (counts->passivity != FSM_PASSIVITY_OFF) {
+        FSM_RELEASE(header->watched, counts->passivity);
+        FSM_RELEASE(header->leak, (int64_t)(NANOJOULES * tick->numbers->leak));
+        FSM_RELEASE(header->leak_opening, (int64_t)(NANOJOULES * tick->numbers->leak_opening));
+        FSM_RELEASE(header->taken_back, (int64_t)(NANOJOULES * tick->numbers->taken_back));
+    }
+}
+
+/* Append the row of a tick and its transitions to their rings and count its times. */
+FSM_LOCAL void fsm_publish(struct fsm_tick *tick)
+{
+    struct fsm_ring *ring = tick->places->ring;
+    struct fsm_tick_counts *counts = tick->counts;
+    int64_t rows = ring->header->rows;
+    FSM_FENCE();
+    fill_row(tick, fsm_row(ring->rows, rows % ring->rows.n));
     if (counts->advancing != 0) {
-        fsm_put_records(ring, buffers, counts->ticks, state->counters->transitions);
+        fsm_put_records(tick);
     }
     ring->latenesses.at[fsm_bin_of(counts->lateness)]++;
     if (counts->duration >= 0) {
         ring->durations.at[fsm_bin_of(counts->duration)]++;
         ring->processor.at[fsm_bin_of(counts->processor)]++;
     }
-    header->phase = counts->phase;
-    header->fault = counts->fault;
-    header->limited = counts->limited;
-    header->rejected = counts->rejected_ever;
-    header->releases = counts->releases;
-    header->saturations = counts->saturations;
-    header->faded = counts->faded;
-    header->behind = counts->behind;
-    if (counts->passivity != FSM_PASSIVITY_OFF) {
-        header->watched = counts->passivity;
-        header->leak = (int64_t)(1000000000.0 * tick->numbers->leak);
-        header->leak_opening = (int64_t)(1000000000.0 * tick->numbers->leak_opening);
-        header->taken_back = (int64_t)(1000000000.0 * tick->numbers->taken_back);
-    }
-    header->rows = count + 1;
+    publish_counts(tick, ring->header);
+    FSM_RELEASE(ring->header->rows, rows + 1);
 }
 
-/* Append the records of the transitions of a tick, with its number in front, to their ring. */
-FSM_LOCAL void fsm_put_records(struct fsm_ring *ring, struct fsm_buffers *buffers, int64_t number, int64_t made)
+/* Append the records of the transitions made since the stepper was called last, the number of the tick in front. */
+FSM_LOCAL void fsm_put_records(struct fsm_tick *tick)
 {
-    for (int64_t k = 0; k < made; k++) {
-        int64_t count = ring->header->transitions;
-        int64_t slot = count % ring->records.n;
-        AT(ring->records, slot, 0) = (double)number;
-        for (int64_t i = 0; i < buffers->transitions.m; i++) {
-            AT(ring->records, slot, 1 + i) = AT(buffers->transitions, k, i);
-        }
-        ring->header->transitions = count + 1;
+    struct fsm_ring *ring = tick->places->ring;
+    fsm_matrix made = tick->places->run.buffers->transitions;
+    int64_t count = tick->places->run.state->counters->transitions;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t records = ring->header->transitions;
+        FSM_FENCE();
+        fsm_vector record = fsm_row(ring->records, records % ring->records.n);
+        record.at[0] = (double)tick->counts->ticks;
+        append(record, 1, fsm_row(made, k));
+        FSM_RELEASE(ring->header->transitions, records + 1);
     }
 }

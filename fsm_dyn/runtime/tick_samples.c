@@ -1,20 +1,20 @@
-/* What a device says is examined before anything follows from it.
+/* Samples of the device are untrusted: they are examined before anything follows from them.
 
    A sample is rejected where a number in it is none, its position lies outside the workspace or its velocity beyond the
    limit, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
    between them, whatever velocity comes with it; a device that shows no force may jump.  A rejected sample counts as none:
-   the one taken last stands, and `STALL_TICKS` go on.  More than `OUTLIERS` in succession are a fault, which the last
-   of them names. */
+   the one taken last stands, and the ticks of a stall go on being counted (`stall_ticks`).  More than `outliers` in
+   succession are a fault, which the last of them names. */
 
 #include "live.h"
 
 #define FSM_NANOSECOND 1e-9
 
-static int64_t examine(struct fsm_tick *tick);
-static bool too_fast(struct fsm_tick *tick, bool jump, double time);
-static double time_since(struct fsm_tick *tick);
+static int64_t examine(const struct fsm_tick *tick);
+static bool too_fast(const struct fsm_tick *tick, bool jump, double time);
+static double time_since(const struct fsm_tick *tick);
 
-/* Let go, until a person clears the fault. */
+/* Latch a fault: the device is disengaged until the fault is cleared. */
 FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
 {
     tick->counts->fault = fault;
@@ -32,21 +32,13 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
     if (fresh && wrong == FSM_FAULT_NONE) {
         counts->unchanged = 0;
         counts->rejected = 0;
-        int64_t next1 = 1;
-        int64_t next2 = counts->wall;
-        int64_t next3 = counts->ticks;
-        counts->taken = next1;
-        counts->taken_wall = next2;
-        counts->taken_tick = next3;
-        for (int64_t i = 0; i < tick->device.n; i++) {
-            tick->taken.at[i] = tick->device.at[i];
-        }
+        counts->taken = 1;
+        counts->taken_wall = counts->wall;
+        counts->taken_tick = counts->ticks;
+        fsm_put(tick->taken, tick->device);
         return;
     }
-    int64_t last4 = tick->device.n;
-    for (int64_t i = 0; i < last4; i++) {
-        tick->device.at[i] = tick->taken.at[i];
-    }
+    fsm_put(tick->device, tick->taken);
     counts->unchanged++;
     if (wrong != FSM_FAULT_NONE) {
         counts->rejected++;
@@ -63,8 +55,8 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
     }
 }
 
-/* Return the fault that a sample shows, `NONE` where it can be taken. */
-static int64_t examine(struct fsm_tick *tick)
+/* Return the fault that a sample shows, FSM_FAULT_NONE where it can be taken. */
+static int64_t examine(const struct fsm_tick *tick)
 {
     int64_t n_d = tick->force.n;
     for (int64_t i = 0; i < n_d; i++) {
@@ -87,14 +79,14 @@ static int64_t examine(struct fsm_tick *tick)
 }
 
 /* Return the time since a sample was taken last, by the clock or by the ticks where that is more, s. */
-static double time_since(struct fsm_tick *tick)
+static double time_since(const struct fsm_tick *tick)
 {
     double by_clock = FSM_NANOSECOND * (double)(tick->counts->wall - tick->counts->taken_wall);
     return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->taken_tick) * tick->numbers->period);
 }
 
 /* Whether a sample's velocity or, for a `jump`, its way in a time (s) is beyond the limits. */
-static bool too_fast(struct fsm_tick *tick, bool jump, double time)
+static bool too_fast(const struct fsm_tick *tick, bool jump, double time)
 {
     int64_t n_d = tick->force.n;
     double straight = 0.0, turning = 0.0;

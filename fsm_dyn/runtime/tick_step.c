@@ -1,91 +1,92 @@
-/* The one compiled call of a tick: what is to happen in it, the step, the force, the row for whoever looks. */
+/* One tick of a live session: whether the model advances and the device is engaged, the step, the force, the row.
+
+   fsm_live_tick does all of it in one call.  Where the model asks for a mode, a chart or room meanwhile, the tick is left
+   unfinished, and fsm_finish_tick ends it once the caller has provided that (docs/theory.md, "Live sessions"). */
 
 #include "live.h"
 
-static bool wants(int64_t status);
-static int64_t find_end(struct fsm_tick *tick);
-
-/* Set the stepper its next goal; return 1 if it is to be called, -1 if the state is not finite. */
-static int64_t tick_step_begin(struct fsm_tick *tick)
+/* Whether the stepper asks the caller for something before it can go on. */
+static bool asks_caller(int64_t status)
 {
-    const struct fsm_input_tables *drive = tick->places->drive;
-    struct fsm_state *state = tick->places->state;
-    const struct fsm_options *options = tick->places->options;
+    return FSM_PAUSED < status && status <= FSM_LAST_INTERNAL;
+}
+
+/* Set the stepper its next goal; return whether the state is finite, so that it can be called. */
+static bool begin_tick(struct fsm_tick *tick)
+{
+    const struct fsm_run *run = &tick->places->run;
+    struct fsm_state *state = run->state;
     state->counters->rows = 0;
     state->counters->transitions = 0;
     state->counters->passed = 0;
     if (tick->counts->unfinished != 0) {
-        return 1;
+        return true;
     }
     double begin = state->clock->time;
     tick->counts->steps += tick->counts->substeps;
     // as the grid of the stepper counts, so that both agree to the last bit
-    double end = state->clock->begin + (double)tick->counts->steps * options->numbers->fixed_step;
-    options->numbers->until = end;
+    double end = state->clock->begin + (double)tick->counts->steps * run->options->numbers->fixed_step;
+    run->options->numbers->until = end;
     if (tick->counts->given == 0) {
-        fsm_follow_schedule(tick, tick->places->schedule, state, end);
+        fsm_follow_schedule(tick, end);
         fsm_next_inputs(tick, end - begin);
     }
-    fsm_write_pieces(tick, drive, begin, end);
+    fsm_write_pieces(tick, begin, end);
     if (state->counters->started == 0) {
-        return 1;
+        return true;
     }
-    fsm_write_inputs(drive, begin, 0, state->x, state->c);
-    if (state->counters->phase == FSM_PHASE_STEPPING &&
-        !fsm_evaluate_here(tick->places->tables, state, tick->places->work)) {
-        return -1;
-    }
-    return 1;
+    fsm_write_inputs(run->inputs, begin, 0, state->x, state->c);
+    return state->counters->phase != FSM_PHASE_STEPPING || fsm_evaluate_here(run);
 }
 
-/* Advance the model by one tick and work out the force; return a status of the outcomes. */
-static int64_t tick_step_move(struct fsm_tick *tick, bool shown)
+/* Advance the model by one period where it is to, and compute the force on the device, none unless `shown`.
+
+   Returns a status: FSM_DONE where the tick is complete, FSM_PAUSED where it has used up its share of work and goes on in
+   the next one, what the stepper asks for, or how the run ended. */
+FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown)
 {
     int64_t status = FSM_DONE;
     if (tick->counts->advancing != 0) {
         status = FSM_NON_FINITE;
-        if (tick_step_begin(tick) > 0) {
-            status = fsm_advance(tick->places->tables, tick->places->drive, tick->places->method, tick->places->options,
-                                 tick->places->state, tick->places->work, tick->places->buffers);
+        if (begin_tick(tick)) {
+            status = fsm_advance(&tick->places->run);
             tick->counts->unfinished = status != FSM_DONE;
         }
         if (tick->counts->unfinished == 0) {
             fsm_take_over(tick);
         }
     }
-    fsm_report_ports(tick->places->tables, tick->places->state, tick);
+    fsm_report_ports(tick);
     if (tick->counts->passivity != FSM_PASSIVITY_OFF) {
-        fsm_watch_energy(tick, tick->places->state);
+        fsm_watch_energy(tick);
     }
     fsm_show(tick, shown);
     tick->counts->status = status;
-    fsm_leave_checkpoint(tick->places->marks, tick, tick->places->state->clock->time);
+    fsm_leave_checkpoint(tick);
     return status;
 }
 
-/* Advance the model by one tick; `tick_at` is the address of a Tick.  Returns a status. */
-FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown)
+/* Whether the device may be engaged: a sample was taken, the owner is there, and the buttons say so. */
+static bool may_engage(const struct fsm_tick_counts *counts)
 {
-    return tick_step_move(tick, shown);
+    bool held_back = counts->dead_man != 0 && (counts->buttons & counts->dead_man) == 0;
+    bool clutched = (counts->buttons & counts->clutch) != 0;
+    return counts->phase == FSM_LIVE_RUNNING && counts->waiting == 0 && counts->taken != 0 &&
+           counts->owner_silent == 0 && !held_back && !clutched;
 }
 
-/* See from phase, buttons and owner whether the model moves and the port is held; `reason`: to release it. */
+/* Decide whether the device is engaged and the model advances; a `reason` other than 0 is one to release the device. */
 static void decide(struct fsm_tick *tick, int64_t reason)
 {
     struct fsm_tick_counts *counts = tick->counts;
     bool released = reason != 0 && counts->phase == FSM_LIVE_RUNNING;
     if (released) {
-        fsm_release_grip(tick, reason);
+        fsm_release_device(tick, reason);
     }
-    bool held = counts->phase == FSM_LIVE_RUNNING && counts->waiting == 0 && !released;
-    held = held && counts->taken != 0 && counts->owner_silent == 0;
-    int64_t buttons = counts->buttons;
-    if ((counts->dead_man != 0 && (buttons & counts->dead_man) == 0) || (buttons & counts->clutch) != 0) {
-        held = false;
-    }
+    bool held = !released && may_engage(counts);
     if (held && counts->held == 0) {
-        // whoever takes hold while the grip still opens waits until it is open
-        held = fsm_compiled_inputs_is_open(tick);
+        // an engagement that begins while the last one is still ramped down waits until it is zero
+        held = fsm_is_disengaged(tick);
         counts->anchor = held;
         if (held) {
             counts->released = 0;
@@ -93,16 +94,15 @@ static void decide(struct fsm_tick *tick, int64_t reason)
     }
     counts->held = held;
     tick->numbers->grip_target = held ? 1.0 : 0.0;
-    counts->advancing =
-        counts->phase == FSM_LIVE_RUNNING && (counts->owner_silent == 0 || !fsm_compiled_inputs_is_open(tick));
+    counts->advancing = counts->phase == FSM_LIVE_RUNNING && (counts->owner_silent == 0 || !fsm_is_disengaged(tick));
     if (counts->phase == FSM_LIVE_PAUSED && counts->steps_left > 0) {
         counts->steps_left--;
         counts->advancing = 1;
     }
 }
 
-/* Show no force and have the grip open within the tick; it closes anew at its rate. */
-FSM_LOCAL void fsm_release_grip(struct fsm_tick *tick, int64_t reason)
+/* Set the force to zero and disengage at once, for `reason` (FSM_RELEASED_...); engagement is ramped up anew. */
+FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
 {
     struct fsm_tick_counts *counts = tick->counts;
     if (tick->numbers->grip > 0.0) {
@@ -113,14 +113,14 @@ FSM_LOCAL void fsm_release_grip(struct fsm_tick *tick, int64_t reason)
     counts->held = 0;
     counts->released = 1;
     tick->numbers->grip = 0.0;
-    int64_t last1 = tick->force.n;
-    for (int64_t i = 0; i < last1; i++) {
-        tick->force.at[i] = 0.0;
-    }
+    fsm_vector_fill(tick->force, 0.0);
 }
 
-/* Return why the device is to be released, 0 where it is not: what a held force follows from is missing. */
-static int64_t reason_to_release(struct fsm_tick *tick, int64_t since, int64_t silence, bool zeroed)
+/* Return why the device is to be released (FSM_RELEASED_...), 0 where it is not.
+
+   `since`: ns since the tick before; `silence`: ns since the last heartbeat of the watchdog process; `zeroed`: it has
+   sent a safe packet. */
+static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int64_t silence, bool zeroed)
 {
     int64_t longest = tick->counts->release_time;
     if (longest == 0) {
@@ -136,14 +136,14 @@ static int64_t reason_to_release(struct fsm_tick *tick, int64_t since, int64_t s
 }
 
 /* Count the transitions made since the stepper was called last. */
-static void count(struct fsm_tick *tick)
+static void count_transitions(struct fsm_tick *tick)
 {
-    int64_t made = tick->places->state->counters->transitions;
+    int64_t made = tick->places->run.state->counters->transitions;
     tick->counts->made += made;
     tick->counts->transitions += made;
 }
 
-/* Take in what became of the tick. */
+/* Draw the consequences of a tick's status and fault: run state, counts, whether the caller is to look. */
 static void conclude(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
@@ -154,7 +154,7 @@ static void conclude(struct fsm_tick *tick)
     if (counts->advancing == 0) {
         return;
     }
-    count(tick);
+    count_transitions(tick);
     if (counts->unfinished != 0) {
         counts->behind++;
         counts->look = 1;
@@ -165,59 +165,48 @@ static void conclude(struct fsm_tick *tick)
     if (status > FSM_DONE) {
         counts->phase = status == FSM_STOPPED ? FSM_LIVE_STOPPED : FSM_LIVE_FAILED;
     }
-    if (status > FSM_DONE || wants(status)) {
+    if (status > FSM_DONE || asks_caller(status)) {
         counts->look = 1;
     }
 }
 
-static bool wants(int64_t status)
+/* End a tick: draw the consequences and publish its row; return FSM_TICK_NOTHING or FSM_TICK_LOOK_AT. */
+static int64_t end_tick(struct fsm_tick *tick)
 {
-    return FSM_PAUSED < status && status <= FSM_LAST_INTERNAL;
+    conclude(tick);
+    struct fsm_tick_counts *counts = tick->counts;
+    // a silent owner records nothing: rows of a model at rest are not to be written over those not taken yet
+    if (tick->places->ring != NULL && (counts->owner_silent == 0 || counts->advancing != 0)) {
+        fsm_publish(tick);
+    }
+    return counts->look != 0 ? FSM_TICK_LOOK_AT : FSM_TICK_NOTHING;
 }
 
-/* Carry out one tick of a live run.
+/* Carry out one tick of a live session; the device's position and velocity stand in `tick->device`.
 
-   Parameters
-   ----------
-   tick_at : int
-       Address of a Tick; the device's position and velocity stand in it.
-   sequence, buttons : int
-       Of the sample.
-   wall, lateness : int
-       When the tick began and how late that was, ns.
-   duration, spent : int
-       Time by the clock and of the processor that the tick before took, ns; below 0 where there was none.
+   `sequence`, `buttons`: of the sample; `wall`, `lateness`: when the tick began, from the start of the loop, and how long
+   after its deadline (ns); `duration`, `spent`: time by the clock and processor time of the tick before (ns), below 0
+   where there was none.  The force is left in `tick->force`.
 
-   Returns
-   -------
-   int
-       `NOTHING`, `LOOK_AT`, or `WANTS`: then finish_tick is to follow. */
+   Returns FSM_TICK_NOTHING, FSM_TICK_LOOK_AT, or FSM_TICK_WANTS: then fsm_finish_tick is to follow. */
 FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness,
                               int64_t duration, int64_t spent)
 {
-    return fsm_go_through(tick, sequence, buttons, wall, lateness, duration, spent);
-}
-
-/* Carry out one tick, see live_tick. */
-FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall,
-                                 int64_t lateness, int64_t duration, int64_t spent)
-{
     struct fsm_tick_counts *counts = tick->counts;
+    struct fsm_ring *ring = tick->places->ring;
+    int64_t since = wall - counts->wall, silence = 0;
+    bool zeroed = false;
     counts->look = 0;
     counts->made = 0;
-    tick->places->state->counters->work_done = 0;
+    tick->places->run.state->counters->work_done = 0;
     counts->sequence = sequence;
     counts->buttons = buttons;
-    int64_t since = wall - counts->wall;
     counts->wall = wall;
     counts->lateness = lateness;
     counts->duration = duration;
     counts->processor = spent;
     counts->ticks++;
-    int64_t silence = 0;
-    bool zeroed = false;
-    if (tick->places->ring != 0) {
-        struct fsm_ring *ring = tick->places->ring;
+    if (ring != NULL) {
         silence = fsm_beat(ring, counts, since);
         zeroed = fsm_was_zeroed(ring, counts);
         fsm_look_at_owner(ring, counts, since);
@@ -227,46 +216,24 @@ FSM_LOCAL int64_t fsm_go_through(struct fsm_tick *tick, int64_t sequence, int64_
     }
     fsm_take_sample(tick);
     decide(tick, reason_to_release(tick, since, silence, zeroed));
-    int64_t status = tick_step_move(tick, counts->phase == FSM_LIVE_RUNNING);
-    if (counts->advancing != 0 && wants(status)) {
+    int64_t status = fsm_move(tick, counts->phase == FSM_LIVE_RUNNING);
+    if (counts->advancing != 0 && asks_caller(status)) {
         return FSM_TICK_WANTS;
     }
-    return find_end(tick);
+    return end_tick(tick);
 }
 
-/* Show no force and have the grip open within the tick to come; it closes anew at its rate. */
-FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
-{
-    fsm_release_grip(tick, reason);
-}
-
-/* End a tick that wanted something: `again` says that it was given, and the stepper is to go on in this tick. */
+/* End a tick that returned FSM_TICK_WANTS; `again`: what it asked for was provided, and the stepper goes on in it. */
 FSM_API int64_t fsm_finish_tick(struct fsm_tick *tick, bool again)
 {
     if (again) {
-        struct fsm_state *state = tick->places->state;
-        count(tick);
-        if (tick->places->ring != 0) {
-            struct fsm_buffers *buffers = tick->places->buffers;
-            fsm_put_records(tick->places->ring, buffers, tick->counts->ticks, state->counters->transitions);
+        count_transitions(tick);
+        if (tick->places->ring != NULL) {
+            fsm_put_records(tick);
         }
-        int64_t status = tick_step_move(tick, tick->counts->phase == FSM_LIVE_RUNNING);
-        if (wants(status)) {
+        if (asks_caller(fsm_move(tick, tick->counts->phase == FSM_LIVE_RUNNING))) {
             return FSM_TICK_WANTS;
         }
     }
-    return find_end(tick);
-}
-
-/* Take in what became of the tick, and let others know. */
-static int64_t find_end(struct fsm_tick *tick)
-{
-    conclude(tick);
-    struct fsm_ring *ring_at = tick->places->ring;
-    struct fsm_tick_counts *counts = tick->counts;
-    // an owner who is silent records nothing: rows of a model at rest are not to be written over those not taken yet
-    if (ring_at != 0 && (counts->owner_silent == 0 || counts->advancing != 0)) {
-        fsm_publish(tick->places->state, tick, ring_at, tick->places->buffers);
-    }
-    return tick->counts->look;
+    return end_tick(tick);
 }

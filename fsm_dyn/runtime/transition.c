@@ -2,84 +2,82 @@
 
 #include "stepping.h"
 
-#define FSM_STANDSTILL 8 // times in one instant that a state may be kept though its guard fired, as nothing else agrees
-#define FSM_TRANSITION_WINDOW                                                                                          \
-    1e8 // length of the window in which transitions are counted, in units of the time tolerance
+#define FSM_STANDSTILL        8   // times in one instant that a state may be kept though its guard fired
+#define FSM_TRANSITION_WINDOW 1e8 // length of the window in which transitions are counted, in time tolerances
 
-static void keep_limits(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work);
+static void keep_limits(const struct fsm_run *run);
 
-/* Call the resolution and choose a chart; a train of impacts that cannot end closed goes on stroke by stroke. */
-static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                       int64_t *target_found)
+/* Exchange the entries of two arrays of one length. */
+static void exchange_entries(fsm_vector a, fsm_vector b)
 {
-    int64_t n_q = tables->sizes->n_q;
-    for (int64_t j = 0; j < tables->sizes->n_u; j++) {
-        work->u_before.at[j] = state->x.at[n_q + j];
+    for (int64_t j = 0; j < a.n; j++) {
+        double entry = a.at[j];
+        a.at[j] = b.at[j];
+        b.at[j] = entry;
     }
-    work->notes->instant = state->counters->instant;
-    for (int64_t j = 0; j < state->x.n; j++) {
-        work->x_mid.at[j] = state->x.at[j];
-    }
-    for (int64_t j = 0; j < state->c.n; j++) {
-        work->c_after.at[j] = state->c.at[j];
-    }
-    int64_t status;
-    int64_t target;
+}
+
+/* Resolve the instant at hand; a Zeno train of impacts that cannot end closed goes on stroke by stroke.
+
+   `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller, or a failure. */
+static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    struct fsm_counters *counters = state->counters;
+    double t = state->clock->time;
     while (true) {
-        status = fsm_resolve_event(work, tables, state->clock->time, state->x, state->c, state->counters->mode,
-                                   state->counters->reason, state->clock->remaining, state->fired,
-                                   state->counters->fired, state->guards,
-                                   fsm_clock_resolution(tables, state->clock->time), state->limits, work->wanted,
-                                   work->impulse, work->energy, work->notes, work->log, work->implied, &target);
-        if (status <= FSM_STOPPED || state->counters->reason != FSM_REASON_ZENO) {
-            break;
+        enum fsm_status status = (enum fsm_status)fsm_resolve_event(
+            work, tables, t, state->x, state->c, counters->mode, counters->reason, state->clock->remaining,
+            state->fired, counters->fired, state->guards, fsm_clock_resolution(tables, t), state->limits, work->wanted,
+            work->impulse, work->energy, work->notes, work->log, work->implied, target);
+        if (status <= FSM_STOPPED || counters->reason != FSM_REASON_ZENO) {
+            return status;
         }
-        state->counters->reason = FSM_REASON_EVENT;
+        counters->reason = FSM_REASON_EVENT;
     }
+}
+
+/* Resolve the instant at hand and choose a chart of the mode after, `target`.
+
+   Where no chart is good there, the state before is restored and FSM_NEED_CHART returned: the transition is made again
+   once there is one; where it led is left in `work->x_mid` and `work->c_after`, the mode in `notes->target`. */
+static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *target)
+{
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    fsm_put(work->u_before, fsm_speeds_of(run));
+    work->notes->instant = state->counters->instant;
+    fsm_put(work->x_mid, state->x);
+    fsm_put(work->c_after, state->c);
+    enum fsm_status status = resolve(run, target);
     if (status != FSM_CONTINUE && status != FSM_STOPPED) {
-        *target_found = target;
         return status;
     }
-    int64_t chart = fsm_entry_chart(tables, state, work, target);
+    int64_t chart = fsm_entry_chart(run, *target);
     if (chart >= 0) {
         state->counters->asked = 0;
-        *target_found = chart;
+        *target = chart;
         return status;
     }
-    // the transition is made again once there is a chart that is good where it leads
     state->counters->asked = 1;
-    work->notes->target = target;
-    int64_t last1 = state->x.n;
-    for (int64_t j = 0; j < last1; j++) {
-        double kept2 = work->x_mid.at[j];
-        work->x_mid.at[j] = state->x.at[j];
-        state->x.at[j] = kept2;
-    }
-    int64_t last3 = state->c.n;
-    for (int64_t j = 0; j < last3; j++) {
-        double kept4 = work->c_after.at[j];
-        work->c_after.at[j] = state->c.at[j];
-        state->c.at[j] = kept4;
-    }
-    *target_found = target;
+    work->notes->target = *target;
+    exchange_entries(work->x_mid, state->x);
+    exchange_entries(work->c_after, state->c);
     return FSM_NEED_CHART;
 }
 
 /* Record the state as given, before anything is resolved. */
-FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input_tables *drive, struct fsm_state *state,
-                         struct fsm_work *work, struct fsm_buffers *buffers)
+static void begin_run(const struct fsm_run *run)
 {
-    int64_t segment = state->counters->segment;
-    fsm_write_inputs(drive, state->clock->time, segment, state->x, state->c);
-    int64_t n_q = tables->sizes->n_q;
-    for (int64_t j = 0; j < tables->sizes->n_u; j++) {
-        work->u_before.at[j] = state->x.at[n_q + j];
-    }
-    fsm_evaluate_here(tables, state, work);
-    for (int64_t j = 0; j < tables->sizes->n_u; j++) {
-        state->x.at[n_q + j] = work->u_before.at[j];
-    }
-    fsm_write_row(tables, state, buffers, state->x);
+    struct fsm_state *state = run->state;
+    fsm_vector given = run->work->u_before;
+    fsm_write_inputs(run->inputs, state->clock->time, state->counters->segment, state->x, state->c);
+    fsm_put(given, fsm_speeds_of(run));
+    fsm_evaluate_here(run);
+    fsm_put(fsm_speeds_of(run), given);
+    fsm_write_row(run, state->x);
     state->counters->started = 1;
 }
 
@@ -87,71 +85,78 @@ FSM_LOCAL void fsm_begin(const struct fsm_tables *tables, const struct fsm_input
 
    Where something else happens on the way, or it is longer than the steps whose error is known to be small, the closed
    mode begins at once, and what happens is met in steps. */
-static int64_t end_train(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                         const struct fsm_method *method, const struct fsm_options *options, struct fsm_state *state,
-                         struct fsm_work *work, struct fsm_buffers *buffers)
+static enum fsm_status end_train(const struct fsm_run *run)
 {
-    if (!fsm_evaluate_here(tables, state, work)) {
+    const struct fsm_input_tables *inputs = run->inputs;
+    const struct fsm_method *method = run->method;
+    const struct fsm_options *options = run->options;
+    struct fsm_state *state = run->state;
+    if (!fsm_evaluate_here(run)) {
         return FSM_NON_FINITE;
     }
     double h = state->clock->jump, t = state->clock->time;
     double longest = method->counts->adaptive == 0 ? options->numbers->fixed_step : state->clock->step;
-    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(drive, state->counters->segment)) ||
+    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(inputs, state->counters->segment)) ||
         (h > longest && longest > 0.0)) {
         return FSM_CONTINUE;
     }
-    fsm_trial_step(tables, drive, method, state, work, h, t + h);
-    int64_t status = fsm_project_end(tables, drive, method, state, work, t + h);
-    if (status > 1) {
+    fsm_trial_step(run, h, t + h);
+    enum fsm_status status = fsm_project_end(run, t + h);
+    if (status != FSM_CONTINUE) {
         return status;
     }
-    fsm_evaluate_middle(tables, drive, method, state, work, h);
-    fsm_arm_positive(tables, state);
+    fsm_evaluate_middle(run, h);
+    fsm_arm_positive(run);
     int64_t event;
-    fsm_first_event(tables, state, work, h, &event);
-    fsm_write_inputs(drive, t, state->counters->segment, state->x, state->c);
+    fsm_first_event(run, h, &event);
+    fsm_write_inputs(inputs, t, state->counters->segment, state->x, state->c);
     if (event != FSM_NO_EVENT) {
         return FSM_CONTINUE;
     }
-    fsm_write_row(tables, state, buffers, state->x);
-    return fsm_arrive(tables, drive, state, work, buffers, t + h);
+    fsm_write_row(run, state->x);
+    return fsm_arrive(run, t + h);
 }
 
 /* Make the end of the trial step the state at hand and record it; return a status. */
-FSM_LOCAL int64_t fsm_arrive(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                             struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers, double t_end)
+FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
 {
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_input_tables *inputs = run->inputs;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     bool moved = t_end > state->clock->time;
     state->clock->time = t_end;
     int64_t n = state->x.n;
     for (int64_t j = 0; j < n; j++) {
         state->x.at[j] = work->x_end.at[j];
     }
-    fsm_write_inputs(drive, t_end, state->counters->segment, state->x, state->c);
-    if (!fsm_commit_step_end(tables, state, work, n)) {
+    fsm_write_inputs(inputs, t_end, state->counters->segment, state->x, state->c);
+    if (!fsm_commit_step_end(run)) {
         return FSM_NON_FINITE;
     }
     int64_t mode = state->counters->mode;
     if ((tables->mode_flags.at[mode] & FSM_MODE_TURNS) &&
         fsm_update_slip_directions(work, tables, t_end, state->x, state->c, mode)) {
-        fsm_evaluate_here(tables, state, work);
+        fsm_evaluate_here(run);
     }
     if (moved) {
-        fsm_write_row(tables, state, buffers, work->x_mid);
+        fsm_write_row(run, work->x_mid);
     }
     return FSM_CONTINUE;
 }
 
 /* Count the transition that was made; tell whether there are too many in an instant or in a very short time. */
-static bool is_chattering(const struct fsm_tables *tables, const struct fsm_options *options, struct fsm_state *state,
-                          struct fsm_work *work)
+static bool is_chattering(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_options *options = run->options;
+    struct fsm_state *state = run->state;
     double t = state->clock->time;
     if (t - state->clock->event_time > 4.0 * fsm_clock_resolution(tables, t)) {
         state->counters->instant = 0;
         fsm_indices_fill(state->limits, 0);
     }
-    keep_limits(tables, state, work);
+    keep_limits(run);
     state->counters->instant++;
     state->clock->event_time = t;
     if (t - state->clock->window > FSM_TRANSITION_WINDOW * tables->tolerances->time) {
@@ -164,8 +169,11 @@ static bool is_chattering(const struct fsm_tables *tables, const struct fsm_opti
 }
 
 /* Keep which friction and which release reached their limits in this instant; an impact makes all that void. */
-static void keep_limits(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work)
+static void keep_limits(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t n_q = tables->sizes->n_q, n_contacts = tables->sizes->n_contacts;
     for (int64_t j = 0; j < tables->sizes->n_u; j++) {
         if (state->x.at[n_q + j] != work->u_before.at[j]) {
@@ -183,74 +191,87 @@ static void keep_limits(const struct fsm_tables *tables, struct fsm_state *state
     }
 }
 
-/* Carry out the pending transition and arm the guards of the mode after; return a status. */
-FSM_LOCAL int64_t fsm_make_transition(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                      const struct fsm_method *method, const struct fsm_options *options,
-                                      struct fsm_state *state, struct fsm_work *work, struct fsm_buffers *buffers)
+/* Enter the mode after a transition: forget what was known of the rows of the mode before, and remove drift.
+
+   What closed within the tolerance is brought to zero, so that no step begins off its rows. */
+static enum fsm_status enter_mode(const struct fsm_run *run, int64_t target)
 {
-    if (state->counters->started == 0) {
-        fsm_begin(tables, drive, state, work, buffers);
-    }
-    int64_t source = state->counters->mode;
-    state->clock->put_off = 0.0;
-    int64_t target;
-    int64_t status = resolve(tables, state, work, &target);
-    if (status != FSM_CONTINUE && status != FSM_STOPPED) {
-        return status;
-    }
-    int64_t reason = state->counters->reason;
-    bool changed = work->notes->changed != 0;
-    if (!changed && state->counters->instant >= FSM_STANDSTILL &&
-        work->notes->chosen_by == FSM_CHOSEN_FIRED_STATE_KEPT) {
-        return FSM_INCONSISTENT;
-    }
-    if (!changed && reason == FSM_REASON_INCONSISTENT_ROWS) {
-        return FSM_INCONSISTENT;
-    }
+    struct fsm_state *state = run->state;
     state->counters->mode = target;
     state->rank->left_at = -FSM_INFINITY;
     state->rank->lands = 0.0;
     state->rank->active = 0.0;
-    state->clock->pivot_alarm = tables->tolerances->pivot;
-    int64_t problem;
-    if (changed && (tables->mode_flags.at[target] & FSM_MODE_PROJECTS) != 0) {
-        // what closed within the tolerance is brought to zero now, so that no step begins off its rows
-        double t = state->clock->time;
-        problem = fsm_project(work, tables, t, state->x, state->c, target, state->drift);
-        if (problem > 1) {
-            return problem;
-        }
+    state->clock->pivot_alarm = run->tables->tolerances->pivot;
+    if (run->work->notes->changed == 0 || (run->tables->mode_flags.at[target] & FSM_MODE_PROJECTS) == 0) {
+        return FSM_CONTINUE;
     }
-    if (reason == FSM_REASON_ZENO && state->clock->jump > 0.0 && fsm_cycle_is_closed(tables, state, target)) {
-        problem = end_train(tables, drive, method, options, state, work, buffers);
+    bool moved;
+    return fsm_project(run, state->clock->time, state->x, &moved);
+}
+
+/* Record the state after a transition, and the transition itself where anything changed. */
+static void record_transition(const struct fsm_run *run, int64_t source, int64_t reason)
+{
+    bool changed = run->work->notes->changed != 0;
+    if (reason == FSM_REASON_START && !changed) {
+        run->state->counters->rows--; // the row of the state as given stands for both
+    }
+    if (changed || reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP) {
+        fsm_write_row(run, run->state->x);
+    }
+    if (changed) {
+        fsm_write_transition(run, source);
+    }
+}
+
+/* Carry out the pending transition, record it and arm the guards of the mode after.
+
+   Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller (nothing has changed then), or a failure. */
+FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
+{
+    struct fsm_state *state = run->state;
+    struct fsm_counters *counters = state->counters;
+    const struct fsm_notes *notes = run->work->notes;
+    if (counters->started == 0) {
+        begin_run(run);
+    }
+    int64_t source = counters->mode, target;
+    state->clock->put_off = 0.0;
+    enum fsm_status status = resolve_and_enter(run, &target);
+    if (status != FSM_CONTINUE && status != FSM_STOPPED) {
+        return status;
+    }
+    int64_t reason = counters->reason;
+    bool stands_still = counters->instant >= FSM_STANDSTILL && notes->chosen_by == FSM_CHOSEN_FIRED_STATE_KEPT;
+    if (notes->changed == 0 && (stands_still || reason == FSM_REASON_INCONSISTENT_ROWS)) {
+        return FSM_INCONSISTENT;
+    }
+    enum fsm_status problem = enter_mode(run, target);
+    if (problem != FSM_CONTINUE) {
+        return problem;
+    }
+    if (reason == FSM_REASON_ZENO && state->clock->jump > 0.0 && fsm_cycle_is_closed(run, target)) {
+        problem = end_train(run);
         if (problem != FSM_CONTINUE) {
             return problem;
         }
     }
-    bool finite = fsm_evaluate_here(tables, state, work);
-    if (reason == FSM_REASON_START && !changed) {
-        state->counters->rows--;
-    }
-    if (changed || reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP) {
-        fsm_write_row(tables, state, buffers, state->x);
-    }
-    if (changed) {
-        fsm_write_transition(tables, state, work, buffers, source);
-    }
+    bool finite = fsm_evaluate_here(run);
+    record_transition(run, source, reason);
     if (!finite) {
         return FSM_NON_FINITE;
     }
     bool chatters = false;
-    if (reason == FSM_REASON_EVENT || reason == FSM_REASON_ZENO || reason == FSM_REASON_INCONSISTENT_ROWS) {
-        chatters = is_chattering(tables, options, state, work);
+    if (reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP) {
+        counters->fired = 0;
+        counters->history = 0;
     } else {
-        state->counters->fired = 0;
-        state->counters->history = 0;
+        chatters = is_chattering(run);
     }
-    state->counters->phase = FSM_PHASE_STEPPING;
-    if (fsm_arm(tables, state, work) > 0) {
-        state->counters->phase = FSM_PHASE_RESOLVING;
-        state->counters->reason = FSM_REASON_EVENT;
+    counters->phase = FSM_PHASE_STEPPING;
+    if (fsm_arm(run) > 0) {
+        counters->phase = FSM_PHASE_RESOLVING;
+        counters->reason = FSM_REASON_EVENT;
     }
     if (status == FSM_STOPPED) {
         return FSM_STOPPED;

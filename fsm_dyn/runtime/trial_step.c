@@ -1,12 +1,6 @@
-/* Evaluating a mode: one trial step with all it needs at its end, and the state at hand. */
+/* Evaluating a mode: one trial step with all that guards and the next step need of its end, and the state at hand. */
 
 #include "stepping.h"
-
-#define FSM_MOVED 1 // what ``project`` returns when it changed the state
-
-static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
-                           double t_end);
 
 /* Return the number of guards of a mode. */
 FSM_LOCAL int64_t fsm_guard_count(const struct fsm_tables *tables, int64_t mode)
@@ -27,84 +21,35 @@ FSM_LOCAL void fsm_normalise_quaternions(const struct fsm_tables *tables, fsm_ve
     }
 }
 
-/* Run the full kernel at the end of the trial step: derivative, dependent speeds, guards. */
-FSM_LOCAL void fsm_evaluate_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
-                                double t_end)
+/* Run the full kernel at the end of the trial step: its derivative goes behind the stages, dependent speeds into it. */
+static void evaluate_end(const struct fsm_run *run, double t_end)
 {
-    int64_t mode = state->counters->mode;
+    const struct fsm_sizes *sizes = run->tables->sizes;
+    const struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t n = state->x.n;
-    fsm_update_inputs(drive, t_end, state->counters->segment, work->x_end, state->c);
-    tables->mode_full.at[mode](t_end, work->x_end.at, state->c.at, work->full_end.at);
-    double *rates = work->k.at + method->counts->stages * n;
-    double *found = work->full_end.at;
+    fsm_update_inputs(run->inputs, t_end, state->counters->segment, work->x_end, state->c);
+    run->tables->mode_full.at[state->counters->mode](t_end, work->x_end.at, state->c.at, work->full_end.at);
+    double *rates = work->k.at + run->method->counts->stages * n, *speeds = work->x_end.at + sizes->n_q;
+    const double *full = work->full_end.at;
     for (int64_t j = 0; j < n; j++) {
-        rates[j] = found[j];
+        rates[j] = full[j];
     }
-    int64_t n_q = tables->sizes->n_q;
-    double *speeds = work->x_end.at + n_q;
-    found = found + n;
-    for (int64_t j = 0; j < tables->sizes->n_u; j++) {
-        speeds[j] = found[j];
+    for (int64_t j = 0; j < sizes->n_u; j++) {
+        speeds[j] = full[n + j];
     }
 }
 
-/* Take a trial step of length `h` from the state at hand; nothing of the state changes but its inputs. */
-FSM_LOCAL void fsm_trial_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                              const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
-                              double t_end)
-{
-    int64_t mode = state->counters->mode;
-    state->counters->work_done++;
-    for (int64_t j = 0; j < state->x.n; j++) {
-        work->k.at[j] = state->x_dot.at[j];
-    }
-    if (state->rank->lands != 0.0 || method->counts->degree > 0) {
-        if (!take_otherwise(tables, drive, method, state, work, h, t_end)) {
-            return;
-        }
-    } else {
-        fsm_runge_kutta_step(tables->mode_rhs.at[mode], drive, method, state->clock->time, h, state->x, state->c,
-                             work->k, work->y, work->x_end, state->counters->segment);
-        fsm_normalise_quaternions(tables, work->x_end);
-    }
-    fsm_evaluate_end(tables, drive, method, state, work, t_end);
-}
+/* Take a step as fsm_runge_kutta_step does, every stage and its end put on the rows of the mode.
 
-/* Take a trial step along a dense output, or on the rows of the mode; return whether its end was reached. */
-static bool take_otherwise(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                           const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work, double h,
-                           double t_end)
+   Returns false where a stage is so far from the rows that it may come to lie on another branch. */
+static bool landed_step(const struct fsm_run *run, double h, double t_end)
 {
-    if (method->counts->degree > 0) {
-        fsm_dense_state(method, t_end, work->x_end);
-        fsm_normalise_quaternions(tables, work->x_end);
-        if (state->rank->lands != 0.0) {
-            int64_t mode = state->counters->mode;
-            fsm_update_inputs(drive, t_end, state->counters->segment, work->x_end, state->c);
-            fsm_land(work, tables, t_end, work->x_end, state->c, mode, state->rank, FSM_INFINITY);
-        }
-        return true;
-    }
-    if (fsm_landed_step(tables, drive, method, state, work, h, t_end)) {
-        return true;
-    }
-    for (int64_t j = 0; j < state->x.n; j++) {
-        work->x_end.at[j] = FSM_NAN;
-    }
-    return false;
-}
-
-/* Take a step as runge_kutta_step does, every stage and its end put on the rows of the mode.
-
-   Returns
-   -------
-   bool
-       False where a stage is so far from the rows that it may come to lie on another branch. */
-FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                               const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
-                               double h, double t_end)
-{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_input_tables *inputs = run->inputs;
+    const struct fsm_method *method = run->method;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t mode = state->counters->mode;
     int64_t segment = state->counters->segment;
     double t = state->clock->time;
@@ -121,9 +66,9 @@ FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm
         }
         double at = i < stages ? t + method->nodes.at[i] * h : t_end;
         fsm_normalise_quaternions(tables, out);
-        fsm_update_inputs(drive, at, segment, out, state->c);
+        fsm_update_inputs(inputs, at, segment, out, state->c);
         double distance = fsm_smaller(fabs(t + state->rank->ahead - at), fabs(t + state->rank->behind - at));
-        if (!fsm_land(work, tables, at, out, state->c, mode, state->rank, 0.5 * distance * state->rank->speed_norm)) {
+        if (!fsm_land(run, at, out, 0.5 * distance * state->rank->speed_norm)) {
             return false;
         }
         fsm_normalise_quaternions(tables, out);
@@ -134,56 +79,100 @@ FSM_LOCAL bool fsm_landed_step(const struct fsm_tables *tables, const struct fsm
     return true;
 }
 
-/* Bring the end of the trial step back onto the rows of its mode; return 0, `MOVED` or a failure. */
-FSM_LOCAL int64_t fsm_project_end(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                  const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
-                                  double t_end)
+/* Read the end of a trial step off the dense output of an implicit one. */
+static void follow_dense_output(const struct fsm_run *run, double t_end)
 {
-    int64_t mode = state->counters->mode;
-    if ((tables->mode_flags.at[mode] & FSM_MODE_PROJECTS) == 0) {
-        return 0;
+    const struct fsm_state *state = run->state;
+    fsm_vector x_end = run->work->x_end;
+    fsm_dense_state(run->method, t_end, x_end);
+    fsm_normalise_quaternions(run->tables, x_end);
+    if (state->rank->lands != 0.0) {
+        fsm_update_inputs(run->inputs, t_end, state->counters->segment, x_end, state->c);
+        fsm_land(run, t_end, x_end, FSM_INFINITY);
     }
-    int64_t status = fsm_project(work, tables, t_end, work->x_end, state->c, mode, state->drift);
-    if (status == FSM_MOVED) {
-        fsm_evaluate_end(tables, drive, method, state, work, t_end);
+}
+
+/* Take a trial step of length `h` (s) to `t_end` from the state at hand; nothing of the state changes but its inputs.
+
+   Its end is left in `work->x_end`, not a number where it could not be reached; the stages in `work->k`, behind them the
+   derivative at the end; all that the full kernel gives there in `work->full_end`. */
+FSM_LOCAL void fsm_trial_step(const struct fsm_run *run, double h, double t_end)
+{
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    state->counters->work_done++;
+    for (int64_t j = 0; j < state->x.n; j++) {
+        work->k.at[j] = state->x_dot.at[j];
+    }
+    if (run->method->counts->degree > 0) {
+        follow_dense_output(run, t_end);
+    } else if (state->rank->lands == 0.0) {
+        fsm_runge_kutta_step(run, h);
+        fsm_normalise_quaternions(run->tables, work->x_end);
+    } else if (!landed_step(run, h, t_end)) {
+        fsm_vector_fill(work->x_end, FSM_NAN);
+        return;
+    }
+    evaluate_end(run, t_end);
+}
+
+/* Project the end of the trial step onto the rows of its mode; return FSM_CONTINUE or a failure. */
+FSM_LOCAL enum fsm_status fsm_project_end(const struct fsm_run *run, double t_end)
+{
+    if ((run->tables->mode_flags.at[run->state->counters->mode] & FSM_MODE_PROJECTS) == 0) {
+        return FSM_CONTINUE;
+    }
+    bool moved;
+    enum fsm_status status = fsm_project(run, t_end, run->work->x_end, &moved);
+    if (moved) {
+        evaluate_end(run, t_end);
     }
     return status;
 }
 
-/* Write the state at the middle of the trial step and, if there are guards, run the full kernel there. */
-FSM_LOCAL void fsm_evaluate_middle(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                   const struct fsm_method *method, struct fsm_state *state, struct fsm_work *work,
-                                   double h)
+/* Write the state at the middle of the trial step of length `h` (s) into `work->x_mid` and, if there are guards, what the
+   full kernel gives there into `work->full_mid`. */
+FSM_LOCAL void fsm_evaluate_middle(const struct fsm_run *run, double h)
 {
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_input_tables *inputs = run->inputs;
+    const struct fsm_method *method = run->method;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t mode = state->counters->mode;
+    double t_mid = state->clock->time + 0.5 * h;
     if (method->counts->degree > 0) {
-        fsm_dense_state(method, state->clock->time + 0.5 * h, work->x_mid);
+        fsm_dense_state(method, t_mid, work->x_mid);
     } else {
-        fsm_middle_state(method, h, state->x, work->k, work->x_mid);
+        fsm_middle_state(run, h);
     }
     if (fsm_guard_count(tables, mode) > 0) {
-        double t_mid = state->clock->time + 0.5 * h;
-        fsm_update_inputs(drive, t_mid, state->counters->segment, work->x_mid, state->c);
+        fsm_update_inputs(inputs, t_mid, state->counters->segment, work->x_mid, state->c);
         if (state->rank->lands != 0.0) {
-            fsm_land(work, tables, t_mid, work->x_mid, state->c, mode, state->rank, FSM_INFINITY);
+            fsm_land(run, t_mid, work->x_mid, FSM_INFINITY);
         }
         tables->mode_full.at[mode](t_mid, work->x_mid.at, state->c.at, work->full_mid.at);
     }
 }
 
 /* Run the full kernel at the state at hand; return whether all it gave is finite. */
-FSM_LOCAL bool fsm_evaluate_here(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work)
+FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
     int64_t mode = state->counters->mode;
-    int64_t n = state->x.n;
     tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, work->full_end.at);
-    return fsm_commit_step_end(tables, state, work, n);
+    return fsm_commit_step_end(run);
 }
 
-/* Copy derivative, dependent speeds, pivot and guards from `work.full_end` into the state. */
-FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_state *state, struct fsm_work *work,
-                                   int64_t n)
+/* Copy derivative, dependent speeds, pivot and guards from `work->full_end` into the state. */
+FSM_LOCAL bool fsm_commit_step_end(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    int64_t n = state->x.n;
     int64_t mode = state->counters->mode;
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     bool finite = true;
@@ -199,9 +188,9 @@ FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_s
     }
     state->clock->pivot = work->full_end.at[n + n_u];
     // errors of integration in independent speeds are divided by the pivot in the dependent ones
-    double kept = state->clock->pivot / tables->tolerances->hysteresis;
-    if (kept > state->clock->pivot_alarm) {
-        state->clock->pivot_alarm = kept;
+    double alarm = state->clock->pivot / tables->tolerances->hysteresis;
+    if (alarm > state->clock->pivot_alarm) {
+        state->clock->pivot_alarm = alarm;
     }
     int64_t n_g = fsm_guard_count(tables, mode);
     double *values = work->full_end.at + (n + n_u + 1);
@@ -214,9 +203,11 @@ FSM_LOCAL bool fsm_commit_step_end(const struct fsm_tables *tables, struct fsm_s
     return finite;
 }
 
-/* Tell whether the end of the trial step and its derivative are finite. */
-FSM_LOCAL bool fsm_end_is_finite(const struct fsm_method *method, struct fsm_work *work)
+/* Whether the end of the trial step and its derivative are finite. */
+FSM_LOCAL bool fsm_end_is_finite(const struct fsm_run *run)
 {
+    const struct fsm_method *method = run->method;
+    struct fsm_work *work = run->work;
     int64_t n = work->x_end.n;
     double *rates = work->k.at + method->counts->stages * n;
     double total = 0.0;

@@ -34,9 +34,11 @@
 #define FSM_API __attribute__((visibility("default")))
 #endif
 
-#define FSM_INFINITY ((double)INFINITY)
-#define FSM_NAN      ((double)NAN)
-#define FSM_PI       3.141592653589793
+#define FSM_INFINITY     ((double)INFINITY)
+#define FSM_NAN          ((double)NAN)
+#define FSM_PI           3.141592653589793
+#define FSM_GOLDEN_RATIO 0.6180339887498949
+#define FSM_EPS          2.220446049250313e-16 // distance from 1 to the next larger number
 
 /* A kernel evaluates compiled equations: time (s), state, context and result. */
 typedef void (*fsm_kernel)(double t, const double *x, const double *c, double *out);
@@ -121,6 +123,13 @@ static inline void fsm_put(fsm_vector target, fsm_vector source)
 {
     for (int64_t i = 0; i < source.n; i++) {
         target.at[i] = source.at[i];
+    }
+}
+
+static inline void fsm_vector_fill(fsm_vector target, double value)
+{
+    for (int64_t i = 0; i < target.n; i++) {
+        target.at[i] = value;
     }
 }
 

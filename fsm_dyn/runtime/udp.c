@@ -7,6 +7,7 @@
 
 #ifdef FSM_HAS_PACING
 
+#include "atomic.h"
 #include <sys/socket.h>
 
 #define MOST_DATAGRAMS 64 // taken in a tick
@@ -81,7 +82,7 @@ static int64_t refused(const struct fsm_udp_link *link, int64_t length)
     return length == HEADER_LENGTH + 8 * count ? -1 : WRONG_SIZE;
 }
 
-/* Take a datagram for what it is worth. */
+/* Take the datagram of `length` bytes that stands in `words`: the latest sample, or one more that is dropped. */
 static void take(struct fsm_udp_link *link, int64_t length)
 {
     struct fsm_udp_numbers *numbers = link->numbers;
@@ -119,7 +120,7 @@ static void take(struct fsm_udp_link *link, int64_t length)
     link->times.at[0] = time;
 }
 
-/* Take what has come, and tell the latest sample. */
+/* Receive what has come; write the latest sample: positions, velocities, sequence number, buttons. */
 FSM_API int64_t fsm_udp_read(void *data, double *sample)
 {
     struct fsm_udp_link *link = data;
@@ -141,13 +142,13 @@ FSM_API int64_t fsm_udp_read(void *data, double *sample)
     return 0;
 }
 
-/* Send a force. */
+/* Send a force (N or N m per axis) and what it answers; one that cannot be sent is counted as dropped. */
 FSM_API int64_t fsm_udp_write(void *data, const double *force)
 {
     struct fsm_udp_link *link = data;
     struct fsm_udp_numbers *numbers = link->numbers;
-    int64_t n = link->position.n, flags = link->header->phase == FSM_LIVE_RUNNING ? FLAG_RUNNING : 0;
-    if (link->header->fault != FSM_FAULT_NONE) {
+    int64_t n = link->position.n, flags = FSM_ACQUIRE(link->header->phase) == FSM_LIVE_RUNNING ? FLAG_RUNNING : 0;
+    if (FSM_ACQUIRE(link->header->fault) != FSM_FAULT_NONE) {
         flags |= FLAG_FAULT;
     }
     numbers->sent = (numbers->sent + 1) & LOW;

@@ -1,27 +1,28 @@
-/* Trains of impacts that come to an end in finite time.
+/* Zeno detection: sequences of impacts that come to an end in finite time.
 
    When the same cycle of contacts strikes three times over with durations that shrink by a steady ratio `r < 1`,
    and the gaps between have become smaller than the tolerance, the remaining strokes add up to a geometric series:
-   the train ends `d r / (1 - r)` after the last stroke, `d` being the last duration.
+   the sequence ends `d r / (1 - r)` after the last stroke, `d` being the last duration.
 
-   Strokes of several contacts need not fall into a cycle, and trains may consist of trains.  When the last few have kept
+   Strokes of several contacts need not fall into a cycle, and sequences may consist of sequences.  When the last few have kept
    within the tolerance all together, what is left of them takes about as long again. */
 
 #include "stepping.h"
 
-#define FSM_ZENO_DETECTION_TOGETHER 8   // strokes that are looked at where there is no cycle
-#define FSM_STEADINESS              0.2 // how far two ratios in a row may differ, as a fraction of 1 - r
+#define FSM_ACYCLIC_STROKES 8   // that are looked at where there is no cycle
+#define FSM_STEADINESS      0.2 // how far two ratios in a row may differ, as a fraction of 1 - r
 
-static double largest_speed(struct fsm_state *state, int64_t count);
-
-static int64_t entry(struct fsm_state *state, int64_t back)
+/* Where the entry of the event `back` events ago begins in the history, a ring. */
+static int64_t entry(const struct fsm_state *state, int64_t back)
 {
-    return fsm_modulo(state->counters->history - 1 - back, FSM_STATE_RING) * FSM_RING_WIDTH;
+    return fsm_modulo(state->counters->history - 1 - back, FSM_RING_LENGTH) * FSM_RING_WIDTH;
 }
 
 /* Enter the event in the history; return whether a gap closes in it. */
-FSM_LOCAL bool fsm_remember_event(const struct fsm_tables *tables, struct fsm_state *state)
+FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     state->counters->history++;
     int64_t at = entry(state, 0);
     int64_t most = tables->sizes->max_guards;
@@ -45,12 +46,22 @@ FSM_LOCAL bool fsm_remember_event(const struct fsm_tables *tables, struct fsm_st
     return closes;
 }
 
+/* Return the largest closing speed of the last events (m/s). */
+static double largest_speed(const struct fsm_state *state, int64_t count)
+{
+    double speed = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        speed = fsm_larger(speed, state->history.at[entry(state, i) + FSM_RING_SPEED]);
+    }
+    return speed;
+}
+
 /* Return how long the train of impacts under way will go on (s), and how many strokes back its contacts are met.
 
    The length is negative where there is no such train or its apex is still above `gap` (m), the apex being
    estimated as that of a parabola with the last duration and the largest closing speed.  The number of strokes is
    that of the cycle, or more than any cycle has where there is none and the length is but a guess. */
-FSM_LOCAL double fsm_zeno_duration(struct fsm_state *state, double gap, int64_t *strokes)
+FSM_LOCAL double fsm_zeno_duration(const struct fsm_state *state, double gap, int64_t *strokes)
 {
     for (int64_t cycle = 1; cycle < FSM_LONGEST_CYCLE + 1; cycle++) {
         if (state->counters->history < 3 * cycle + 1) {
@@ -83,11 +94,11 @@ FSM_LOCAL double fsm_zeno_duration(struct fsm_state *state, double gap, int64_t 
             return (t0 - t1) * ratio / (1.0 - ratio);
         }
     }
-    if (state->counters->history >= FSM_ZENO_DETECTION_TOGETHER) {
+    if (state->counters->history >= FSM_ACYCLIC_STROKES) {
         double duration = state->history.at[entry(state, 0) + FSM_RING_TIME];
-        duration -= state->history.at[entry(state, FSM_ZENO_DETECTION_TOGETHER - 1) + FSM_RING_TIME];
-        if (0.25 * largest_speed(state, FSM_ZENO_DETECTION_TOGETHER) * duration < gap) {
-            *strokes = FSM_ZENO_DETECTION_TOGETHER;
+        duration -= state->history.at[entry(state, FSM_ACYCLIC_STROKES - 1) + FSM_RING_TIME];
+        if (0.25 * largest_speed(state, FSM_ACYCLIC_STROKES) * duration < gap) {
+            *strokes = FSM_ACYCLIC_STROKES;
             return duration;
         }
     }
@@ -95,26 +106,17 @@ FSM_LOCAL double fsm_zeno_duration(struct fsm_state *state, double gap, int64_t 
     return -1.0;
 }
 
-/* Return the largest closing speed of the last events (m/s). */
-static double largest_speed(struct fsm_state *state, int64_t count)
-{
-    double speed = 0.0;
-    for (int64_t i = 0; i < count; i++) {
-        speed = fsm_larger(speed, state->history.at[entry(state, i) + FSM_RING_SPEED]);
-    }
-    return speed;
-}
-
 /* Add the guards of contacts that strike in the cycle and are near to the fired ones: they close together. */
-FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_tables *tables, struct fsm_state *state, int64_t cycle)
+FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_run *run, int64_t cycle)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     int64_t mode = state->counters->mode;
     int64_t most = tables->sizes->max_guards;
-    int64_t first = tables->mode_guard_start.at[mode];
+    int64_t first = tables->mode_guard_start.at[mode], n_g = fsm_guard_count(tables, mode);
     for (int64_t i = 0; i < cycle; i++) {
         double contact = state->history.at[entry(state, i) + FSM_RING_CONTACT];
-        int64_t last1 = fsm_guard_count(tables, mode);
-        for (int64_t j = 0; j < last1; j++) {
+        for (int64_t j = 0; j < n_g; j++) {
             if (tables->guard_event.at[first + j] != FSM_EVENT_CLOSES ||
                 (double)tables->guard_contact.at[first + j] != contact) {
                 continue;
@@ -134,7 +136,7 @@ FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_tables *tables, struct fsm_
     }
 }
 
-/* Tell whether a contact, or another of its corner with the same outline, is closed in a mode. */
+/* Whether a contact, or another of its corner with the same outline, is closed in a mode. */
 static bool is_closed(const struct fsm_tables *tables, int64_t mode, int64_t contact)
 {
     int64_t outline = tables->contact_outline.at[contact];
@@ -147,11 +149,13 @@ static bool is_closed(const struct fsm_tables *tables, int64_t mode, int64_t con
     return false;
 }
 
-/* Tell whether all contacts that strike in the cycle are closed in a mode.
+/* Whether all contacts that strike in the cycle are closed in a mode.
 
    If not, those still open have strokes of their own to make, and time must not be advanced over them. */
-FSM_LOCAL bool fsm_cycle_is_closed(const struct fsm_tables *tables, struct fsm_state *state, int64_t mode)
+FSM_LOCAL bool fsm_cycle_is_closed(const struct fsm_run *run, int64_t mode)
 {
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
     for (int64_t i = 0; i < state->counters->cycle; i++) {
         int64_t contact = (int64_t)state->history.at[entry(state, i) + FSM_RING_CONTACT];
         if (contact >= 0 && !is_closed(tables, mode, contact)) {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
+from fsm_dyn.runtime.library import Run
 from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -52,6 +53,13 @@ class Loop:
     buffers_packed: Packed
     charted: int = -1  # number of steps made when a chart was asked for last
     stages: int = 0
+
+    def run(self, inputs: Packed, method: Packed, options: Packed) -> Run:
+        """Return the addresses of all that the run works on, as they are now."""
+        return Run(
+            self.tables_packed.address, inputs.address, method.address, options.address, self.state_packed.address,
+            self.work_packed.address, self.buffers_packed.address,
+        )  # fmt: skip
 
 
 Room: TypeAlias = tuple[st.Work, Packed, st.Buffers, Packed]

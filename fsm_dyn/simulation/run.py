@@ -176,20 +176,11 @@ def _drive_loop(
 ) -> int:
     """Call the compiled loop until the run is over, giving it what it asks for; return how the run ended."""
     packed_options = st.OPTIONS.pack(options)
+    handle = loop.run(drive.packed, method, packed_options)
     try:
         while True:
             began = time.perf_counter()
-            status = int(
-                advance(
-                    loop.tables_packed.address,
-                    drive.packed.address,
-                    method.address,
-                    packed_options.address,
-                    loop.state_packed.address,
-                    loop.work_packed.address,
-                    loop.buffers_packed.address,
-                )
-            )
+            status = int(advance(handle))
             if status == outcomes.PAUSED:
                 took = max(time.perf_counter() - began, 1e-6)
                 options.counts[st.CHUNK] = max(100, int(options.counts[st.CHUNK] * min(_CHUNK_SECONDS / took, 10.0)))
@@ -201,5 +192,6 @@ def _drive_loop(
                 refused = supply(loop, status, mode_source)
                 if refused is not None:
                     return refused
+                handle = loop.run(drive.packed, method, packed_options)
     except KeyboardInterrupt:
         return outcomes.INTERRUPTED

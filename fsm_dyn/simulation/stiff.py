@@ -67,28 +67,21 @@ class _Stiff:
         self.jacobians = tuple(jacobians)
         self.solver: Any = None
         self.first_step: float | None = None
+        self.pack()
 
-    def addresses(self, method: Packed) -> tuple[int, int, int, int, int, int, int]:
-        """Return the addresses of all bundles in the order of the compiled functions."""
-        loop = self.loop
-        return (
-            loop.tables_packed.address,
-            self.drive.packed.address,
-            method.address,
-            self.options_packed.address,
-            loop.state_packed.address,
-            loop.work_packed.address,
-            loop.buffers_packed.address,
-        )
+    def pack(self) -> None:
+        """Look up the addresses of all that the run works on; to be called again where memory moved."""
+        self.follows = self.loop.run(self.drive.packed, self.dense_packed, self.options_packed)
+        self.advances = self.loop.run(self.drive.packed, self.method_packed, self.options_packed)
 
     def serve(self, what: int, t: float = 0.0, target: float = 0.0) -> int:
         """Call the compiled part."""
-        return int(library.implicit_step(what, *self.addresses(self.dense_packed), t, target))
+        return int(library.implicit_step(self.follows, what, t, target))
 
     def resolve(self) -> int:
         """Carry out the pending transition; return a status."""
         self.solver, self.since = None, 0
-        return int(library.advance(*self.addresses(self.method_packed)))
+        return int(library.advance(self.advances))
 
     def is_full(self) -> bool:
         """Whether a step needs more room to record."""
@@ -259,3 +252,4 @@ def run_stiff(
         refused = supply(loop, status, mode_source)
         if refused is not None:
             return finish(loop, refused)
+        stiff.pack()

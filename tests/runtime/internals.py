@@ -9,14 +9,13 @@ import hashlib
 import re
 import subprocess
 import sysconfig
-from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int8, c_int64, c_void_p
+from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int, c_int8, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import fsm_dyn.runtime
-from fsm_dyn.simulation.state import TOP_COUNT
 
 FOLDER = Path(fsm_dyn.runtime.__file__).parent
 EXPORTED = Path(__file__).with_name("exported.c")
@@ -105,6 +104,8 @@ class Internals:
 
     def _type(self, kind):
         kind = kind.replace("const ", "").strip()
+        if kind.startswith("enum "):
+            return c_int
         if kind.startswith("struct "):
             return self.structs[kind.removeprefix("struct fsm_")]
         if kind in self.views:
@@ -191,7 +192,7 @@ class Arena:
 
     def __init__(self, floats=100_000, integers=10_000):
         self.floats, self.integers = np.full(floats, 7.0), np.full(integers, 7, np.int64)
-        self.top = np.zeros(TOP_COUNT, np.int64)
+        self.top = np.zeros(ctypes.sizeof(internals().structs["arena_top"]) // 8, np.int64)
         self.struct = internals().struct("arena", floats=self.floats, integers=self.integers)
         self.struct.top = self.top.ctypes.data
         self.struct.top_count = len(self.top)

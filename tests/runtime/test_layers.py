@@ -1,0 +1,244 @@
+"""The rules of the runtime: layers, sizes of files, one number for one thing in C and Python, no hidden state."""
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn.runtime
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import outcomes
+
+FOLDER = Path(fsm_dyn.runtime.__file__).parent
+LONGEST_FILE, LONGEST_FUNCTION = 400, 90
+
+#: A header includes headers of lower layers only, or of its own further up this list.
+LAYERS = [
+    ["types.h", "atomic.h"], ["arena.h", "codes.h"], ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],
+    ["stepping.h"], ["time_stepping.h", "online_mode.h", "online.h", "tick.h", "live.h"], ["pacing.h"],
+]  # fmt: skip
+
+
+def code(path):
+    """Return a source without its comments."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
+
+
+def included(path):
+    return re.findall(r'^#include "([\w.]+)"', path.read_text(), re.M)
+
+
+def test_headers_include_downwards_only():
+    order = [name for layer in LAYERS for name in layer]
+    assert sorted(order) == sorted(path.name for path in FOLDER.glob("*.h"))
+    for name in order:
+        assert all(order.index(other) < order.index(name) for other in included(FOLDER / name)), name
+
+
+def test_the_whole_has_every_file_and_files_include_headers_only():
+    whole = included(FOLDER / "fsm_runtime.c")
+    assert sorted(whole) == sorted(path.name for path in FOLDER.glob("*.c") if path.name != "fsm_runtime.c")
+    for name in whole:
+        assert all(other.endswith(".h") for other in included(FOLDER / name)), name
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[ch]")), ids=lambda path: path.name)
+def test_sizes(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= LONGEST_FILE
+    start = 0
+    for number, line in enumerate(lines):
+        start = number if line == "{" else start
+        assert line != "}" or number - start <= LONGEST_FUNCTION, lines[start - 1]
+
+
+# -- the same numbers in both languages ------------------------------------------------------------------
+
+
+def header_numbers():
+    """All constants of the runtime by name without FSM_: from #define, enums and the list of statuses."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.[ch]")):
+        text = code(path)
+        for name, value in re.findall(r"#define FSM_(\w+)[ \t]+(?:\\\n\s*)?(-?[\d.]+(?:e-?\d+)?)[ \t]*$", text, re.M):
+            found[name] = float(value)
+        for body in re.findall(r"\benum(?: \w+)? \{([^}]*)\}", text):
+            number = 0
+            for item in filter(None, (part.strip() for part in body.split(","))):
+                name, _, value = (part.strip() for part in item.partition("="))
+                number = int(value) if re.fullmatch(r"-?\d+", value) else number
+                found[name.removeprefix("FSM_")] = float(number)
+                number += 1
+    statuses = re.findall(r"\bX\((\w+), (\d+),", code(FOLDER / "codes.h"))
+    return {**found, **{name: float(number) for name, number in statuses}}
+
+
+def positions(struct):
+    """Places of a structure's fields in words of eight bytes, by name; those of structures within count."""
+    for path in sorted(FOLDER.glob("*.[ch]")):
+        body = re.search(rf"struct fsm_{struct} \{{(.*?)\}};", code(path), re.S)
+        if body:
+            break
+    found, at = {}, 0
+    for line in filter(None, (part.strip() for part in body[1].split(";"))):
+        within = re.fullmatch(r"struct fsm_(\w+) \w+", line)
+        if within:
+            inner = positions(within[1])
+            found |= {name: at + place for name, place in inner.items()}
+            at += len(inner)
+            continue
+        names = re.sub(r"^((?:const |struct )*\w+)[\s*]+", "", line)
+        for name, count in re.findall(r"(\w+)(?:\[(\d+)\])?", names):
+            found[name], at = at, at + int(count or 1)
+    return found
+
+
+@cache
+def numbers_of(module):
+    """All public numbers that a module itself names, in the order of the source."""
+    loaded = importlib.import_module(f"fsm_dyn.{module}")
+    tree = ast.parse(Path(loaded.__file__).read_text())
+    names = [node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)]
+    values = {name: getattr(loaded, name) for name in names if name.isupper() and not name.startswith("_")}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def constants(module, first, last):
+    """Numbers that a module names, from one to another."""
+    found = numbers_of(module)
+    names = list(found)
+    return {name: found[name] for name in names[names.index(first) : names.index(last) + 1]}
+
+
+#: structure, module, first and last constant, the name that a count has, what Python puts in front
+STRUCTS = [
+    ("sizes", "simulation.tables", "N_Q", "SIZE_COUNT", ""),
+    ("tolerances", "simulation.tolerances", "GAP", "TOLERANCE_COUNT", ""),
+    ("clock", "simulation.state", "TIME", "CLOCK_COUNT", ""),
+    ("counters", "simulation.state", "MODE", "COUNTER_COUNT", ""),
+    ("rank", "simulation.state", "SIZED", "RANK_COUNT", ""),
+    ("option_numbers", "simulation.state", "UNTIL", "NUMBER_COUNT", ""),
+    ("option_counts", "simulation.state", "CHUNK", "COUNT_COUNT", ""),
+    ("arena_top", "simulation.state", "OVERFLOWN", "TOP_COUNT", ""),
+    ("method_counts", "simulation.integrators", "STAGES", "DEGREE", ""),
+    ("impact_energy", "simulation.resolution", "ENERGY_BEFORE", "ENERGY_COUNT", "ENERGY_"),
+    ("notes", "simulation.resolution", "CHANGED", "NOTE_COUNT", ""),
+    ("pivot_alarm", "online.context", "FLOOR", "KEPT", ""),
+    ("tick_numbers", "live.compiled_tick", "GRIP", "NUMBER_COUNT", ""),
+    ("tick_counts", "live.compiled_tick", "STEPS", "COUNT_COUNT", ""),
+    ("tick_places", "live.compiled_tick", "TABLES", "PLACE_COUNT", ""),
+    ("live_header", "live.memory", "BEATS", "BEHIND", ""),
+    ("checkpoint_counts", "live.compiled_marks", "MADE", "COUNT_COUNT", ""),
+    ("pace_numbers", "live.compiled_pacing", "READ", "NUMBER_COUNT", ""),
+    ("udp_numbers", "devices.wire.compiled_udp", "DESCRIPTOR", "NUMBER_COUNT", ""),
+    ("hand_numbers", "devices.compiled_hand", "MASS", "NUMBER_COUNT", ""),
+]
+RENAMED = {"marks": "checkpoints"}
+
+
+@pytest.mark.parametrize(("struct", "module", "first", "last", "prefix"), STRUCTS, ids=[item[0] for item in STRUCTS])
+def test_fields(struct, module, first, last, prefix):
+    fields = positions(struct)
+    for name, place in constants(module, first, last).items():
+        if name == last and name.endswith("_COUNT"):
+            assert place == max(fields.values()) + 1
+            continue
+        field = name.removeprefix(prefix).lower()
+        assert fields[RENAMED.get(field, field)] == place, name
+
+
+#: module, first and last constant, what C puts in front, other names there
+CODES = [
+    ("simulation.tables", "CLOSES", "LEAVES", "EVENT_", {}),
+    ("simulation.tables", "FREE", "SLIDING_UNDER", "CONTACT_", {}),
+    ("simulation.tables", "PROJECTS", "WATCHES_GATES", "MODE_", {}),
+    ("simulation.tables", "TRANSITION_STOP", "TRANSITION_WIDTH", "", {}),
+    ("simulation.tables", "GAP", "COMPLIANT", "KIND_", {}),
+    ("simulation.tables", "FRICTION", "GROUP", "FLAG_", {}),
+    ("simulation.tables", "TURNING", "TURNING", "", {}),
+    ("simulation.tables", "KINEMATIC", "CONTACT_ROW", "ROLE_", {"CONTACT_ROW": "CONTACT"}),
+    ("simulation.outcomes", "GOING", "STEP_TOO_LONG", "", {
+        "GOING": "CONTINUE", "LAST_INTERNAL": "NEED_CHART", "CHATTER": "CHATTERING", "SEVERAL": "NON_UNIQUE_STATE",
+        "NO_MODE": "MODE_NOT_LISTED", "ENDLESS_IMPACTS": "IMPACTS_DIVERGE",
+    }),
+    ("simulation.state", "NEAR", "TURNED", "", {}),
+    ("simulation.state", "WORK_OF_TRANSITION", "ROWS_PER_TURN", "", {}),
+    ("simulation.state", "STEPPING", "RESOLVING", "PHASE_", {}),
+    ("simulation.state", "WAITING", "ARMED", "GUARD_", {}),
+    ("simulation.state", "RING", "RING_WIDTH", "", {"RING": "RING_LENGTH"}),
+    ("simulation.state", "RECORD_TIME", "PASSAGE_ROWS", "", {}),
+    ("simulation.state", "ROOT_ROOM", "FEW", "", {}),
+    ("simulation.resolution", "START", "CONTRADICTION", "REASON_", {"CONTRADICTION": "INCONSISTENT_ROWS"}),
+    ("simulation.resolution", "LOG_LENGTH", "LOG_LENGTH", "", {}),
+    ("simulation.candidate_codes", "OPEN", "CHOICE_COUNT", "CHOICE_", {"CHOICE_COUNT": "COUNT"}),
+    ("simulation.candidate_codes", "KEPT", "EXCLUDED", "LAW_", {}),
+    ("simulation.candidate_codes", "NO_CANDIDATES", "IMPACT_WITHOUT_COLLISION", "CHOSEN_", {}),
+    ("simulation.candidate_codes", "LOG_WIDTH", "LOG_SIZE", "", {}),
+    ("simulation.dense_output", "END", "COEFFICIENTS", "DENSE_", {}),
+    ("simulation.dense_output", "HIGHEST_DEGREE", "HIGHEST_DEGREE", "", {}),
+    ("online.context", "RHS", "LISTS", "ONLINE_", {}),
+    ("live.compiled_tick", "NOTHING", "WANTS", "TICK_", {}),
+    ("live.compiled_tick", "OFF", "CONTROL", "PASSIVITY_", {}),
+    ("live.compiled_tick", "OCCASION", "LATEST", "", {}),
+    ("live.compiled_tick", "NONE", "JUMPED", "FAULT_", {}),
+    ("live.compiled_tick", "NO_SAMPLE", "AWAY", "RELEASED_", {}),
+    ("live.compiled_tick", "RUNNING", "STOPPED", "LIVE_", {}),
+    ("live.memory", "BINS", "BINS", "", {}),
+    ("live.compiled_marks", "EVERY", "MOST", "", {"EVERY": "CHECKPOINT_EVERY", "MOST": "CHECKPOINTS_MOST"}),
+    ("live.compiled_pacing", "ENDS", "BREATHES", "BACK_", {"MAIL_CAME": "MAIL"}),
+]  # fmt: skip
+#: What Python alone knows: arrays' lengths that it hands over, states of the tick process, layout of what it writes.
+PYTHON_ONLY = {
+    "simulation.state": {"DRIFT_COUNT"},
+    "simulation.candidate_codes": {"PARTED_FORWARD"},
+    "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
+                    "TEXT_BYTES", "POINTER_SLOTS", "POINTER_WIDTH"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "first", "last", "prefix", "other"), CODES, ids=lambda value: str(value)[:40])
+def test_codes(module, first, last, prefix, other):
+    numbers = header_numbers()
+    for name, value in constants(module, first, last).items():
+        if name not in PYTHON_ONLY.get(module, ()):
+            assert numbers[prefix + other.get(name, name)] == value, name
+
+
+@pytest.mark.parametrize("module", sorted({item[1] for item in STRUCTS} | {item[0] for item in CODES}))
+def test_no_number_is_forgotten(module):
+    compared = set(PYTHON_ONLY.get(module, ()))
+    for _, name, first, last, _ in STRUCTS:
+        compared |= set(constants(name, first, last)) if name == module else set()
+    for name, first, last, _, _ in CODES:
+        compared |= set(constants(name, first, last)) if name == module else set()
+    assert set(numbers_of(module)) <= compared
+
+
+def test_texts_of_statuses():
+    for number, outcome in outcomes.OUTCOMES.items():
+        texts = [library.function(f"fsm_status_{part}")(number) for part in ("text", "sentence", "remedy")]
+        assert [text.decode() for text in texts] == [outcome.name, outcome.sentence, outcome.remedy]
+    assert library.function("fsm_status_text")(max(outcomes.OUTCOMES) + 1) is None
+
+
+# -- no state, no memory of its own ----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm tells what an object file holds")
+def test_no_mutable_data_and_no_allocation(tmp_path):
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    made = tmp_path / "runtime.o"
+    command = [compiler, "-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-c", str(FOLDER / "fsm_runtime.c")]
+    subprocess.run([*command, "-o", str(made)], check=True)
+    listed = subprocess.run(["nm", str(made)], check=True, capture_output=True, text=True).stdout
+    symbols = re.findall(r"(\w) ([\w.]+)$", listed, re.M)
+    assert {name for kind, name in symbols if kind == "T"} >= {"fsm_advance", "fsm_live_tick"}
+    assert [name for kind, name in symbols if kind in "dDbBC"] == []
+    undefined = {name for kind, name in symbols if kind == "U"}
+    assert not undefined & {"malloc", "calloc", "realloc", "free", "alloca", "strdup"}
