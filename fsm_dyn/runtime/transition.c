@@ -16,26 +16,34 @@ static int64_t resolve(const struct fsm_tables *tables, struct fsm_state *state,
     for (int64_t j = 0; j < tables->sizes->n_u; j++) {
         work->u_before.at[j] = state->x.at[n_q + j];
     }
-    work->notes->instant = state->counters->instant;
     for (int64_t j = 0; j < state->x.n; j++) {
         work->x_mid.at[j] = state->x.at[j];
     }
     for (int64_t j = 0; j < state->c.n; j++) {
         work->c_after.at[j] = state->c.at[j];
     }
-    int64_t status;
-    int64_t target;
-    while (true) {
-        status = fsm_resolve_event(work, tables, state->clock->time, state->x, state->c, state->counters->mode,
-                                   state->counters->reason, state->clock->remaining, state->fired,
-                                   state->counters->fired, state->guards,
-                                   fsm_clock_resolution(tables, state->clock->time), state->limits, work->wanted,
-                                   work->impulse, work->energy, work->notes, work->log, work->implied, &target);
-        if (status <= FSM_STOPPED || state->counters->reason != FSM_REASON_ZENO) {
-            break;
-        }
+    struct fsm_instant instant = {.t = state->clock->time,
+                                  .mode = state->counters->mode,
+                                  .reason = state->counters->reason,
+                                  .remaining = state->clock->remaining,
+                                  .fired = fsm_indices_first(state->fired, state->counters->fired),
+                                  .guards = state->guards,
+                                  .resolution = fsm_clock_resolution(tables, state->clock->time),
+                                  .limits = state->limits,
+                                  .transitions = state->counters->instant};
+    struct fsm_outcome outcome = {.wanted = work->wanted,
+                                  .impulse = work->impulse,
+                                  .energy = work->energy,
+                                  .notes = work->notes,
+                                  .log = {.entries = work->log},
+                                  .implied = work->implied};
+    int64_t status = fsm_resolve_event(work, tables, &instant, state->x, state->c, &outcome);
+    if (status > FSM_STOPPED && instant.reason == FSM_REASON_ZENO) {
+        instant.reason = FSM_REASON_EVENT;
         state->counters->reason = FSM_REASON_EVENT;
+        status = fsm_resolve_event(work, tables, &instant, state->x, state->c, &outcome);
     }
+    int64_t target = outcome.mode;
     if (status != FSM_CONTINUE && status != FSM_STOPPED) {
         *target_found = target;
         return status;
