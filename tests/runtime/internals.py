@@ -9,7 +9,7 @@ import hashlib
 import re
 import subprocess
 import sysconfig
-from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int8, c_int64, c_void_p
+from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int, c_int8, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Internals:
         }
         self.kernels = type("fsm_kernels", (Structure,), {"_fields_": [("at", c_void_p), ("n", c_int64)]})
         self.structs = {}
-        for name, body in re.findall(r"struct fsm_(\w+) \{(.*?)\};", text, re.S):
+        for name, body in re.findall(r"struct fsm_(\w+) \{(.*?)\n\};", text, re.S):
             self.structs[name] = type(name, (Record,), {"_fields_": list(self._fields(body))})
         self.declared = {
             name: (result.strip(), [part.strip() for part in arguments.split(",")] if arguments != "void" else [])
@@ -96,7 +96,7 @@ class Internals:
                 kind, _, name = line.rpartition("*")
                 yield name.strip(), c_void_p
                 continue
-            kind, names = re.match(r"((?:const |struct )*\w+)\s+(.*)", line, re.S).groups()
+            kind, names = re.match(r"((?:const |struct |enum )*\w+)\s+(.*)", line, re.S).groups()
             for name in (each.strip() for each in names.split(",")):
                 found = re.match(r"(\w+)(?:\[(\d+)\])?", name)
                 made = self._type(kind)
@@ -104,6 +104,8 @@ class Internals:
 
     def _type(self, kind):
         kind = kind.replace("const ", "").strip()
+        if kind.startswith("enum "):
+            return c_int
         if kind.startswith("struct "):
             return self.structs[kind.removeprefix("struct fsm_")]
         if kind in self.views:
@@ -190,7 +192,7 @@ class Arena:
 
     def __init__(self, floats=100_000, integers=10_000):
         self.floats, self.integers = np.full(floats, 7.0), np.full(integers, 7, np.int64)
-        self.top = np.zeros(5, np.int64)
+        self.top = np.zeros(6, np.int64)
         self.struct = internals().struct("arena", floats=self.floats, integers=self.integers)
         self.struct.top = self.top.ctypes.data
         self.struct.top_count = len(self.top)
