@@ -148,7 +148,7 @@ class Internals:
         kind, star, _ = text.rpartition("*")
         if not star:
             return self._type(text.rpartition(" ")[0]), None
-        if "const" in kind or kind.startswith("struct") and kind.strip() != "struct fsm_enumeration_result":
+        if "const" in kind or (kind.startswith("struct") and kind.strip() != "struct fsm_enumeration_result"):
             return c_void_p, None
         return POINTER(self._type(kind)), self._type(kind)
 

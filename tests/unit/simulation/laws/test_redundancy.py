@@ -78,15 +78,15 @@ def test_the_widest_margin_is_that_of_scipy(runtime, arena, seed):
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("fixed", [-1.0, 0.3])
-def test_a_law_that_does_not_depend_on_the_forces_does_not_choose_them(plain, arena, seed, fixed):
+def test_a_law_that_does_not_depend_on_the_forces_does_not_choose_them(runtime, arena, seed, fixed):
     """It bounds the margin, and the forces stay what they are without it, also where it is the narrowest law."""
     random = np.random.default_rng(seed)
     m, k = int(random.integers(2, 9)), int(random.integers(1, 4))
     g, slack = random.normal(size=(m, k)), random.normal(size=m)
-    tau, s = plain.feasibility.widest_margin(arena, g, slack, 5.0)
+    tau, s = runtime.maximise_margin(arena.struct, g, slack, 5.0)
     at = int(random.integers(0, m + 1))
-    both, chosen = plain.feasibility.widest_margin(
-        arena, np.insert(g, at, 0.0, axis=0), np.insert(slack, at, fixed), 5.0
+    both, chosen = runtime.maximise_margin(
+        arena.struct, np.insert(g, at, 0.0, axis=0), np.insert(slack, at, fixed), 5.0
     )
     assert both == pytest.approx(min(tau, fixed), abs=1e-12)
     np.testing.assert_allclose(slack + g @ chosen, slack + g @ s, atol=1e-9)
