@@ -1,25 +1,40 @@
+/* Dense linear algebra without allocation: factors, eigenvalues, constrained responses, rank of constraint rows. */
+
 #ifndef FSM_ALGEBRA_H
 #define FSM_ALGEBRA_H
 
 #include "arena.h"
 #include "tables.h"
 
-/* The factored system: `held` are the bilateral rows, `scratch` room for solving; see the module. */
+/* Factors of a square matrix with complete pivoting: `matrix[rows][:, columns] = L U`, L with a unit diagonal. */
+struct fsm_lu {
+    fsm_matrix matrix;   // (n, n): L and U, in pivoting order
+    fsm_indices rows;    // (n,): order in which the rows were taken
+    fsm_indices columns; // (n,): order in which the columns were taken
+    int64_t rank;
+    fsm_vector scratch; // (n,)
+};
+
+/* The factored system `[M -Bᵀ; B 0]` of the mechanism with its bilateral constraint rows B. */
 struct fsm_bilateral_system {
-    fsm_indices held;
-    fsm_matrix matrix;
-    fsm_indices rows;
-    fsm_indices columns;
-    fsm_vector scale;
-    fsm_vector row_scale;
-    fsm_vector scratch;
-    fsm_indices rank;
+    fsm_indices held;     // (m,): numbers of the bilateral constraint rows
+    struct fsm_lu lu;     // of the scaled system, n_u + m equations
+    fsm_vector scale;     // (n_u,): diag(M)^-1/2
+    fsm_vector row_scale; // (m,): inverse norms of the scaled rows
+    fsm_vector right;     // (n_u + m,): workspace
+    fsm_vector solution;  // (n_u + m,): workspace
+};
+
+/* Responses to a unit force along each of n contact rows, bilateral rows held. */
+struct fsm_response {
+    fsm_matrix motions;   // (n, n_u): speeds, or accelerations
+    fsm_matrix reactions; // (n, m): multipliers of the bilateral rows
+    fsm_matrix K;         // (n, n): Delassus matrix, `K[i, j]` of row i to a force along row j
 };
 
 /* dense_lu.c */
-FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, double tolerance);
-FSM_LOCAL double fsm_solve(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, int64_t rank, fsm_vector right,
-                           fsm_vector scratch, fsm_vector solution);
+FSM_LOCAL struct fsm_lu fsm_factor(struct fsm_arena *arena, fsm_matrix matrix, double tolerance);
+FSM_LOCAL double fsm_solve(const struct fsm_lu *lu, fsm_vector right, fsm_vector solution);
 
 /* eigenvalues.c */
 FSM_LOCAL bool fsm_eigenvalues(fsm_matrix H, fsm_vector real, fsm_vector imaginary);
@@ -31,13 +46,16 @@ FSM_LOCAL double fsm_least_pivot(const struct fsm_bilateral_system *bilateral);
 FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector target,
                                    fsm_vector motion, fsm_vector reaction, double rounding);
 FSM_LOCAL double fsm_rounding_of(const struct fsm_terms *terms, fsm_vector u, bool accelerations);
+FSM_LOCAL bool fsm_base_accelerations(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                      const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector u,
+                                      fsm_vector motion);
 FSM_LOCAL double fsm_row_speed(const struct fsm_terms *terms, int64_t row, fsm_vector u);
 FSM_LOCAL double fsm_slip_speed(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k,
                                 fsm_vector u);
-FSM_LOCAL fsm_matrix fsm_delassus_response(struct fsm_arena *arena, const struct fsm_terms *terms,
-                                           const struct fsm_bilateral_system *bilateral, fsm_indices which, int64_t n_u,
-                                           fsm_matrix *reactions_found, fsm_matrix *K_found);
-FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices which,
+FSM_LOCAL struct fsm_response fsm_unit_responses(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                                 const struct fsm_bilateral_system *bilateral, fsm_indices rows,
+                                                 int64_t n_u);
+FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows,
                                        int64_t n_u);
 
 /* row_rank.c */

@@ -1,8 +1,8 @@
-/* Faces that end: where a contact is to be had, and how one passes on to the next (docs/theory.md). */
+/* Faces that end: where a contact exists, and how it goes over to the next face (docs/theory.md, "Contact geometry"). */
 
 #include "contacts.h"
 
-/* Whether a contact is where its face is: within its ends, or at one and not on the way out.
+/* Whether contact `k` is on its face: within its ends, or at one and not leaving the face.
 
    A corner is on no face that one of its neighbours lies behind. */
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
@@ -27,37 +27,41 @@ FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_ter
     return tables->tolerances->speed + FSM_SAME_ROW * slip;
 }
 
-/* Strike out of `closed` what no contact that leaves its round face can hand over to.
-
-   Where a contact comes to the end of an arc or a curve, that end stands for an instant before both faces that meet
-   in it.  It passes along one of them, and the other it does not strike: a contact of the same two shapes that begins
-   at the end of its own face takes over without a blow or not at all.  Where the two faces are tangent the gap of the
-   next falls with the square of the way left, and rounding may have it closed before the end is reached.  Corners on
-   straight faces are seen to by features. */
-FSM_LOCAL void fsm_hand_over(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_vector u,
-                             fsm_indices before, fsm_indices event, fsm_indices closed)
+/* Whether contact `j` leaves its round face, of the same two shapes, at the end where the face of `k` begins. */
+static bool leaves_beside(const struct fsm_resolution *r, int64_t j, int64_t k)
 {
-    double edge = sqrt(tables->tolerances->gap);
-    for (int64_t k = 0; k < closed.n; k++) {
-        bool new = closed.at[k] == 1 && before.at[k] == FSM_CONTACT_FREE &&
-                   (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
-        if (!new || terms->reach.at[k] > tables->tolerances->gap) {
+    const struct fsm_tables *tables = r->tables;
+    bool straight = AT(tables->contact_ends, k, 0) >= 0 && AT(tables->contact_ends, j, 0) >= 0;
+    if (straight || tables->contact_flags.at[j] / FSM_FLAG_GROUP != tables->contact_flags.at[k] / FSM_FLAG_GROUP) {
+        return false;
+    }
+    bool closed = r->before.at[j] != FSM_CONTACT_FREE && (tables->contact_flags.at[j] & FSM_FLAG_LIMITED) != 0;
+    return r->event.at[j] == FSM_EVENT_LEAVES ||
+           (closed && r->terms->reach.at[j] < sqrt(tables->tolerances->gap) && r->terms->reach_rate.at[j] < 0.0);
+}
+
+/* Exclude from the closed contacts those that would strike where another one leaves its round face.
+
+   Where a contact comes to the end of an arc or a curve, that end belongs for an instant to both faces that meet in it.
+   The contact passes along one of them, and does not strike the other: a contact of the same two shapes that begins at
+   the end of its own face begins without an impact or not at all.  Where the two faces are tangent the gap of the next
+   falls with the square of the way left, and rounding may have it closed before the end is reached.  Corners on straight
+   faces are treated in feature_selection.c. */
+FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r)
+{
+    const struct fsm_tables *tables = r->tables;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        bool begins = r->closed.at[k] == 1 && r->before.at[k] == FSM_CONTACT_FREE &&
+                      (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
+        if (!begins || r->terms->reach.at[k] > tables->tolerances->gap) {
             continue;
         }
-        if (fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u) >= -tables->tolerances->speed) {
+        if (fsm_row_speed(r->terms, AT(tables->contact_rows, k, 0), r->u) >= -tables->tolerances->speed) {
             continue;
         }
-        int64_t group = tables->contact_flags.at[k] / FSM_FLAG_GROUP;
-        bool straight = AT(tables->contact_ends, k, 0) >= 0;
-        for (int64_t j = 0; j < closed.n; j++) {
-            if (tables->contact_flags.at[j] / FSM_FLAG_GROUP != group ||
-                (straight && AT(tables->contact_ends, j, 0) >= 0)) {
-                continue;
-            }
-            bool held = before.at[j] != FSM_CONTACT_FREE && (tables->contact_flags.at[j] & FSM_FLAG_LIMITED) != 0;
-            if (event.at[j] == FSM_EVENT_LEAVES ||
-                (held && terms->reach.at[j] < edge && terms->reach_rate.at[j] < 0.0)) {
-                closed.at[k] = 0;
+        for (int64_t j = 0; j < r->closed.n; j++) {
+            if (leaves_beside(r, j, k)) {
+                r->closed.at[k] = 0;
             }
         }
     }

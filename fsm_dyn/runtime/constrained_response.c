@@ -1,37 +1,33 @@
-/* Responses of the mechanism with its bilateral rows held: the linear algebra of an instant.
+/* Responses of the mechanism with its bilateral constraint rows held (docs/theory.md, "Resolution").
 
-   With bilateral rows B held, `[M -Bᵀ; B 0] [a; Λ] = [force; target]` answers both questions of an instant: the
-   accelerations under forces, and the speeds after impulses.  The system is scaled by `diag(M)^-1/2` and the rows'
-   norms, so that rank does not depend on units; redundant rows that agree with the others do no harm. */
+   With bilateral rows B, `[M -Bᵀ; B 0] [a; Λ] = [force; target]` gives the accelerations under forces as well as the
+   speeds after impulses.  The system is scaled by `diag(M)^-1/2` and the norms of the rows, so that its rank does not
+   depend on units; redundant rows that are consistent with the others do no harm. */
 
 #include "algebra.h"
 
-#define FSM_CONSTRAINED_RESPONSE_RANK     1e-12
-#define FSM_AGREEMENT                     1e-7
-#define FSM_CONSTRAINED_RESPONSE_ROUNDING 2.220446049250313e-13
+#define FSM_BILATERAL_RANK     1e-12 // a pivot below this fraction of the first is zero
+#define FSM_AGREEMENT          1e-7  // fraction of the right-hand side by which consistent redundant rows may be missed
+#define FSM_BILATERAL_ROUNDING 2.220446049250313e-13
 
-/* Factor the system for the declared speeds (kinematic rows are met by the choice of speeds). */
+/* Factor the system of the declared speeds and the bilateral rows `held` (m,); kinematic rows are no part of it. */
 FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *arena, const struct fsm_terms *terms,
                                                            fsm_indices held, int64_t n_u)
 {
-    int64_t m = held.n;
-    int64_t size = n_u + m;
-    fsm_vector scale = fsm_arena_vector(arena, n_u), row_scale = fsm_arena_vector(arena, m);
-    for (int64_t i = 0; i < n_u; i++) {
-        scale.at[i] = 1.0;
-        if (AT(terms->M, i, i) > 0.0) {
-            scale.at[i] = 1.0 / sqrt(AT(terms->M, i, i));
-        }
-    }
+    int64_t m = held.n, size = n_u + m;
+    struct fsm_bilateral_system bilateral = {.held = held,
+                                             .scale = fsm_arena_vector(arena, n_u),
+                                             .row_scale = fsm_arena_vector(arena, m),
+                                             .right = fsm_arena_vector(arena, size),
+                                             .solution = fsm_arena_vector(arena, size)};
+    fsm_vector scale = bilateral.scale, row_scale = bilateral.row_scale;
+    fsm_column_scales(terms, scale);
     for (int64_t k = 0; k < m; k++) {
-        row_scale.at[k] = 1.0;
-        double norm = 0.0;
+        double square = 0.0;
         for (int64_t i = 0; i < n_u; i++) {
-            norm += fsm_square(AT(terms->A, held.at[k], i) * scale.at[i]);
+            square += fsm_square(AT(terms->A, held.at[k], i) * scale.at[i]);
         }
-        if (norm > 0.0) {
-            row_scale.at[k] = 1.0 / sqrt(norm);
-        }
+        row_scale.at[k] = square > 0.0 ? 1.0 / sqrt(square) : 1.0;
     }
     fsm_matrix system = fsm_arena_matrix(arena, size, size);
     for (int64_t i = 0; i < n_u; i++) {
@@ -44,42 +40,32 @@ FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *are
             AT(system, n_u + k, i) = entry;
         }
     }
-    fsm_indices rows = fsm_arena_indices(arena, size), columns = fsm_arena_indices(arena, size);
-    fsm_indices rank = fsm_arena_indices(arena, 1);
-    rank.at[0] = fsm_factor(system, rows, columns, FSM_CONSTRAINED_RESPONSE_RANK);
-    struct fsm_bilateral_system made = (struct fsm_bilateral_system){.held = held,
-                                                                     .matrix = system,
-                                                                     .rows = rows,
-                                                                     .columns = columns,
-                                                                     .scale = scale,
-                                                                     .row_scale = row_scale,
-                                                                     .scratch = fsm_arena_vector(arena, 3 * size),
-                                                                     .rank = rank};
-    return made;
+    bilateral.lu = fsm_factor(arena, system, FSM_BILATERAL_RANK);
+    return bilateral;
 }
 
 /* Return the last pivot of the scaled system, as a part of the first; 0 where it has not full rank. */
 FSM_LOCAL double fsm_least_pivot(const struct fsm_bilateral_system *bilateral)
 {
-    int64_t n = bilateral->rows.n;
-    if (bilateral->rank.at[0] < n) {
+    const struct fsm_lu *lu = &bilateral->lu;
+    int64_t last = lu->rows.n - 1;
+    if (lu->rank <= last) {
         return 0.0;
     }
-    double last = AT(bilateral->matrix, bilateral->rows.at[n - 1], bilateral->columns.at[n - 1]);
-    return fabs(last / AT(bilateral->matrix, bilateral->rows.at[0], bilateral->columns.at[0]));
+    double least = AT(lu->matrix, lu->rows.at[last], lu->columns.at[last]);
+    return fabs(least / AT(lu->matrix, lu->rows.at[0], lu->columns.at[0]));
 }
 
-/* Solve for the motion (n_u,) and the reactions (m,); False if the rows contradict each other.
+/* Solve for the motion (n_u,) and the reactions (m,); false if the bilateral rows are inconsistent.
 
-   They do where redundant rows are missed by more than AGREEMENT of the largest right-hand side, and by more
-   than `rounding`, the error of the right-hand sides themselves (rounding_of). */
+   `force` (n_u,) and `target` (m,) are generalized forces and accelerations of the rows, or momenta and speeds.  The
+   rows are inconsistent where redundant ones are missed by more than FSM_AGREEMENT of the largest right-hand side, and
+   by more than `rounding`, the error of the right-hand sides themselves (fsm_rounding_of). */
 FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector target,
                                    fsm_vector motion, fsm_vector reaction, double rounding)
 {
     int64_t n_u = force.n, m = target.n;
-    int64_t n = n_u + m;
-    fsm_vector right = fsm_vector_first(bilateral->scratch, n), scratch = fsm_vector_part(bilateral->scratch, n, 2 * n);
-    fsm_vector solution = fsm_vector_from(bilateral->scratch, 2 * n);
+    fsm_vector right = bilateral->right, solution = bilateral->solution;
     double size = 1e-300;
     for (int64_t i = 0; i < n_u; i++) {
         right.at[i] = force.at[i] * bilateral->scale.at[i];
@@ -89,8 +75,7 @@ FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral,
         right.at[n_u + k] = target.at[k] * bilateral->row_scale.at[k];
         size = fsm_larger(size, fabs(right.at[n_u + k]));
     }
-    double remainder = fsm_solve(bilateral->matrix, bilateral->rows, bilateral->columns, bilateral->rank.at[0], right,
-                                 scratch, solution);
+    double remainder = fsm_solve(&bilateral->lu, right, solution);
     for (int64_t i = 0; i < n_u; i++) {
         motion.at[i] = solution.at[i] * bilateral->scale.at[i];
     }
@@ -100,7 +85,7 @@ FSM_LOCAL bool fsm_solve_bilateral(const struct fsm_bilateral_system *bilateral,
     return remainder <= fsm_larger(FSM_AGREEMENT * size, rounding);
 }
 
-/* Return what rounding may leave of scaled rows `A u + b`, or of `A u_dot + gamma`, where terms cancel. */
+/* Return the rounding error of scaled rows `A u + b`, or of `A u_dot + gamma` for accelerations, where terms cancel. */
 FSM_LOCAL double fsm_rounding_of(const struct fsm_terms *terms, fsm_vector u, bool accelerations)
 {
     double square = 0.0, fastest = 0.0;
@@ -110,10 +95,25 @@ FSM_LOCAL double fsm_rounding_of(const struct fsm_terms *terms, fsm_vector u, bo
         }
         fastest = fsm_larger(fastest, fabs(u.at[i]));
     }
-    return FSM_CONSTRAINED_RESPONSE_ROUNDING * sqrt(square) * (accelerations ? fastest : 1.0);
+    return FSM_BILATERAL_ROUNDING * sqrt(square) * (accelerations ? fastest : 1.0);
 }
 
-/* Return `A u + b` of one row. */
+/* Write the accelerations `motion` (n_u,) under the generalized forces `force` (n_u,) with the bilateral rows held.
+
+   `u` (n_u,): the speeds.  False if the bilateral rows are inconsistent. */
+FSM_LOCAL bool fsm_base_accelerations(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                      const struct fsm_bilateral_system *bilateral, fsm_vector force, fsm_vector u,
+                                      fsm_vector motion)
+{
+    fsm_indices held = bilateral->held;
+    fsm_vector target = fsm_arena_vector(arena, held.n), reaction = fsm_arena_vector(arena, held.n);
+    for (int64_t k = 0; k < held.n; k++) {
+        target.at[k] = -terms->gamma.at[held.at[k]];
+    }
+    return fsm_solve_bilateral(bilateral, force, target, motion, reaction, fsm_rounding_of(terms, u, true));
+}
+
+/* Return `A u + b` of one constraint row. */
 FSM_LOCAL double fsm_row_speed(const struct fsm_terms *terms, int64_t row, fsm_vector u)
 {
     double speed = terms->b.at[row];
@@ -123,7 +123,7 @@ FSM_LOCAL double fsm_row_speed(const struct fsm_terms *terms, int64_t row, fsm_v
     return speed;
 }
 
-/* Return how fast a contact with friction slips, without a sign. */
+/* Return the magnitude of the slip velocity of contact `k`, which has friction (m/s or rad/s). */
 FSM_LOCAL double fsm_slip_speed(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector u)
 {
     int64_t row = AT(tables->contact_rows, k, 1);
@@ -134,49 +134,42 @@ FSM_LOCAL double fsm_slip_speed(const struct fsm_tables *tables, const struct fs
     return fabs(speed);
 }
 
-/* Unit responses of contact rows.
-
-   Returns
-   -------
-   motions : shape (n, n_u)
-       Motion answering a unit force along each of the `n` rows `which`.
-   reactions : shape (n, m)
-       Reactions of the bilateral rows to it.
-   K : shape (n, n)
-       What each row feels of it. */
-FSM_LOCAL fsm_matrix fsm_delassus_response(struct fsm_arena *arena, const struct fsm_terms *terms,
-                                           const struct fsm_bilateral_system *bilateral, fsm_indices which, int64_t n_u,
-                                           fsm_matrix *reactions_found, fsm_matrix *K_found)
+/* Return the responses of the mechanism to a unit force along each of the contact rows `rows` (n,). */
+FSM_LOCAL struct fsm_response fsm_unit_responses(struct fsm_arena *arena, const struct fsm_terms *terms,
+                                                 const struct fsm_bilateral_system *bilateral, fsm_indices rows,
+                                                 int64_t n_u)
 {
-    int64_t n = which.n, m = bilateral->held.n;
-    fsm_matrix motions = fsm_arena_matrix(arena, n, n_u), reactions = fsm_arena_matrix(arena, n, m),
-               K = fsm_arena_matrix(arena, n, n);
-    fsm_vector none = fsm_arena_vector(arena, m);
+    int64_t n = rows.n, m = bilateral->held.n;
+    struct fsm_response response = {.motions = fsm_arena_matrix(arena, n, n_u),
+                                    .reactions = fsm_arena_matrix(arena, n, m),
+                                    .K = fsm_arena_matrix(arena, n, n)};
+    fsm_vector no_target = fsm_arena_vector(arena, m);
     for (int64_t r = 0; r < n; r++) {
-        fsm_solve_bilateral(bilateral, fsm_row_part(terms->A, which.at[r], n_u), none, fsm_row(motions, r),
-                            fsm_row(reactions, r), 0.0);
+        fsm_vector motion = fsm_row(response.motions, r);
+        fsm_solve_bilateral(bilateral, fsm_row_part(terms->A, rows.at[r], n_u), no_target, motion,
+                            fsm_row(response.reactions, r), 0.0);
         for (int64_t s = 0; s < n; s++) {
             for (int64_t i = 0; i < n_u; i++) {
-                AT(K, s, r) += AT(terms->A, which.at[s], i) * AT(motions, r, i);
+                AT(response.K, s, r) += AT(terms->A, rows.at[s], i) * motion.at[i];
             }
         }
     }
-    *reactions_found = reactions;
-    *K_found = K;
-    return motions;
+    return response;
 }
 
-/* How much each row would yield to a unit force if nothing else held: the measure of what is rounding, (n,). */
-FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices which,
+/* Return how far each of `rows` (n,) yields to a unit force along it if nothing is held: `A diag(M)^-1 Aᵀ`, (n,).
+
+   A diagonal entry of the Delassus matrix that is far below it is rounding. */
+FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows,
                                        int64_t n_u)
 {
-    fsm_vector unheld = fsm_arena_vector(arena, which.n);
-    for (int64_t r = 0; r < which.n; r++) {
+    fsm_vector response = fsm_arena_vector(arena, rows.n);
+    for (int64_t r = 0; r < rows.n; r++) {
         for (int64_t i = 0; i < n_u; i++) {
             if (AT(terms->M, i, i) > 0.0) {
-                unheld.at[r] += fsm_square(AT(terms->A, which.at[r], i)) / AT(terms->M, i, i);
+                response.at[r] += fsm_square(AT(terms->A, rows.at[r], i)) / AT(terms->M, i, i);
             }
         }
     }
-    return unheld;
+    return response;
 }

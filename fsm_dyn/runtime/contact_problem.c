@@ -1,276 +1,286 @@
-/* Contacts that meet in one instant: the problem that an impact and the choice of the next mode have in common.
+/* Contact problems: what an impact and the selection of the next mode have in common.
 
-   Contact rows answer forces `y` with `v = base + K y` (K: the inverse mass seen by the rows, bilateral rows
-   already held).  Every contact makes one *choice*, and the choices turn into as many linear equations as there are
-   rows.  Asked of speeds the answer is an impact (docs/theory.md, "Impacts"), asked of accelerations it is the next
-   mode ("Resolution").
+   Contact rows respond to forces `y` with `v = base + K y` (K: the Delassus matrix, bilateral rows held).  Every contact
+   makes one choice, and a candidate turns into as many linear equations as there are rows.  On the velocity level the
+   solution is an impact (docs/theory.md, "Impacts"), on the acceleration level the next mode ("Resolution").
 
    Rows are scaled so that K has a unit diagonal: rank and tolerances then do not depend on units, and forces, impulses
    and motions of all rows compare with one scale. */
 
 #include "contacts.h"
 
-#define FSM_CHOICE_PARTED_FORWARD 5
-
-/* Slip direction of a choice, 0 where it does not slide. */
+/* Return the slip direction of a choice, 0 where it does not slide. */
 FSM_LOCAL double fsm_direction_of(int64_t choice)
 {
-    if (choice == FSM_CHOICE_FORWARD || choice == FSM_CHOICE_PARTED_FORWARD || choice == FSM_CHOICE_UNDER_FORWARD) {
+    switch (choice) {
+    case FSM_CHOICE_FORWARD:
+    case FSM_CHOICE_PARTED_FORWARD:
+    case FSM_CHOICE_UNDER_FORWARD:
         return 1.0;
-    }
-    if (choice == FSM_CHOICE_BACKWARD || choice == FSM_CHOICE_PARTED_BACKWARD || choice == FSM_CHOICE_UNDER_BACKWARD) {
+    case FSM_CHOICE_BACKWARD:
+    case FSM_CHOICE_PARTED_BACKWARD:
+    case FSM_CHOICE_UNDER_BACKWARD:
         return -1.0;
+    default:
+        return 0.0;
     }
-    return 0.0;
 }
 
 /* Whether the normal row is not held. */
-FSM_LOCAL bool fsm_meeting_is_open(int64_t choice)
+FSM_LOCAL bool fsm_is_open(int64_t choice)
 {
     return choice == FSM_CHOICE_OPEN || (choice >= FSM_CHOICE_PARTED_HOLD && choice <= FSM_CHOICE_PARTED_BACKWARD);
 }
 
-/* Sign of the normal force that a sliding choice assumes. */
+/* Return the sign of the normal force that a sliding choice assumes. */
 FSM_LOCAL double fsm_side_of(int64_t choice)
 {
     return choice >= FSM_CHOICE_UNDER_FORWARD ? -1.0 : 1.0;
 }
 
-/* A meeting of so many contacts, three rows each at most, no rows given yet. */
+/* Return an unscaled contact problem of `count` contacts, with room for three rows each, none of them given yet. */
 FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *arena, int64_t count)
 {
     int64_t n = 3 * count;
-    fsm_vector none = fsm_arena_vector(arena, 0);
-    struct fsm_contact_problem m =
-        (struct fsm_contact_problem){.normal = fsm_arena_indices(arena, count),
-                                     .tangent = fsm_arena_indices(arena, count),
-                                     .K = fsm_arena_matrix(arena, 0, 0),
-                                     .base = none,
-                                     .target = fsm_arena_vector(arena, n),
-                                     .floor = fsm_arena_vector(arena, n),
-                                     .static_friction = fsm_arena_vector(arena, count),
-                                     .kinetic_friction = fsm_arena_vector(arena, count),
-                                     .infinite = fsm_arena_indices(arena, count),
-                                     .two_sided = fsm_arena_indices(arena, count),
-                                     .slipping = fsm_arena_indices(arena, count),
-                                     .allowed = fsm_arena_index_table(arena, count, FSM_CHOICE_COUNT),
-                                     .banned = fsm_arena_indices(arena, count),
-                                     .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT),
-                                     .unit = none,
-                                     .scale = none,
-                                     .spatial = fsm_arena_indices(arena, count),
-                                     .way = fsm_arena_matrix(arena, count, 2),
-                                     .slack = fsm_arena_matrix(arena, count, 2)};
-    for (int64_t k = 0; k < count; k++) {
-        m.normal.at[k] = -1;
-        m.tangent.at[k] = -1;
-        m.banned.at[k] = -1;
-    }
-    return m;
+    struct fsm_contact_problem problem = {
+        .contact = fsm_arena_indices(arena, count),
+        .row = fsm_indices_first(fsm_arena_indices(arena, n), 0),
+        .normal = fsm_arena_indices(arena, count),
+        .tangent = fsm_arena_indices(arena, count),
+        .spatial = fsm_arena_indices(arena, count),
+        .target = fsm_arena_vector(arena, n),
+        .floor = fsm_arena_vector(arena, n),
+        .static_friction = fsm_arena_vector(arena, count),
+        .kinetic_friction = fsm_arena_vector(arena, count),
+        .infinite = fsm_arena_indices(arena, count),
+        .two_sided = fsm_arena_indices(arena, count),
+        .slipping = fsm_arena_indices(arena, count),
+        .slip_direction = fsm_arena_matrix(arena, count, 2),
+        .slack = fsm_arena_matrix(arena, count, 2),
+        .allowed = fsm_arena_index_table(arena, count, FSM_CHOICE_COUNT),
+        .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT),
+        .excluded = fsm_arena_indices(arena, count),
+    };
+    fsm_indices_fill(problem.normal, -1);
+    fsm_indices_fill(problem.tangent, -1);
+    fsm_indices_fill(problem.excluded, -1);
+    problem.contact.n = 0;
+    return problem;
 }
 
-/* Fill in the response of the rows, scaled.
+/* Append contact `k` of the model with its rows; `has_normal`: its normal row is part of the problem. */
+FSM_LOCAL void fsm_add_contact(struct fsm_contact_problem *problem, const struct fsm_tables *tables, int64_t k,
+                               bool has_normal)
+{
+    int64_t at = problem->contact.n++, flags = tables->contact_flags.at[k];
+    int64_t normal = AT(tables->contact_rows, k, 0), tangent = AT(tables->contact_rows, k, 1);
+    problem->contact.at[at] = k;
+    problem->two_sided.at[at] = (flags & FSM_FLAG_TWO_SIDED) != 0;
+    problem->infinite.at[at] = tangent >= 0 && (flags & FSM_FLAG_STICKS_ALWAYS) != 0;
+    problem->spatial.at[at] = tangent >= 0 && (flags & FSM_FLAG_IN_SPACE) != 0;
+    if (has_normal) {
+        problem->normal.at[at] = problem->row.n;
+        problem->row.at[problem->row.n++] = normal;
+    }
+    if (tangent >= 0) {
+        problem->tangent.at[at] = problem->row.n;
+        problem->row.at[problem->row.n++] = tangent;
+        if (problem->spatial.at[at]) {
+            problem->row.at[problem->row.n++] = tangent + 1;
+        }
+    }
+}
 
-   Parameters
-   ----------
-   m : Meeting
-       Everything but `K base unit scale`, unscaled.  What concerns contacts is shared with the result (and its
-       coefficients of friction are scaled), what concerns rows is not: see aim.
-   K : (n, n), base : (n,)
-       As computed.
-   free : (n,)
-       Response of each row to itself with no other row held, to judge what is rounding.
-   scale : float
-       Magnitude of the motion in the metric of kinetic energy, square root of (J) or (J/s²). */
-FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
-                                                       fsm_matrix K, fsm_vector base, fsm_vector unheld, double scale)
+/* Return the units of the rows: inverse roots of the diagonal of K, negative where that is rounding. */
+static fsm_vector row_units(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_matrix K,
+                            fsm_vector free_response)
+{
+    fsm_vector unit = fsm_arena_vector(arena, K.n);
+    for (int64_t i = 0; i < K.n; i++) {
+        unit.at[i] = 1.0;
+        if (AT(K, i, i) > FSM_HIDDEN * free_response.at[i]) {
+            unit.at[i] = 1.0 / sqrt(AT(K, i, i));
+        } else if (free_response.at[i] > 0.0) {
+            unit.at[i] = -1.0 / sqrt(free_response.at[i]);
+        }
+    }
+    for (int64_t k = 0; k < problem->tangent.n; k++) {
+        if (problem->spatial.at[k]) { // one unit for both, so that the friction cone remains circular
+            double *first = &unit.at[problem->tangent.at[k]], *second = first + 1;
+            double both =
+                *first * *second < 0.0 ? fsm_larger(*first, *second) : fsm_smaller(fabs(*first), fabs(*second));
+            *first = fsm_sign(*first) * both;
+            *second = fsm_sign(*second) * both;
+        }
+    }
+    return unit;
+}
+
+/* Bring coefficients of friction and slacks of an unscaled problem to the units of its rows. */
+static void scale_laws(const struct fsm_contact_problem *problem, fsm_vector unit)
+{
+    for (int64_t k = 0; k < problem->normal.n; k++) {
+        int64_t normal = problem->normal.at[k], tangent = problem->tangent.at[k];
+        if (tangent >= 0) {
+            double ratio = 1.0 / unit.at[tangent];
+            if (normal >= 0) {
+                ratio *= unit.at[normal];
+            }
+            problem->static_friction.at[k] *= ratio;
+            problem->kinetic_friction.at[k] *= ratio;
+            AT(problem->slack, k, 1) /= pow(unit.at[tangent], problem->spatial.at[k] ? 2.0 : 1.0);
+        }
+        if (normal >= 0) {
+            AT(problem->slack, k, 0) /= unit.at[normal];
+        }
+    }
+}
+
+/* Return a problem with its Delassus matrix and base motion, scaled.
+
+   `unscaled`: everything but `K base unit scale`.  What concerns contacts is shared with the result (its coefficients of
+   friction and slacks are scaled in place), what concerns rows is not: see fsm_retarget.  `K` (n, n), `base` (n,) as
+   computed; `free_response` (n,), see fsm_free_response; `scale`: magnitude of the motion in the metric of kinetic
+   energy, square root of (J) or (J/s²). */
+FSM_LOCAL struct fsm_contact_problem fsm_scale_problem(struct fsm_arena *arena,
+                                                       const struct fsm_contact_problem *unscaled, fsm_matrix K,
+                                                       fsm_vector base, fsm_vector free_response, double scale)
 {
     int64_t n = base.n;
-    fsm_vector unit = fsm_arena_vector(arena, n);
-    for (int64_t i = 0; i < n; i++) {
-        unit.at[i] = 1.0;
-        if (AT(K, i, i) > FSM_HIDDEN * unheld.at[i]) {
-            unit.at[i] = 1.0 / sqrt(AT(K, i, i));
-        } else if (unheld.at[i] > 0.0) {
-            unit.at[i] = -1.0 / sqrt(unheld.at[i]);
-        }
-    }
-    for (int64_t k = 0; k < m->tangent.n; k++) {
-        if (m->spatial.at[k] == 1) { // one unit for both, or the circle of friction were none
-            int64_t b = m->tangent.at[k];
-            double both = fsm_smaller(fabs(unit.at[b]), fabs(unit.at[b + 1]));
-            if (unit.at[b] * unit.at[b + 1] < 0.0) {
-                both = fsm_larger(unit.at[b], unit.at[b + 1]);
-            }
-            double next1 = fsm_sign(unit.at[b]) * both;
-            double next2 = fsm_sign(unit.at[b + 1]) * both;
-            unit.at[b] = next1;
-            unit.at[b + 1] = next2;
-        }
-    }
-    fsm_matrix response = fsm_arena_matrix(arena, n, n);
+    fsm_vector unit = row_units(arena, unscaled, K, free_response);
+    fsm_matrix scaled = fsm_arena_matrix(arena, n, n);
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
             if (unit.at[i] > 0.0 && unit.at[j] > 0.0) {
-                AT(response, i, j) = AT(K, i, j) * unit.at[i] * unit.at[j];
+                AT(scaled, i, j) = AT(K, i, j) * unit.at[i] * unit.at[j];
             }
         }
     }
     for (int64_t i = 0; i < n; i++) {
         unit.at[i] = fabs(unit.at[i]);
     }
-    for (int64_t k = 0; k < m->normal.n; k++) {
-        if (m->tangent.at[k] >= 0) {
-            double ratio = 1.0 / unit.at[m->tangent.at[k]];
-            if (m->normal.at[k] >= 0) {
-                ratio *= unit.at[m->normal.at[k]];
-            }
-            m->static_friction.at[k] *= ratio;
-            m->kinetic_friction.at[k] *= ratio;
-            AT(m->slack, k, 1) /= pow(unit.at[m->tangent.at[k]], (double)(m->spatial.at[k] == 1 ? 2 : 1));
-        }
-        if (m->normal.at[k] >= 0) {
-            AT(m->slack, k, 0) /= unit.at[m->normal.at[k]];
-        }
-    }
-    struct fsm_contact_problem problem = (struct fsm_contact_problem){.normal = m->normal,
-                                                                      .tangent = m->tangent,
-                                                                      .K = response,
-                                                                      .base = fsm_arena_vector(arena, n),
-                                                                      .target = fsm_arena_vector(arena, n),
-                                                                      .floor = fsm_arena_vector(arena, n),
-                                                                      .static_friction = m->static_friction,
-                                                                      .kinetic_friction = m->kinetic_friction,
-                                                                      .infinite = m->infinite,
-                                                                      .two_sided = m->two_sided,
-                                                                      .slipping = m->slipping,
-                                                                      .allowed = m->allowed,
-                                                                      .banned = m->banned,
-                                                                      .cost = m->cost,
-                                                                      .unit = unit,
-                                                                      .scale = fsm_arena_vector(arena, 1),
-                                                                      .spatial = m->spatial,
-                                                                      .way = m->way,
-                                                                      .slack = m->slack};
-    problem.scale.at[0] = scale;
-    struct fsm_contact_problem made = problem;
-    fsm_retarget(&made, m, base);
-    return made;
+    scale_laws(unscaled, unit);
+    struct fsm_contact_problem problem = *unscaled;
+    problem.K = scaled;
+    problem.base = fsm_arena_vector(arena, n);
+    problem.target = fsm_arena_vector(arena, n);
+    problem.floor = fsm_arena_vector(arena, n);
+    problem.unit = unit;
+    problem.scale = scale;
+    fsm_retarget(&problem, unscaled, base);
+    return problem;
 }
 
-/* Give a scaled meeting other motions to begin with, and the targets and floors that `m` has now. */
-FSM_LOCAL void fsm_retarget(const struct fsm_contact_problem *problem, const struct fsm_contact_problem *m,
+/* Give a scaled problem another base motion (n,), and the targets and floors that the unscaled one has now. */
+FSM_LOCAL void fsm_retarget(const struct fsm_contact_problem *problem, const struct fsm_contact_problem *unscaled,
                             fsm_vector base)
 {
     for (int64_t i = 0; i < base.n; i++) {
         problem->base.at[i] = base.at[i] * problem->unit.at[i];
-        problem->target.at[i] = m->target.at[i] * problem->unit.at[i];
-        problem->floor.at[i] = m->floor.at[i] / problem->unit.at[i];
+        problem->target.at[i] = unscaled->target.at[i] * problem->unit.at[i];
+        problem->floor.at[i] = unscaled->floor.at[i] / problem->unit.at[i];
     }
 }
 
-/* Number the contacts so that contacts which feel each other, directly or through others, share a number. */
-FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct fsm_contact_problem *m)
+/* Whether two contacts have rows with entries of the Delassus matrix in common. */
+static bool are_coupled(const struct fsm_contact_problem *problem, fsm_index_table rows, int64_t j, int64_t k)
 {
-    int64_t count = m->normal.n;
-    fsm_indices group = fsm_arena_indices(arena, count);
+    for (int64_t a = 0; a < rows.m; a++) {
+        for (int64_t b = 0; b < rows.m; b++) {
+            int64_t one = AT(rows, j, a), other = AT(rows, k, b);
+            if (one >= 0 && other >= 0 && fabs(AT(problem->K, one, other)) > FSM_HIDDEN) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Return the contact island of each contact, numbered by its first contact: coupled contacts share one. */
+FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct fsm_contact_problem *problem)
+{
+    int64_t count = problem->normal.n;
+    fsm_indices island = fsm_arena_indices(arena, count);
     fsm_index_table rows = fsm_arena_index_table(arena, count, 3);
     for (int64_t k = 0; k < count; k++) {
-        group.at[k] = k;
-        AT(rows, k, 0) = m->normal.at[k];
-        AT(rows, k, 1) = m->tangent.at[k];
-        AT(rows, k, 2) = m->spatial.at[k] == 1 ? m->tangent.at[k] + 1 : -1;
+        island.at[k] = k;
+        AT(rows, k, 0) = problem->normal.at[k];
+        AT(rows, k, 1) = problem->tangent.at[k];
+        AT(rows, k, 2) = problem->spatial.at[k] ? problem->tangent.at[k] + 1 : -1;
     }
     for (int64_t k = 0; k < count; k++) {
         for (int64_t other = 0; other < k; other++) {
-            bool coupled = false;
-            fsm_indices list1 = fsm_index_row(rows, k);
-            for (int64_t n1 = 0; n1 < list1.n; n1++) {
-                int64_t a = list1.at[n1];
-                fsm_indices list2 = fsm_index_row(rows, other);
-                for (int64_t n2 = 0; n2 < list2.n; n2++) {
-                    int64_t b = list2.at[n2];
-                    if (a >= 0 && b >= 0 && fabs(AT(m->K, a, b)) > FSM_HIDDEN) {
-                        coupled = true;
-                    }
-                }
+            if (island.at[k] == island.at[other] || !are_coupled(problem, rows, k, other)) {
+                continue;
             }
-            if (coupled && group.at[k] != group.at[other]) {
-                int64_t old = fsm_most(group.at[k], group.at[other]), new = fsm_least(group.at[k], group.at[other]);
-                for (int64_t i = 0; i < count; i++) {
-                    if (group.at[i] == old) {
-                        group.at[i] = new;
-                    }
+            int64_t last = fsm_most(island.at[k], island.at[other]), first = fsm_least(island.at[k], island.at[other]);
+            for (int64_t i = 0; i < count; i++) {
+                if (island.at[i] == last) {
+                    island.at[i] = first;
                 }
             }
         }
     }
-    return group;
+    return island;
 }
 
-/* The meeting of some contacts only, with the rows (listed) that are theirs, those of each in one piece. */
-FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
+/* Copy contact `k` of a problem to place `at` of a subproblem, but for its rows. */
+static void copy_contact(const struct fsm_contact_problem *part, int64_t at, const struct fsm_contact_problem *problem,
+                         int64_t k)
+{
+    part->contact.at[at] = problem->contact.at[k];
+    part->spatial.at[at] = problem->spatial.at[k];
+    part->static_friction.at[at] = problem->static_friction.at[k];
+    part->kinetic_friction.at[at] = problem->kinetic_friction.at[k];
+    part->infinite.at[at] = problem->infinite.at[k];
+    part->two_sided.at[at] = problem->two_sided.at[k];
+    part->slipping.at[at] = problem->slipping.at[k];
+    part->excluded.at[at] = problem->excluded.at[k];
+    fsm_put(fsm_row(part->slip_direction, at), fsm_row(problem->slip_direction, k));
+    fsm_put(fsm_row(part->slack, at), fsm_row(problem->slack, k));
+    fsm_put_indices(fsm_index_row(part->allowed, at), fsm_index_row(problem->allowed, k));
+    fsm_put(fsm_row(part->cost, at), fsm_row(problem->cost, k));
+}
+
+/* Return the scaled problem of the contacts `members` only, with their rows `rows`, those of each in one piece. */
+FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                                     fsm_indices members, fsm_indices rows)
 {
-    int64_t count = members.n, n = rows.n;
-    struct fsm_contact_problem part = fsm_allocate_problem(arena, count);
-    fsm_matrix K = fsm_arena_matrix(arena, n, n);
-    fsm_vector base = fsm_arena_vector(arena, n);
-    fsm_vector unit = fsm_arena_vector(arena, n);
-    fsm_vector target = fsm_arena_vector(arena, n), floor = fsm_arena_vector(arena, n);
+    int64_t n = rows.n;
+    struct fsm_contact_problem part = fsm_allocate_problem(arena, members.n);
+    part.contact.n = members.n;
+    part.K = fsm_arena_matrix(arena, n, n);
+    part.base = fsm_arena_vector(arena, n);
+    part.unit = fsm_arena_vector(arena, n);
+    part.scale = problem->scale;
     for (int64_t i = 0; i < n; i++) {
-        base.at[i] = m->base.at[rows.at[i]];
-        target.at[i] = m->target.at[rows.at[i]];
-        floor.at[i] = m->floor.at[rows.at[i]];
-        unit.at[i] = m->unit.at[rows.at[i]];
+        part.base.at[i] = problem->base.at[rows.at[i]];
+        part.target.at[i] = problem->target.at[rows.at[i]];
+        part.floor.at[i] = problem->floor.at[rows.at[i]];
+        part.unit.at[i] = problem->unit.at[rows.at[i]];
         for (int64_t j = 0; j < n; j++) {
-            AT(K, i, j) = AT(m->K, rows.at[i], rows.at[j]);
+            AT(part.K, i, j) = AT(problem->K, rows.at[i], rows.at[j]);
         }
     }
-    for (int64_t at = 0; at < count; at++) {
+    for (int64_t at = 0; at < members.n; at++) {
         int64_t k = members.at[at];
+        copy_contact(&part, at, problem, k);
         for (int64_t i = 0; i < n; i++) {
-            if (rows.at[i] == m->normal.at[k]) {
+            if (rows.at[i] == problem->normal.at[k]) {
                 part.normal.at[at] = i;
             }
-            if (rows.at[i] == m->tangent.at[k]) {
+            if (rows.at[i] == problem->tangent.at[k]) {
                 part.tangent.at[at] = i;
             }
         }
-        part.static_friction.at[at] = m->static_friction.at[k];
-        part.kinetic_friction.at[at] = m->kinetic_friction.at[k];
-        part.infinite.at[at] = m->infinite.at[k];
-        part.two_sided.at[at] = m->two_sided.at[k];
-        part.slipping.at[at] = m->slipping.at[k];
-        part.banned.at[at] = m->banned.at[k];
-        part.spatial.at[at] = m->spatial.at[k];
-        AT(part.way, at, 0) = AT(m->way, k, 0);
-        AT(part.way, at, 1) = AT(m->way, k, 1);
-        AT(part.slack, at, 0) = AT(m->slack, k, 0);
-        AT(part.slack, at, 1) = AT(m->slack, k, 1);
-        for (int64_t choice = 0; choice < FSM_CHOICE_COUNT; choice++) {
-            AT(part.allowed, at, choice) = AT(m->allowed, k, choice);
-            AT(part.cost, at, choice) = AT(m->cost, k, choice);
-        }
     }
-    struct fsm_contact_problem chosen = (struct fsm_contact_problem){.normal = part.normal,
-                                                                     .tangent = part.tangent,
-                                                                     .K = K,
-                                                                     .base = base,
-                                                                     .target = target,
-                                                                     .floor = floor,
-                                                                     .static_friction = part.static_friction,
-                                                                     .kinetic_friction = part.kinetic_friction,
-                                                                     .infinite = part.infinite,
-                                                                     .two_sided = part.two_sided,
-                                                                     .slipping = part.slipping,
-                                                                     .allowed = part.allowed,
-                                                                     .banned = part.banned,
-                                                                     .cost = part.cost,
-                                                                     .unit = unit,
-                                                                     .scale = m->scale,
-                                                                     .spatial = part.spatial,
-                                                                     .way = part.way,
-                                                                     .slack = part.slack};
-    return chosen;
+    return part;
+}
+
+/* Return room for a solution of `count` contacts with n rows. */
+FSM_LOCAL struct fsm_contact_solution fsm_allocate_solution(struct fsm_arena *arena, int64_t count, int64_t n)
+{
+    return (struct fsm_contact_solution){.choices = fsm_arena_indices(arena, count),
+                                         .forces = fsm_arena_vector(arena, n),
+                                         .motions = fsm_arena_vector(arena, n)};
 }

@@ -1,163 +1,157 @@
-/* The decision of one instant: connected sets of contacts, each by enumeration or by complementarity. */
+/* Solution of a contact problem, contact island by contact island: by enumeration, or by complementarity. */
 
 #include "contacts.h"
 
-#define FSM_ENUMERATED 6 // contacts that feel each other, up to which all combinations are tried
+#define FSM_ENUMERATED 6 // contacts of an island, up to which all candidates are tried
 
-static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance,
-                               fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log,
-                               int64_t logged, struct fsm_enumeration_result *verdict_found);
-static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal,
-                   double tolerance);
-
-/* Find choices for all contacts; contacts that do not feel each other are decided apart.
-
-   Parameters
-   ----------
-   arena, m, tolerance, best, forces, answers, who, log, logged
-       As for enumerate_choices; forces and motions come back unscaled.
-
-   Returns
-   -------
-   status : int
-       `GOING`, `INCONSISTENT`, `SEVERAL` (`best` holds the one that changes least) or `NON_UNIQUE`.
-   verdict : Verdict
-       Of all sets together: combinations tried, the least number of consistent ones, the most motions. */
-FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *m,
-                                            double tolerance, fsm_indices best, fsm_vector forces, fsm_vector answers,
-                                            fsm_indices who, fsm_vector log, int64_t logged,
-                                            struct fsm_enumeration_result *verdict_found)
+/* Solve the problem of one contact island; forces and motions come back unscaled.  Returns a status. */
+static int64_t solve_island(struct fsm_arena *arena, const struct fsm_contact_problem *problem, double tolerance,
+                            const struct fsm_contact_solution *solution, struct fsm_candidate_log *log,
+                            struct fsm_enumeration_result *result)
 {
-    int64_t count = m->normal.n;
-    fsm_indices group = fsm_contact_islands(arena, m);
-    bool together = 0 < count && count <= FSM_ENUMERATED;
-    for (int64_t k = 0; k < count; k++) {
-        together = together && group.at[k] == 0;
+    *result = fsm_enumerate_candidates(arena, problem, tolerance, solution, log);
+    if (result->consistent == 0 && result->tried > 0) {
+        return result->undetermined > 0 ? FSM_NON_UNIQUE : FSM_INCONSISTENT;
     }
-    if (together) {
-        return decide_together(arena, m, tolerance, best, forces, answers, who, log, logged, verdict_found);
+    for (int64_t i = 0; i < solution->forces.n; i++) {
+        solution->forces.at[i] *= problem->unit.at[i];
+        solution->motions.at[i] /= problem->unit.at[i];
     }
-    int64_t status = FSM_CONTINUE;
-    int64_t tried = 0;
-    int64_t consistent = 0;
-    int64_t motions = 0;
-    int64_t undetermined = 0;
-    double nearest = FSM_CANDIDATE_ENUMERATION_WORST;
-    for (int64_t number = 0; number < count; number++) {
-        int64_t size = 0;
-        for (int64_t k = 0; k < count; k++) {
-            size += group.at[k] == number;
-        }
-        if (size == 0) {
-            continue;
-        }
-        fsm_mark top = fsm_arena_mark(arena);
-        fsm_indices members = fsm_arena_indices(arena, size), rows = fsm_arena_indices(arena, 3 * size);
-        fsm_indices part_who = fsm_arena_indices(arena, size);
-        int64_t at = 0, n = 0;
-        for (int64_t k = 0; k < count; k++) {
-            if (group.at[k] == number) {
-                members.at[at] = k;
-                part_who.at[at] = who.at[k];
-                at++;
-                const int64_t each1[] = {m->normal.at[k], m->tangent.at[k],
-                                         m->spatial.at[k] == 1 ? m->tangent.at[k] + 1 : -1};
-                for (int64_t n1 = 0; n1 < 3; n1++) {
-                    int64_t row = each1[n1];
-                    if (row >= 0) {
-                        rows.at[n] = row;
-                        n++;
-                    }
-                }
-            }
-        }
-        struct fsm_contact_problem part = fsm_subproblem(arena, m, members, fsm_indices_first(rows, n));
-        fsm_indices part_best = fsm_arena_indices(arena, size);
-        fsm_vector part_forces = fsm_arena_vector(arena, n);
-        fsm_vector part_answers = fsm_arena_vector(arena, n);
-        if (size > FSM_ENUMERATED) {
-            narrow(arena, &part, part_best, tolerance);
-        }
-        struct fsm_enumeration_result verdict;
-        int64_t part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who,
-                                              log, logged + tried, &verdict);
-        tried += verdict.tried;
-        if (size > FSM_ENUMERATED && verdict.consistent == 0) {
-            // once more, with what hardly slides sliding
-            part = fsm_subproblem(arena, m, members, fsm_indices_first(rows, n));
-            narrow(arena, &part, part_best, 0.0);
-            part_status = decide_together(arena, &part, tolerance, part_best, part_forces, part_answers, part_who, log,
-                                          logged + tried, &verdict);
-            tried += verdict.tried;
-        }
-        consistent = consistent == 0 ? verdict.consistent : fsm_least(consistent, verdict.consistent);
-        motions = fsm_most(motions, verdict.motions);
-        undetermined = fsm_most(undetermined, verdict.undetermined);
-        if (verdict.consistent == 0) {
-            nearest = fsm_smaller(nearest, verdict.nearest);
-            consistent = 0;
-            status = part_status;
-            break;
-        }
-        status = fsm_most(status, part_status);
-        for (int64_t i = 0; i < size; i++) {
-            best.at[members.at[i]] = part_best.at[i];
-            AT(m->way, members.at[i], 0) = AT(part.way, i, 0);
-            AT(m->way, members.at[i], 1) = AT(part.way, i, 1);
-        }
-        for (int64_t i = 0; i < n; i++) {
-            forces.at[rows.at[i]] = part_forces.at[i];
-            answers.at[rows.at[i]] = part_answers.at[i];
-        }
-        fsm_arena_release(arena, top);
-    }
-    *verdict_found = (struct fsm_enumeration_result){consistent, tried, motions, undetermined, nearest};
-    return status;
+    return result->motions > 1 ? FSM_NON_UNIQUE_STATE : FSM_CONTINUE;
 }
 
-/* As decide, of contacts that all feel each other. */
-static int64_t decide_together(struct fsm_arena *arena, const struct fsm_contact_problem *m, double tolerance,
-                               fsm_indices best, fsm_vector forces, fsm_vector answers, fsm_indices who, fsm_vector log,
-                               int64_t logged, struct fsm_enumeration_result *verdict_found)
+/* Whether Coulomb's law is a linear complementarity problem for all contacts: not for slots, in space, or in Poisson's
+   expansion. */
+static bool is_complementary(const struct fsm_contact_problem *problem)
 {
-    struct fsm_enumeration_result verdict =
-        fsm_enumerate_candidates(arena, m, tolerance, best, forces, answers, who, log, logged);
-    if (verdict.consistent == 0 && verdict.tried > 0) {
-        *verdict_found = verdict;
-        return verdict.undetermined > 0 ? FSM_NON_UNIQUE : FSM_INCONSISTENT;
+    for (int64_t k = 0; k < problem->normal.n; k++) {
+        if (problem->two_sided.at[k] || problem->spatial.at[k]) {
+            return false;
+        }
+        for (int64_t choice = FSM_CHOICE_PARTED_HOLD; choice <= FSM_CHOICE_PARTED_BACKWARD; choice++) {
+            if (AT(problem->allowed, k, choice)) {
+                return false;
+            }
+        }
     }
-    for (int64_t i = 0; i < forces.n; i++) {
-        forces.at[i] *= m->unit.at[i];
-        answers.at[i] /= m->unit.at[i];
-    }
-    *verdict_found = verdict;
-    return verdict.motions > 1 ? FSM_NON_UNIQUE_STATE : FSM_CONTINUE;
+    return true;
 }
 
 /* Leave each contact only the choice that complementarity proposes, unless that is not allowed.
 
-   One at rest whose slip would accelerate by no more than `tolerance` of the scale sticks. */
-static void narrow(struct fsm_arena *arena, const struct fsm_contact_problem *part, fsm_indices proposal,
-                   double tolerance)
+   One at rest whose slip would accelerate by no more than `tolerance` of the scale sticks.  `proposal` (n_contacts,) is
+   workspace. */
+static void narrow_choices(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices proposal,
+                           double tolerance)
 {
-    for (int64_t k = 0; k < part->normal.n; k++) {
-        if (part->two_sided.at[k] == 1 || part->spatial.at[k] == 1) {
-            return;
-        }
-        for (int64_t choice = FSM_CHOICE_PARTED_HOLD; choice < FSM_CHOICE_PARTED_BACKWARD + 1; choice++) {
-            if (AT(part->allowed, k, choice) == 1) {
-                return;
-            }
-        }
-    }
-    if (!fsm_propose(arena, part, proposal, tolerance)) {
+    if (!is_complementary(problem) || !fsm_propose(arena, problem, proposal, tolerance)) {
         return;
     }
-    for (int64_t k = 0; k < part->normal.n; k++) {
-        if (AT(part->allowed, k, proposal.at[k]) == 1) {
+    for (int64_t k = 0; k < problem->normal.n; k++) {
+        if (AT(problem->allowed, k, proposal.at[k])) {
             for (int64_t choice = 0; choice < FSM_CHOICE_COUNT; choice++) {
-                AT(part->allowed, k, choice) = choice == proposal.at[k] ? 1 : 0;
+                AT(problem->allowed, k, choice) = choice == proposal.at[k];
             }
         }
     }
+}
+
+/* List the contacts of one island and their rows. */
+static void list_island(const struct fsm_contact_problem *problem, fsm_indices island, int64_t number,
+                        fsm_indices *members, fsm_indices *rows)
+{
+    members->n = 0;
+    rows->n = 0;
+    for (int64_t k = 0; k < island.n; k++) {
+        if (island.at[k] != number) {
+            continue;
+        }
+        members->at[members->n++] = k;
+        if (problem->normal.at[k] >= 0) {
+            rows->at[rows->n++] = problem->normal.at[k];
+        }
+        if (problem->tangent.at[k] >= 0) {
+            rows->at[rows->n++] = problem->tangent.at[k];
+        }
+        if (problem->spatial.at[k]) {
+            rows->at[rows->n++] = problem->tangent.at[k] + 1;
+        }
+    }
+}
+
+/* Solve for the contacts `members` with the rows `rows` alone, and enter their solution in that of all. */
+static int64_t solve_part(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices members,
+                          fsm_indices rows, double tolerance, const struct fsm_contact_solution *solution,
+                          struct fsm_candidate_log *log, struct fsm_enumeration_result *result)
+{
+    bool large = members.n > FSM_ENUMERATED;
+    struct fsm_contact_problem part = fsm_subproblem(arena, problem, members, rows);
+    struct fsm_contact_solution found = fsm_allocate_solution(arena, members.n, rows.n);
+    if (large) {
+        narrow_choices(arena, &part, found.choices, tolerance);
+    }
+    int64_t status = solve_island(arena, &part, tolerance, &found, log, result);
+    if (large && result->consistent == 0) { // once more: contacts that hardly slide are to slide
+        int64_t tried = result->tried;
+        part = fsm_subproblem(arena, problem, members, rows);
+        narrow_choices(arena, &part, found.choices, 0.0);
+        status = solve_island(arena, &part, tolerance, &found, log, result);
+        result->tried += tried;
+    }
+    if (result->consistent == 0) {
+        return status;
+    }
+    for (int64_t i = 0; i < members.n; i++) {
+        solution->choices.at[members.at[i]] = found.choices.at[i];
+        fsm_put(fsm_row(problem->slip_direction, members.at[i]), fsm_row(part.slip_direction, i));
+    }
+    for (int64_t i = 0; i < rows.n; i++) {
+        solution->forces.at[rows.at[i]] = found.forces.at[i];
+        solution->motions.at[rows.at[i]] = found.motions.at[i];
+    }
+    return status;
+}
+
+/* Solve a contact problem; contact islands are solved one by one.
+
+   `solution`, `log`, and `result` are written: forces and motions come back unscaled; of all islands together the result
+   has the candidates tried, the least number of consistent ones, the most motions.  Returns FSM_CONTINUE,
+   FSM_INCONSISTENT, FSM_NON_UNIQUE_STATE (the solution is that which changes least) or FSM_NON_UNIQUE. */
+FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
+                                            double tolerance, const struct fsm_contact_solution *solution,
+                                            struct fsm_candidate_log *log, struct fsm_enumeration_result *result)
+{
+    int64_t count = problem->normal.n;
+    fsm_indices island = fsm_contact_islands(arena, problem);
+    bool single = 0 < count && count <= FSM_ENUMERATED;
+    for (int64_t k = 0; k < count; k++) {
+        single = single && island.at[k] == 0;
+    }
+    if (single) {
+        return solve_island(arena, problem, tolerance, solution, log, result);
+    }
+    *result = (struct fsm_enumeration_result){.nearest = FSM_NO_CANDIDATE};
+    int64_t status = FSM_CONTINUE;
+    for (int64_t number = 0; number < count; number++) {
+        fsm_mark top = fsm_arena_mark(arena);
+        fsm_indices members = fsm_arena_indices(arena, count), rows = fsm_arena_indices(arena, 3 * count);
+        list_island(problem, island, number, &members, &rows);
+        if (members.n > 0) {
+            struct fsm_enumeration_result part;
+            int64_t part_status = solve_part(arena, problem, members, rows, tolerance, solution, log, &part);
+            result->tried += part.tried;
+            result->motions = fsm_most(result->motions, part.motions);
+            result->undetermined = fsm_most(result->undetermined, part.undetermined);
+            if (part.consistent == 0) {
+                result->nearest = fsm_smaller(result->nearest, part.nearest);
+                result->consistent = 0;
+                return part_status;
+            }
+            result->consistent =
+                result->consistent == 0 ? part.consistent : fsm_least(result->consistent, part.consistent);
+            status = fsm_most(status, part_status);
+        }
+        fsm_arena_release(arena, top);
+    }
+    return status;
 }

@@ -1,23 +1,30 @@
-/* Small dense linear algebra for transitions: elimination with complete pivoting, which shows the rank. */
+/* Gaussian elimination with complete pivoting, which shows the rank.
+
+   G. H. Golub and C. F. Van Loan, *Matrix Computations*, 4th ed., section 3.4. */
 
 #include "algebra.h"
 
-/* Factor a square matrix in place, `matrix[rows][:, columns] = L U`, and return its rank.
+static void swap_entries(fsm_indices order, int64_t i, int64_t j)
+{
+    int64_t entry = order.at[i];
+    order.at[i] = order.at[j];
+    order.at[j] = entry;
+}
 
-   Parameters
-   ----------
-   matrix : float64 array, shape (n, n)
-       Overwritten by L (unit diagonal, below) and U.
-   rows, columns : int64 arrays, shape (n,)
-       Out: the order in which rows and columns were taken.
-   tolerance : float
-       A pivot below this fraction of the first is taken as zero. */
-FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, double tolerance)
+/* Factor a square matrix (n, n), which is overwritten by its factors.
+
+   `tolerance`: a pivot below this fraction of the first is taken as zero, which ends the elimination. */
+FSM_LOCAL struct fsm_lu fsm_factor(struct fsm_arena *arena, fsm_matrix matrix, double tolerance)
 {
     int64_t n = matrix.n;
+    struct fsm_lu lu = {.matrix = matrix,
+                        .rows = fsm_arena_indices(arena, n),
+                        .columns = fsm_arena_indices(arena, n),
+                        .rank = n,
+                        .scratch = fsm_arena_vector(arena, n)};
+    fsm_indices rows = lu.rows, columns = lu.columns;
     double largest = -1.0;
-    int64_t row = 0;
-    int64_t column = 0;
+    int64_t row = 0, column = 0;
     for (int64_t i = 0; i < n; i++) {
         rows.at[i] = i;
         columns.at[i] = i;
@@ -32,17 +39,14 @@ FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices co
     double first = largest;
     for (int64_t k = 0; k < n; k++) {
         if (!(largest > tolerance * first) || largest == 0.0) {
-            return k;
+            lu.rank = k;
+            return lu;
         }
-        int64_t kept = rows.at[row];
-        rows.at[row] = rows.at[k];
-        rows.at[k] = kept;
-        int64_t kept2 = columns.at[column];
-        columns.at[column] = columns.at[k];
-        columns.at[k] = kept2;
+        swap_entries(rows, row, k);
+        swap_entries(columns, column, k);
         int64_t r = rows.at[k], p = columns.at[k];
         double pivot = AT(matrix, r, p);
-        largest = -1.0; // of what is left, found while it is worked out
+        largest = -1.0; // of the remaining block, found while it is eliminated
         row = k + 1;
         column = k + 1;
         for (int64_t i = k + 1; i < n; i++) {
@@ -60,23 +64,22 @@ FSM_LOCAL int64_t fsm_factor(fsm_matrix matrix, fsm_indices rows, fsm_indices co
             }
         }
     }
-    return n;
+    return lu;
 }
 
-/* Solve with the factors of factor; unknowns beyond the rank are zero.
+/* Solve for `solution` (n,); unknowns beyond the rank are zero.  `right` (n,) and `solution` are different arrays.
 
-   Returns
-   -------
-   float
-       The largest remainder among the equations beyond the rank: zero where they agree with the others. */
-FSM_LOCAL double fsm_solve(fsm_matrix matrix, fsm_indices rows, fsm_indices columns, int64_t rank, fsm_vector right,
-                           fsm_vector scratch, fsm_vector solution)
+   Returns the largest remainder among the equations beyond the rank: zero where they agree with the others. */
+FSM_LOCAL double fsm_solve(const struct fsm_lu *lu, fsm_vector right, fsm_vector solution)
 {
-    int64_t n = matrix.n;
+    fsm_matrix matrix = lu->matrix;
+    fsm_indices rows = lu->rows, columns = lu->columns;
+    fsm_vector scratch = lu->scratch;
+    int64_t n = matrix.n, rank = lu->rank;
     for (int64_t i = 0; i < n; i++) {
+        int64_t known = fsm_least(i, rank);
         scratch.at[i] = right.at[rows.at[i]];
-        int64_t last1 = fsm_least(i, rank);
-        for (int64_t k = 0; k < last1; k++) {
+        for (int64_t k = 0; k < known; k++) {
             scratch.at[i] -= AT(matrix, rows.at[i], columns.at[k]) * scratch.at[k];
         }
     }
@@ -85,8 +88,7 @@ FSM_LOCAL double fsm_solve(fsm_matrix matrix, fsm_indices rows, fsm_indices colu
         remainder = fsm_larger(remainder, fabs(scratch.at[i]));
         solution.at[columns.at[i]] = 0.0;
     }
-    for (int64_t back = 0; back < rank; back++) {
-        int64_t i = rank - 1 - back;
+    for (int64_t i = rank - 1; i >= 0; i--) {
         double value = scratch.at[i];
         for (int64_t j = i + 1; j < rank; j++) {
             value -= AT(matrix, rows.at[i], columns.at[j]) * solution.at[columns.at[j]];

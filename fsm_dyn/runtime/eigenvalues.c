@@ -5,33 +5,34 @@
 
 #include "algebra.h"
 
-#define FSM_EIGENVALUES_EPS  2.220446049250313e-16
-#define FSM_EIGENVALUES_MOST 60 // double steps per eigenvalue
+#define FSM_EIGENVALUE_ROUNDING 2.220446049250313e-16
+#define FSM_MOST_QR_STEPS       60 // double steps per eigenvalue
 
 static void to_hessenberg(fsm_matrix H);
-static int64_t deflated(fsm_matrix H, int64_t high);
-static void pair(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imaginary);
-static void double_step(fsm_matrix H, int64_t low, int64_t high, bool unusual);
+static int64_t deflate(fsm_matrix H, int64_t high);
+static void pair_eigenvalues(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imaginary);
+static void double_step(fsm_matrix H, int64_t low, int64_t high, bool exceptional);
 
-/* Write the eigenvalues of `H` (n, n), which is lost; return whether all were found. */
+/* Write the eigenvalues of `H` (n, n), which is overwritten, to `real` and `imaginary` (n,); false if the QR steps do
+   not converge. */
 FSM_LOCAL bool fsm_eigenvalues(fsm_matrix H, fsm_vector real, fsm_vector imaginary)
 {
     int64_t n = H.n;
     to_hessenberg(H);
     int64_t high = n - 1, tries = 0;
     while (high >= 0) {
-        int64_t low = deflated(H, high);
+        int64_t low = deflate(H, high);
         if (low == high) {
             real.at[high] = AT(H, high, high);
             imaginary.at[high] = 0.0;
-            high = high - 1;
+            high -= 1;
             tries = 0;
         } else if (low == high - 1) {
-            pair(H, high, real, imaginary);
-            high = high - 2;
+            pair_eigenvalues(H, high, real, imaginary);
+            high -= 2;
             tries = 0;
         } else {
-            if (tries == FSM_EIGENVALUES_MOST) {
+            if (tries == FSM_MOST_QR_STEPS) {
                 return false;
             }
             tries++;
@@ -41,13 +42,13 @@ FSM_LOCAL bool fsm_eigenvalues(fsm_matrix H, fsm_vector real, fsm_vector imagina
     return true;
 }
 
-/* Return where the block that ends at `high` begins; entries below the diagonal that do not count become zero. */
-static int64_t deflated(fsm_matrix H, int64_t high)
+/* Return where the block that ends at `high` begins; entries below the diagonal that are rounding become zero. */
+static int64_t deflate(fsm_matrix H, int64_t high)
 {
     int64_t k = high;
     while (k > 0) {
         double size = fabs(AT(H, k, k)) + fabs(AT(H, k - 1, k - 1));
-        if (fabs(AT(H, k, k - 1)) <= FSM_EIGENVALUES_EPS * size || fabs(AT(H, k, k - 1)) < 1e-300) {
+        if (fabs(AT(H, k, k - 1)) <= FSM_EIGENVALUE_ROUNDING * size || fabs(AT(H, k, k - 1)) < 1e-300) {
             AT(H, k, k - 1) = 0.0;
             return k;
         }
@@ -57,16 +58,16 @@ static int64_t deflated(fsm_matrix H, int64_t high)
 }
 
 /* Write the two eigenvalues of the block of two that ends at `high`. */
-static void pair(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imaginary)
+static void pair_eigenvalues(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imaginary)
 {
     double a = AT(H, high - 1, high - 1), b = AT(H, high - 1, high), c = AT(H, high, high - 1), d = AT(H, high, high);
     double middle = 0.5 * (a + d), half = 0.5 * (a - d);
     double inside = half * half + b * c;
     double root = sqrt(fabs(inside));
     if (inside >= 0.0) {
-        double far_away = middle >= 0.0 ? middle + root : middle - root;
-        real.at[high - 1] = far_away;
-        real.at[high] = far_away != 0.0 ? (a * d - b * c) / far_away : 0.0;
+        double larger = middle >= 0.0 ? middle + root : middle - root;
+        real.at[high - 1] = larger;
+        real.at[high] = larger != 0.0 ? (a * d - b * c) / larger : 0.0;
         imaginary.at[high - 1] = 0.0;
         imaginary.at[high] = 0.0;
     } else {
@@ -77,7 +78,10 @@ static void pair(fsm_matrix H, int64_t high, fsm_vector real, fsm_vector imagina
     }
 }
 
-/* Apply the reflection that takes (v0, v1, v2) to a multiple of the first unit vector, from both sides. */
+/* Apply the reflection that takes (v0, v1, v2) to a multiple of the first unit vector, from both sides.
+
+   It acts on `count` (2 or 3) rows from `at` on, in the columns from `first` on, and on as many columns, in the rows up
+   to `last`. */
 static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v1, double v2, int64_t first,
                     int64_t last)
 {
@@ -87,9 +91,8 @@ static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v
     }
     double w0 = v0 + (v0 >= 0.0 ? norm : -norm);
     double factor = 2.0 / (w0 * w0 + v1 * v1 + v2 * v2);
-    double total;
     for (int64_t j = first; j < H.n; j++) {
-        total = w0 * AT(H, at, j) + v1 * AT(H, at + 1, j);
+        double total = w0 * AT(H, at, j) + v1 * AT(H, at + 1, j);
         if (count == 3) {
             total += v2 * AT(H, at + 2, j);
         }
@@ -100,8 +103,8 @@ static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v
             AT(H, at + 2, j) -= total * v2;
         }
     }
-    for (int64_t i = 0; i < last + 1; i++) {
-        total = w0 * AT(H, i, at) + v1 * AT(H, i, at + 1);
+    for (int64_t i = 0; i <= last; i++) {
+        double total = w0 * AT(H, i, at) + v1 * AT(H, i, at + 1);
         if (count == 3) {
             total += v2 * AT(H, i, at + 2);
         }
@@ -114,14 +117,14 @@ static void reflect(fsm_matrix H, int64_t at, int64_t count, double v0, double v
     }
 }
 
-/* One implicit double step on the block from `low` to `high`; an unusual shift breaks a circle. */
-static void double_step(fsm_matrix H, int64_t low, int64_t high, bool unusual)
+/* One implicit double step on the block from `low` to `high`; an exceptional shift breaks a cycle. */
+static void double_step(fsm_matrix H, int64_t low, int64_t high, bool exceptional)
 {
     // the first column of the shifted product over H[low + 1, low], from differences of the diagonal alone
     double first = AT(H, low, low);
     double r = AT(H, high, high) - first, s = AT(H, high - 1, high - 1) - first;
     double w = AT(H, high - 1, high) * AT(H, high, high - 1);
-    if (unusual) {
+    if (exceptional) {
         double size = fabs(AT(H, high, high - 1)) + fabs(AT(H, high - 1, high - 2));
         s = 0.75 * size;
         r = s;
@@ -152,14 +155,14 @@ static void to_hessenberg(fsm_matrix H)
         }
         if (best != k) {
             for (int64_t j = k - 1; j < n; j++) {
-                double kept = AT(H, best, j);
+                double entry = AT(H, best, j);
                 AT(H, best, j) = AT(H, k, j);
-                AT(H, k, j) = kept;
+                AT(H, k, j) = entry;
             }
             for (int64_t i = 0; i < n; i++) {
-                double kept2 = AT(H, i, best);
+                double entry = AT(H, i, best);
                 AT(H, i, best) = AT(H, i, k);
-                AT(H, i, k) = kept2;
+                AT(H, i, k) = entry;
             }
         }
         if (AT(H, k, k - 1) == 0.0) {

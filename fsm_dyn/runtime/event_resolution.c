@@ -1,390 +1,337 @@
-/* What happens at an instant of transition: impacts, written changes, the next mode; and drift projection.
+/* Event resolution: impacts, user-defined resets and the next mode at one instant (docs/theory.md, "Resolution").
 
-   The order is that of docs/theory.md, "Resolution": which contacts are closed; an impact if velocities demand one;
-   written resets; then, on the level of accelerations, the combination of contact states that is consistent.
-   Everything is worked out from the unconstrained terms, so no mode has to be derived to be considered. */
+   In this order: which contacts are closed (position); an impact if velocities demand one (velocity); user-defined
+   resets; then the contact states that are consistent with the accelerations.  Everything is computed from the
+   unconstrained terms, so no mode has to be derived to be considered. */
 
 #include "contacts.h"
 
-#define FSM_MOST_CORNERS 4 // impacts in one instant, each of the pairs of coinciding corners that the last one leaves
-#define FSM_AGAIN        4 // transitions in one instant after which what came to its limit in it is left for good
+#define FSM_MOST_CORNER_IMPACTS 4 // in one instant, each of the pairs of coinciding corners that the last one leaves
+#define FSM_LIMITS_RECALLED     4 // transitions in one instant after which limits reached in it are not returned to
 
-static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired,
-                          const struct fsm_terms *terms, fsm_indices event, fsm_vector direction);
-static void forget_limits(const struct fsm_tables *tables, fsm_vector state, fsm_vector before, fsm_indices event);
-static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables,
-                                        const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted,
-                                        fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy,
-                                        fsm_vector log);
-static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context,
-                  fsm_vector out);
-static bool has_changed(const struct fsm_sizes *sizes, fsm_vector state, fsm_vector before);
+/* Return how many floats and integers of an arena suffice for a transition with so many contacts in its problem.
 
-/* Return how many floats and integers of an arena suffice for a transition in which so many contacts meet.
-
-   A projection needs less.  Counted out over all that may stand at the same time: the mechanism's own system and the
-   responses of the contacts' `n` rows, three scaled copies of the meeting, one part of it and one judgement. */
-FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers_found)
+   A projection needs less.  Counted over all that may exist at the same time: the mechanism's own system and the
+   responses of the contacts' `n` rows, three scaled copies of the contact problem, one island of it and one candidate. */
+FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers)
 {
     int64_t held = sizes->n_rows, n = 3 * contacts;
     int64_t system = sizes->n_u + held;
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 23 * n * n + 108 * n + 20;
-    floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is looked at by itself
+    floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
     floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 6 * sizes->n_contacts;
-    int64_t integers = 3 * system + 2 * held + 8 * sizes->n_contacts + 100 * contacts + sizes->max_guards + 450;
-    *integers_found = integers;
+    *integers = 3 * system + 2 * held + 8 * sizes->n_contacts + 100 * contacts + sizes->max_guards + 450;
     return floats;
 }
 
-/* Whether the arena suffices for the contacts that meet now; if not, that is noted. */
-static bool has_room(struct fsm_work *work, const struct fsm_tables *tables, fsm_indices closed)
+/* Whether the arena suffices for the contacts that take part now; if not, that is noted in it. */
+static bool has_room(const struct fsm_resolution *r)
 {
-    int64_t contacts = 0;
-    for (int64_t k = 0; k < closed.n; k++) {
-        contacts += closed.at[k] == 1 || tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION ||
-                    tables->contact_kind.at[k] == FSM_KIND_COMPLIANT;
+    int64_t contacts = 0, integers;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        int64_t kind = r->tables->contact_kind.at[k];
+        contacts += r->closed.at[k] == 1 || kind == FSM_KIND_DRY_FRICTION || kind == FSM_KIND_COMPLIANT;
     }
-    int64_t integers;
-    int64_t floats = fsm_arena_sizes(tables->sizes, contacts, &integers);
-    if (work->arena.floats.n < floats || work->arena.integers.n < integers) {
-        work->arena.top->overflown = 1;
+    int64_t floats = fsm_arena_sizes(r->tables->sizes, contacts, &integers);
+    if (r->arena->floats.n < floats || r->arena->integers.n < integers) {
+        r->arena->top->overflown = 1;
         return false;
     }
     return true;
 }
 
-/* Resolve position, velocity and acceleration at one instant and find the next mode.
-
-   Parameters
-   ----------
-   work : Workspace
-       Workspace; of its arena, see workspace, what others hold is lost.
-   tables : Tables
-       The automaton.
-   t : float
-       The instant (s).
-   x : float64 array, shape (n_q + n_u,)
-       State before, all speeds consistent with `mode`; on return the state after (impacts, written resets).
-   c : float64 array, shape (n_c,)
-       Context, inputs as they are *after* the instant; on return with the slip directions and the memory after.
-   mode : int
-       Mode before.
-   reason : int
-       `START`, `EVENT`, `INPUT_JUMP`, `ZENO` (what fired ends its train of impacts) or `CONTRADICTION`.
-   remaining : float
-       How long that train goes on (s).
-   fired : int64 array, `n_fired` : int
-       Numbers (in `tables.guard_event`) of all guards that reached zero together, the first one leading;
-       none unless the reason is `EVENT` or `ZENO`.
-   guards : float64 array
-       `State.guards`.
-   fineness : float
-       How finely the event was located (s).
-   limits : int64 array, shape (2 n_contacts,)
-       `State.limits`; counts once an instant has seen `AGAIN` transitions.
-   wanted : int8 array, shape (n_contacts,)
-       Out: the contact states found (with `NEED_MODE`: those for which there is no mode yet).
-   impulse : float64 array, shape (n_rows,)
-       Out: impulse along every row (zero where none).
-   energy : float64 array, shape (ENERGY_COUNT,)
-       Out: kinetic plus potential energy before and after (J), and the fraction kept by the energy remedy.
-   notes : int64 array, shape (NOTE_COUNT,)
-       Out: see `CHANGED` and its neighbours; `INSTANT` is in.
-   log : float64 array, shape (LOG_LENGTH,)
-       Out: the candidates of the decision, see write_log.
-   implied : int64 array, shape (n_contacts,)
-       Out: 1 for contacts whose gaps two closed ones keep, see features.
-
-   Returns
-   -------
-   status : int
-       `GOING`; `STOPPED` after a written transition with `stop` (state and mode valid);
-       `NEED_MODE` (`wanted` filled); `BUFFER_FULL` where the arena is too small; or a failure of
-       outcomes.
-       Unless it is `GOING` or `STOPPED`, `x` and `c` are as they were: the call can be repeated.
-   next_mode : int
-       The mode after. */
-FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables, double t, fsm_vector x,
-                                    fsm_vector c, int64_t mode, int64_t reason, double remaining, fsm_indices fired,
-                                    int64_t n_fired, fsm_vector guards, double fineness, fsm_indices limits,
-                                    fsm_codes wanted, fsm_vector impulse, struct fsm_impact_energy *energy,
-                                    struct fsm_notes *notes, fsm_vector log, fsm_indices implied,
-                                    int64_t *next_mode_found)
+/* Evaluate the unconstrained terms at the state as it is now. */
+static void evaluate(const struct fsm_resolution *r)
 {
-    struct fsm_sizes *sizes = tables->sizes;
-    int64_t n_contacts = sizes->n_contacts;
-    fsm_arena_clear(&work->arena);
-    fsm_vector state = fsm_arena_copy(&work->arena, x), context = fsm_arena_copy(&work->arena, c);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    for (int64_t r = 0; r < sizes->n_rows; r++) {
-        impulse.at[r] = 0.0;
-    }
-    energy->beta = 1.0;
-    tables->terms.at[0](t, state.at, context.at, terms->whole.at);
-    energy->before = terms->energies.at[0] + terms->energies.at[1];
-    fsm_indices event = fsm_arena_indices(&work->arena, n_contacts);
-    fsm_vector direction = fsm_arena_vector(&work->arena, n_contacts);
-    int64_t written = read_fired(tables, mode, fired, n_fired, terms, event, direction);
-    fsm_matrix slack = fsm_arena_matrix(&work->arena, n_contacts, 2);
-    if (written < 0) {
-        fsm_read_slack(tables, mode, guards, fired, n_fired, fineness, slack);
-    }
-    if (reason == FSM_REASON_EVENT && notes->instant >= FSM_AGAIN) {
-        fsm_recall_limits(limits, event, direction);
-    }
-    if (reason == FSM_REASON_EVENT && written < 0 && !fsm_any_event(event)) {
-        notes->changed = 0;
-        notes->candidates = 0;
-        notes->consistent = 0;
-        notes->chosen_by = 0;
-        *next_mode_found = mode; // gaps fell through zero beyond their faces
-        return FSM_CONTINUE;
-    }
-    fsm_indices before = fsm_arena_indices(&work->arena, n_contacts);
-    for (int64_t k = 0; k < n_contacts; k++) {
-        before.at[k] = AT(tables->mode_states, mode, k);
-        wanted.at[k] = (int8_t)before.at[k];
-        int64_t asked = written >= 0 ? AT(tables->transition_states, written, k) : -1;
-        if (asked == FSM_CONTACT_FREE || (asked > FSM_CONTACT_FREE && tables->contact_kind.at[k] == FSM_KIND_LOCK)) {
-            wanted.at[k] = (int8_t)asked;
-        }
-    }
-    fsm_indices closed = fsm_arena_indices(&work->arena, n_contacts);
-    int64_t deep = reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
-    double close_to = reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP ? tables->tolerances->gap
-                                                                                    : tables->tolerances->projection;
-    fsm_vector u = fsm_vector_from(state, sizes->n_q);
-    if (!fsm_find_active(tables, terms, u, wanted, before, event, written, close_to, closed, implied)) {
-        *next_mode_found = mode;
-        return deep;
-    }
-    if (!has_room(work, tables, closed)) {
-        *next_mode_found = mode;
-        return FSM_BUFFER_FULL;
-    }
-    fsm_mark top = fsm_arena_mark(&work->arena);
-    int64_t status;
-    if (reason == FSM_REASON_ZENO) {
-        for (int64_t k = 0; k < n_contacts; k++) {
-            if (before.at[k] == FSM_CONTACT_FREE && event.at[k] != FSM_EVENT_CLOSES) {
-                closed.at[k] = 0; // near, but not of the train: its impact is its own
-            }
-        }
-        status = fsm_complete_zeno_sequence(&work->arena, tables, terms, u, wanted, closed, remaining, impulse, log);
-    } else {
-        status = fsm_resolve_impact(&work->arena, tables, terms, state, wanted, closed, false, impulse, energy, log);
-        for (int64_t pass = 0; pass < FSM_MOST_CORNERS; pass++) {
-            if (status != FSM_CONTINUE || !has_changed(sizes, state, x) || !fsm_has_corners(tables, closed)) {
-                break;
-            }
-            // the speeds after the impact choose other pairs of the corners that coincide
-            tables->terms.at[0](t, state.at, context.at, terms->whole.at);
-            fsm_forget_leaving(tables, terms, event);
-            if (!fsm_find_active(tables, terms, u, wanted, before, event, written, close_to, closed, implied)) {
-                *next_mode_found = mode;
-                return deep;
-            }
-            if (!fsm_any_strikes(tables, terms, closed, u, tables->tolerances->speed)) {
-                break;
-            }
-            fsm_arena_release(&work->arena, top);
-            status =
-                fsm_resolve_impact(&work->arena, tables, terms, state, wanted, closed, false, impulse, energy, log);
-        }
-    }
-    if (status != FSM_CONTINUE) {
-        *next_mode_found = mode;
-        return status;
-    }
-    forget_limits(tables, state, x, event);
-    bool stop = false;
-    if (written >= 0) {
-        stop = AT(tables->transitions, written, FSM_TRANSITION_STOP) == 1;
-        if (AT(tables->transitions, written, FSM_TRANSITION_RESET) != 0) {
-            reset(tables, written, t, state, context, fsm_arena_vector(&work->arena, state.n + sizes->n_memory));
-            tables->terms.at[0](t, state.at, context.at, terms->whole.at);
-            close_to = tables->tolerances->gap;
-            if (!fsm_find_active(tables, terms, u, wanted, before, event, written, close_to, closed, implied)) {
-                *next_mode_found = mode;
-                return deep;
-            }
-            if (!has_room(work, tables, closed)) {
-                *next_mode_found = mode;
-                return FSM_BUFFER_FULL;
-            }
-            fsm_arena_release(&work->arena, top);
-            status = fsm_resolve_impact(&work->arena, tables, terms, state, wanted, closed, true, impulse, energy, log);
-            if (status != FSM_CONTINUE) {
-                *next_mode_found = mode;
-                return status;
-            }
-        }
-    }
-    fsm_arena_release(&work->arena, top);
-    tables->terms.at[0](t, state.at, context.at, terms->whole.at);
-    if (fsm_has_corners(tables, closed)) {
-        fsm_rest_on_one(&work->arena, tables, terms, u, wanted, before, event, closed);
-        fsm_arena_release(&work->arena, top);
-    }
-    energy->after = terms->energies.at[0] + terms->energies.at[1];
-    fsm_vector sigma = fsm_vector_part(context, fsm_sigma_at(sizes), fsm_sigma_at(sizes) + n_contacts);
-    fsm_vector old_sigma = fsm_arena_copy(&work->arena, sigma);
-    fsm_indices old_closed = fsm_arena_indices(&work->arena, n_contacts);
-    fsm_put_indices(old_closed, closed);
-    top = fsm_arena_mark(&work->arena);
-    status = fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed,
-                                       wanted, sigma, log, &notes->candidates, &notes->consistent, &notes->chosen_by);
-    if (status == FSM_INCONSISTENT && tables->sizes->on_inconsistent == 1) {
-        fsm_arena_release(&work->arena, top);
-        status = impact_without_collision(work, tables, terms, state, wanted, closed, impulse, energy, log);
-        if (status == FSM_CONTINUE) {
-            tables->terms.at[0](t, state.at, context.at, terms->whole.at);
-            energy->after = terms->energies.at[0] + terms->energies.at[1];
-            fsm_put_indices(closed, old_closed);
-            fsm_put(sigma, old_sigma);
-            for (int64_t k = 0; k < n_contacts; k++) {
-                event.at[k] = 0;
-            }
-            int64_t unused2;
-            status =
-                fsm_select_contact_states(&work->arena, tables, terms, state, before, event, direction, slack, closed,
-                                          wanted, sigma, log, &notes->candidates, &notes->consistent, &unused2);
-            notes->chosen_by = FSM_CHOSEN_IMPACT_WITHOUT_COLLISION;
-        }
-    }
-    if (work->arena.top->overflown != 0) {
-        *next_mode_found = mode;
-        return FSM_BUFFER_FULL;
-    }
-    if (status != FSM_CONTINUE) {
-        *next_mode_found = mode;
-        return status;
-    }
-    fsm_follow_slip(tables, terms, before, wanted, sigma);
-    int64_t next_mode = fsm_find_mode(tables, wanted);
-    if (next_mode < 0) {
-        *next_mode_found = mode;
-        return FSM_NEED_MODE;
-    }
-    if (tables->mode_group.at[next_mode] == tables->mode_group.at[mode]) {
-        next_mode = mode; // the same mode, in the chart in use
-    }
-    notes->written_transition = written;
-    notes->changed = (written >= 0 || next_mode != mode) ? 1 : 0;
-    for (int64_t i = 0; i < x.n; i++) {
-        if (state.at[i] != x.at[i]) {
-            notes->changed = 1;
-        }
-        x.at[i] = state.at[i];
-    }
-    for (int64_t i = 0; i < c.n; i++) {
-        if (context.at[i] != c.at[i]) {
-            notes->changed = 1;
-        }
-        c.at[i] = context.at[i];
-    }
-    *next_mode_found = next_mode;
-    return stop ? FSM_STOPPED : FSM_CONTINUE;
+    r->tables->terms.at[0](r->t, r->state.at, r->context.at, r->terms->whole.at);
 }
 
-/* An impact without collision: friction jams, and the slip is brought to rest at once.  Returns a status. */
-static int64_t impact_without_collision(struct fsm_work *work, const struct fsm_tables *tables,
-                                        const struct fsm_terms *terms, fsm_vector state, fsm_codes wanted,
-                                        fsm_indices closed, fsm_vector impulse, struct fsm_impact_energy *energy,
-                                        fsm_vector log)
+static double total_energy(const struct fsm_resolution *r)
 {
-    fsm_vector u = fsm_vector_from(state, tables->sizes->n_q);
-    struct fsm_bilateral_system bilateral =
-        fsm_factor_bilateral(&work->arena, terms, fsm_bilateral_rows(&work->arena, tables, wanted), u.n);
-    return fsm_simultaneous_impact(&work->arena, tables, terms, &bilateral, u, closed, FSM_IMPACT_ARREST, impulse,
-                                   energy, log);
+    return r->terms->energies.at[0] + r->terms->energies.at[1];
 }
 
-/* Sort fired guards by contact; return the written transition to take (the first in the file), or -1. */
-static int64_t read_fired(const struct fsm_tables *tables, int64_t mode, fsm_indices fired, int64_t n_fired,
-                          const struct fsm_terms *terms, fsm_indices event, fsm_vector direction)
+/* Whether the speeds in the state differ from those in `x` (n_q + n_u,). */
+static bool speeds_differ(const struct fsm_resolution *r, fsm_vector x)
 {
-    int64_t written = -1;
-    for (int64_t i = 0; i < n_fired; i++) {
-        int64_t guard = fired.at[i];
-        int64_t k = tables->guard_contact.at[guard];
-        if (tables->guard_event.at[guard] == FSM_EVENT_WRITTEN) {
-            if (written < 0 || k < written) {
-                written = k;
-            }
-        } else if (tables->guard_event.at[guard] == FSM_EVENT_CLOSES) {
-            fsm_mark_closing(tables, terms, k, event);
-        } else {
-            bool released = event.at[k] == FSM_EVENT_OPENS && (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0;
-            // without a force there is no friction either
-            if (!released || tables->guard_event.at[guard] == FSM_EVENT_LEAVES) {
-                event.at[k] = tables->guard_event.at[guard];
-                direction.at[k] = tables->guard_direction.at[guard];
-            }
+    for (int64_t i = r->tables->sizes->n_q; i < x.n; i++) {
+        if (r->state.at[i] != x.at[i]) {
+            return true;
         }
     }
-    for (int64_t w = 0; w < tables->transitions.n; w++) {
-        int64_t code = AT(tables->transitions, w, FSM_TRANSITION_EVENT);
-        if (code == 0 || AT(tables->transition_leaves, w, mode) == 0 || (written >= 0 && written < w)) {
+    return false;
+}
+
+/* Begin with copies of state and context, evaluated, and nothing known of the contacts. */
+static struct fsm_resolution begin_resolution(struct fsm_work *work, const struct fsm_tables *tables,
+                                              const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
+                                              struct fsm_outcome *outcome)
+{
+    const struct fsm_sizes *sizes = tables->sizes;
+    struct fsm_arena *arena = &work->arena;
+    int64_t n_contacts = sizes->n_contacts, sigma_at = fsm_sigma_at(sizes);
+    fsm_arena_clear(arena);
+    struct fsm_resolution r = {.arena = arena,
+                               .tables = tables,
+                               .terms = fsm_terms_of(work),
+                               .t = instant->t,
+                               .state = fsm_arena_copy(arena, x),
+                               .context = fsm_arena_copy(arena, c),
+                               .before = fsm_arena_indices(arena, n_contacts),
+                               .event = fsm_arena_indices(arena, n_contacts),
+                               .direction = fsm_arena_vector(arena, n_contacts),
+                               .slack = fsm_arena_matrix(arena, n_contacts, 2),
+                               .closed = fsm_arena_indices(arena, n_contacts),
+                               .transition = -1,
+                               .outcome = outcome};
+    r.u = fsm_vector_from(r.state, sizes->n_q);
+    r.sigma = fsm_vector_part(r.context, sigma_at, sigma_at + n_contacts);
+    for (int64_t i = 0; i < outcome->impulse.n; i++) {
+        outcome->impulse.at[i] = 0.0;
+    }
+    evaluate(&r);
+    outcome->mode = instant->mode;
+    outcome->energy->beta = 1.0;
+    outcome->energy->before = total_energy(&r);
+    return r;
+}
+
+/* Read what the guards that fired say; false where nothing happens: gaps fell through zero beyond their faces. */
+static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    r->transition = fsm_read_events(r, instant);
+    bool at_event = instant->reason == FSM_REASON_EVENT;
+    if (r->transition < 0) {
+        fsm_read_slack(r->tables, instant, r->slack);
+    }
+    if (at_event && instant->transitions >= FSM_LIMITS_RECALLED) {
+        fsm_recall_limits(instant->limits, r->event, r->direction);
+    }
+    if (at_event && r->transition < 0 && !fsm_any_event(r->event)) {
+        return false;
+    }
+    for (int64_t k = 0; k < r->before.n; k++) {
+        r->before.at[k] = AT(r->tables->mode_states, instant->mode, k);
+        r->outcome->wanted.at[k] = AT(r->tables->mode_states, instant->mode, k);
+        if (r->transition < 0) {
             continue;
         }
-        if (event.at[AT(tables->transitions, w, FSM_TRANSITION_CONTACT)] == code) {
-            written = w;
+        int8_t asked = AT(r->tables->transition_states, r->transition, k);
+        bool lock = r->tables->contact_kind.at[k] == FSM_KIND_LOCK;
+        if (asked == FSM_CONTACT_FREE || (asked > FSM_CONTACT_FREE && lock)) {
+            r->outcome->wanted.at[k] = asked;
         }
     }
-    return written;
+    return true;
 }
 
-/* Whether an impact has changed the speeds. */
-static bool has_changed(const struct fsm_sizes *sizes, fsm_vector state, fsm_vector before)
+/* Position: mark the contacts that are closed, to within `near` (m); returns a status. */
+static int64_t find_closed(const struct fsm_resolution *r, const struct fsm_instant *instant, double near)
+{
+    if (!fsm_find_active(r, near)) {
+        return instant->reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
+    }
+    return has_room(r) ? FSM_CONTINUE : FSM_BUFFER_FULL;
+}
+
+/* Velocity: carry out impacts until no pair of coinciding corners strikes; returns a status. */
+static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
+                               double near)
+{
+    fsm_mark top = fsm_arena_mark(r->arena);
+    int64_t status = fsm_resolve_impact(r, FSM_IMPACT_REBOUND);
+    for (int64_t pass = 0; pass < FSM_MOST_CORNER_IMPACTS; pass++) {
+        if (status != FSM_CONTINUE || !speeds_differ(r, x) || !fsm_has_corners(r->tables, r->closed)) {
+            break;
+        }
+        evaluate(r); // the speeds after the impact choose other pairs of the corners that coincide
+        fsm_void_face_ends(r);
+        if (!fsm_find_active(r, near)) {
+            return instant->reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
+        }
+        if (!fsm_any_strikes(r)) {
+            break;
+        }
+        fsm_arena_release(r->arena, top);
+        status = fsm_resolve_impact(r, FSM_IMPACT_REBOUND);
+    }
+    return status;
+}
+
+/* Velocity at a Zeno time: complete the sequence of impacts of the contacts whose guards fired; returns a status. */
+static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        if (r->before.at[k] == FSM_CONTACT_FREE && r->event.at[k] != FSM_EVENT_CLOSES) {
+            r->closed.at[k] = 0; // near, but not of the sequence: it has an impact of its own
+        }
+    }
+    return fsm_complete_zeno_sequence(r, instant->remaining);
+}
+
+/* Apply the assignments of a user-defined reset, all at once from the values before. */
+static void apply_reset(const struct fsm_resolution *r, int64_t address)
+{
+    int64_t n_x = r->state.n, n_memory = r->tables->sizes->n_memory, memory = fsm_memory_at(r->tables->sizes);
+    fsm_vector after = fsm_arena_vector(r->arena, n_x + n_memory);
+    ((fsm_kernel)(intptr_t)address)(r->t, r->state.at, r->context.at, after.at);
+    for (int64_t i = 0; i < n_x; i++) {
+        r->state.at[i] = after.at[i];
+    }
+    for (int64_t i = 0; i < n_memory; i++) {
+        r->context.at[memory + i] = after.at[n_x + i];
+    }
+}
+
+/* Written reset: apply that of the user-defined transition, and a plastic impact if it demands one; returns a status. */
+static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
+{
+    if (r->transition < 0) {
+        return FSM_CONTINUE;
+    }
+    int64_t address = AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET);
+    if (address == 0) {
+        return FSM_CONTINUE;
+    }
+    apply_reset(r, address);
+    evaluate(r);
+    int64_t status = find_closed(r, instant, r->tables->tolerances->gap);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_arena_release(r->arena, top);
+    return fsm_resolve_impact(r, FSM_IMPACT_PLASTIC);
+}
+
+/* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
+static int64_t impact_without_collision(const struct fsm_resolution *r)
+{
+    fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
+    struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, r->u.n);
+    return fsm_simultaneous_impact(r, &bilateral, r->closed, FSM_IMPACT_ARREST);
+}
+
+/* Acceleration: select the contact states after the instant, after an impact without collision if the model says so. */
+static int64_t resolve_accelerations(const struct fsm_resolution *r)
+{
+    struct fsm_outcome *outcome = r->outcome;
+    fsm_mark top = fsm_arena_mark(r->arena);
+    evaluate(r);
+    if (fsm_has_corners(r->tables, r->closed)) {
+        fsm_rest_on_one(r);
+        fsm_arena_release(r->arena, top);
+    }
+    outcome->energy->after = total_energy(r);
+    fsm_vector sigma = fsm_arena_copy(r->arena, r->sigma);
+    fsm_indices closed = fsm_arena_indices(r->arena, r->closed.n);
+    fsm_put_indices(closed, r->closed);
+    top = fsm_arena_mark(r->arena);
+    int64_t status = fsm_select_contact_states(r);
+    if (status == FSM_INCONSISTENT && r->tables->sizes->on_inconsistent == 1) {
+        fsm_arena_release(r->arena, top);
+        status = impact_without_collision(r);
+        if (status == FSM_CONTINUE) {
+            evaluate(r);
+            outcome->energy->after = total_energy(r);
+            fsm_put_indices(r->closed, closed);
+            fsm_put(r->sigma, sigma);
+            fsm_indices_fill(r->event, 0);
+            status = fsm_select_contact_states(r);
+            outcome->notes->chosen_by = FSM_CHOSEN_IMPACT_WITHOUT_COLLISION;
+        }
+    }
+    return r->arena->top->overflown != 0 ? FSM_BUFFER_FULL : status;
+}
+
+/* Copy `source` to `target`; return whether that changes it. */
+static bool replace(fsm_vector target, fsm_vector source)
 {
     bool changed = false;
-    for (int64_t i = sizes->n_q; i < state.n; i++) {
-        changed = changed || state.at[i] != before.at[i];
+    for (int64_t i = 0; i < target.n; i++) {
+        changed = changed || target.at[i] != source.at[i];
+        target.at[i] = source.at[i];
     }
     return changed;
 }
 
-/* Void what forces and slip reached in the same instant as an impact, which leaves others behind. */
-static void forget_limits(const struct fsm_tables *tables, fsm_vector state, fsm_vector before, fsm_indices event)
+/* Enter the mode after in the outcome, and write state and context back; returns a status. */
+static int64_t finish(const struct fsm_resolution *r, int64_t mode, fsm_vector x, fsm_vector c)
 {
-    bool struck = has_changed(tables->sizes, state, before);
-    for (int64_t k = 0; k < event.n; k++) {
-        bool released = event.at[k] == FSM_EVENT_OPENS && tables->contact_kind.at[k] == FSM_KIND_GAP;
-        if (struck && (released || event.at[k] == FSM_EVENT_STICKS || event.at[k] == FSM_EVENT_SLIDES)) {
-            event.at[k] = 0;
-        }
+    const struct fsm_tables *tables = r->tables;
+    struct fsm_outcome *outcome = r->outcome;
+    int64_t after = fsm_find_mode(tables, outcome->wanted);
+    if (after < 0) {
+        return FSM_NEED_MODE;
     }
+    if (tables->mode_group.at[after] == tables->mode_group.at[mode]) {
+        after = mode; // the same mode, in the chart in use
+    }
+    bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
+    outcome->mode = after;
+    outcome->notes->written_transition = r->transition;
+    outcome->notes->changed = r->transition >= 0 || after != mode || state_changed || context_changed;
+    bool stops = r->transition >= 0 && AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) == 1;
+    return stops ? FSM_STOPPED : FSM_CONTINUE;
 }
 
-/* Apply a written reset: all assignments at once, from the values before. */
-static void reset(const struct fsm_tables *tables, int64_t written, double t, fsm_vector state, fsm_vector context,
-                  fsm_vector out)
+/* Resolve position, velocity and acceleration at one instant and find the next mode.
+
+   `work`: its arena and unconstrained terms are overwritten.  `x` (n_q + n_u,): the state before, all speeds consistent
+   with the mode; on return that after (impacts, user-defined resets).  `c` (n_c,): the context, inputs as they are after
+   the instant; on return with the slip directions and discrete variables after.
+
+   Returns FSM_CONTINUE; FSM_STOPPED after a user-defined transition with `stop` (state and mode valid); FSM_NEED_MODE
+   (`outcome->wanted`: the contact states for which there is no mode yet); FSM_BUFFER_FULL where the arena is too small; or
+   a failure.  Unless it is FSM_CONTINUE or FSM_STOPPED, `x` and `c` are as they were: the call can be repeated. */
+FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
+                                    const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
+                                    struct fsm_outcome *outcome)
 {
-    int64_t n_x = state.n, n_memory = tables->sizes->n_memory;
-    int64_t kept = fsm_memory_at(tables->sizes);
-    ((fsm_kernel)(intptr_t)AT(tables->transitions, written, FSM_TRANSITION_RESET))(t, state.at, context.at, out.at);
-    for (int64_t i = 0; i < n_x; i++) {
-        state.at[i] = out.at[i];
+    struct fsm_resolution r = begin_resolution(work, tables, instant, x, c, outcome);
+    if (!read_instant(&r, instant)) {
+        outcome->notes->changed = 0;
+        outcome->notes->candidates = 0;
+        outcome->notes->consistent = 0;
+        outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
+        return FSM_CONTINUE;
     }
-    for (int64_t i = 0; i < n_memory; i++) {
-        context.at[kept + i] = out.at[n_x + i];
+    bool given = instant->reason == FSM_REASON_START || instant->reason == FSM_REASON_INPUT_JUMP;
+    double near = given ? tables->tolerances->gap : tables->tolerances->projection;
+    int64_t status = find_closed(&r, instant, near);
+    if (status != FSM_CONTINUE) {
+        return status;
     }
+    fsm_mark top = fsm_arena_mark(r.arena);
+    status = instant->reason == FSM_REASON_ZENO ? resolve_zeno(&r, instant) : resolve_impacts(&r, instant, x, near);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    if (speeds_differ(&r, x)) {
+        fsm_void_limits(&r);
+    }
+    status = resolve_reset(&r, instant, top);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_arena_release(r.arena, top);
+    status = resolve_accelerations(&r);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_follow_slip(&r);
+    return finish(&r, instant->mode, x, c);
 }
 
-/* Return the first mode with these contact states, -1 if there is none. */
-FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes wanted)
+/* Return the first mode with these contact states (n_contacts,), -1 if there is none. */
+FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states)
 {
     for (int64_t mode = 0; mode < tables->mode_states.n; mode++) {
-        bool same = true;
-        for (int64_t k = 0; k < wanted.n; k++) {
-            if (AT(tables->mode_states, mode, k) != wanted.at[k]) {
-                same = false;
-                break;
-            }
+        int64_t k = 0;
+        while (k < states.n && AT(tables->mode_states, mode, k) == states.at[k]) {
+            k++;
         }
-        if (same) {
+        if (k == states.n) {
             return mode;
         }
     }

@@ -2,67 +2,24 @@
 
    Where a contact is released its normal force has fallen to zero, and where it begins to slide the margin of its
    friction has; the accelerations do not jump there.  The law of the state after such an event, `a_n > 0` or
-   `σ a_t > 0`, therefore holds by its rate and not by its value, which is zero up to what the location of the event
-   resolves:
+   `σ a_t > 0`, therefore holds by its rate and not by its value, which is zero up to what event location resolves:
 
    - the value of the guard there, which for guards that are resolved together is as much as they still have to fall (one
      that is far below zero, where a mode begins, was not located);
    - the rate of the force times the resolution of time;
    - the tolerance of the guard, below which a force is the rounding of the forces that cancel in it.
 
-   A fraction of the accelerations at hand would be no measure, as all forces may cancel (docs/theory.md, "Resolution"). */
+   A fraction of the accelerations would be no measure, as all forces may cancel (docs/theory.md, "Resolution"). */
 
 #include "contacts.h"
 
-/* Fill in how far from zero the forces may be whose guards fired.
-
-   Parameters
-   ----------
-   guards : float64 array, shape (5 n_most,)
-       `State.guards`: values, slopes and tolerances of the guards of `mode`, then values and slopes of those that
-       fired.
-   fired : int64 array, `n_fired` : int
-       Numbers of the guards that fired.
-   resolution : float
-       How finely the event was located (s).
-   slack : float64 array, shape (n_contacts, 2)
-       Out: of the normal force and of the margin of friction (N or N m, friction in space squared), zero where no
-       guard on it fired. */
-FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, int64_t mode, fsm_vector guards, fsm_indices fired,
-                              int64_t n_fired, double resolution, fsm_matrix slack)
-{
-    int64_t most = guards.n / 5, first = tables->mode_guard_start.at[mode];
-    for (int64_t i = 0; i < n_fired; i++) {
-        int64_t event = tables->guard_event.at[fired.at[i]], k = tables->guard_contact.at[fired.at[i]];
-        if (event != FSM_EVENT_OPENS && event != FSM_EVENT_SLIDES) {
-            continue;
-        }
-        int64_t at = event == FSM_EVENT_OPENS ? 0 : 1;
-        double slope = fabs(guards.at[4 * most + i]);
-        double known =
-            fsm_smaller(fabs(guards.at[3 * most + i]), slope * tables->tolerances->coincidence) + slope * resolution;
-        AT(slack, k, at) = fsm_larger(AT(slack, k, at), known + guards.at[2 * most + fired.at[i] - first]);
-    }
-}
-
-/* Add what came to its limit earlier in this instant, in other modes: none of the states in a cycle is a way on. */
-FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vector direction)
-{
-    for (int64_t k = 0; k < event.n; k++) {
-        if (event.at[k] == 0 && limits.at[k] != 0) {
-            event.at[k] = limits.at[k];
-            direction.at[k] = (double)limits.at[event.n + k];
-        }
-    }
-}
-
-/* Mark the contact whose gap fell to zero, or those of its outline that are met, if their faces are there. */
-FSM_LOCAL void fsm_mark_closing(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t contact,
-                                fsm_indices event)
+/* Mark the contact whose gap fell to zero, or those of its outline that touch, if they are on their faces. */
+static void mark_closing(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t contact,
+                         fsm_indices event)
 {
     int64_t outline = tables->contact_outline.at[contact];
     double largest = -FSM_DEEPEST * tables->tolerances->gap;
-    for (int64_t part = 0; part < 2; part++) {
+    for (int64_t pass = 0; pass < 2; pass++) { // the largest gap first
         for (int64_t k = contact; k < event.n; k++) {
             if (k != contact && (outline < 0 || tables->contact_outline.at[k] != outline)) {
                 continue;
@@ -73,7 +30,7 @@ FSM_LOCAL void fsm_mark_closing(const struct fsm_tables *tables, const struct fs
             double gap = terms->residual.at[AT(tables->contact_rows, k, 0)];
             if (outline < 0) {
                 event.at[k] = FSM_EVENT_CLOSES;
-            } else if (part == 0) {
+            } else if (pass == 0) {
                 largest = fsm_larger(largest, gap);
             } else if (gap >= largest - tables->tolerances->gap) {
                 event.at[k] = FSM_EVENT_CLOSES;
@@ -82,12 +39,92 @@ FSM_LOCAL void fsm_mark_closing(const struct fsm_tables *tables, const struct fs
     }
 }
 
-/* Whether anything happens to any contact. */
+/* Write the event of each contact; return the user-defined transition to take (the first in the file), or -1. */
+FSM_LOCAL int64_t fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    const struct fsm_tables *tables = r->tables;
+    fsm_indices event = r->event;
+    int64_t transition = -1;
+    for (int64_t i = 0; i < instant->fired.n; i++) {
+        int64_t guard = instant->fired.at[i];
+        int64_t k = tables->guard_contact.at[guard], fired = tables->guard_event.at[guard];
+        if (fired == FSM_EVENT_WRITTEN) {
+            transition = transition < 0 ? k : fsm_least(transition, k);
+        } else if (fired == FSM_EVENT_CLOSES) {
+            mark_closing(tables, r->terms, k, event);
+        } else {
+            bool released = event.at[k] == FSM_EVENT_OPENS && (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0;
+            if (!released || fired == FSM_EVENT_LEAVES) { // without a force there is no friction either
+                event.at[k] = fired;
+                r->direction.at[k] = tables->guard_direction.at[guard];
+            }
+        }
+    }
+    for (int64_t w = 0; w < tables->transitions.n; w++) {
+        int64_t wanted = AT(tables->transitions, w, FSM_TRANSITION_EVENT);
+        if (wanted == 0 || AT(tables->transition_leaves, w, instant->mode) == 0 ||
+            (transition >= 0 && transition < w)) {
+            continue;
+        }
+        if (event.at[AT(tables->transitions, w, FSM_TRANSITION_CONTACT)] == wanted) {
+            transition = w;
+        }
+    }
+    return transition;
+}
+
+/* Write how far from zero the forces may be whose guards fired, `slack` (n_contacts, 2).
+
+   Of the normal force and of the margin of friction (N or N m; friction in space squared), zero where no guard on it
+   fired.  `instant->guards` has values, slopes and tolerances of the guards of the mode, then values and slopes of those
+   that fired. */
+FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, const struct fsm_instant *instant, fsm_matrix slack)
+{
+    fsm_vector guards = instant->guards;
+    int64_t most = guards.n / 5, first = tables->mode_guard_start.at[instant->mode];
+    for (int64_t i = 0; i < instant->fired.n; i++) {
+        int64_t guard = instant->fired.at[i];
+        int64_t event = tables->guard_event.at[guard], k = tables->guard_contact.at[guard];
+        if (event != FSM_EVENT_OPENS && event != FSM_EVENT_SLIDES) {
+            continue;
+        }
+        int64_t at = event == FSM_EVENT_OPENS ? 0 : 1;
+        double value = fabs(guards.at[3 * most + i]), slope = fabs(guards.at[4 * most + i]);
+        double known = fsm_smaller(value, slope * tables->tolerances->coincidence) + slope * instant->resolution;
+        AT(slack, k, at) = fsm_larger(AT(slack, k, at), known + guards.at[2 * most + guard - first]);
+    }
+}
+
+/* Add the limits reached before at this event time, in other modes: no state of a cycle is a way on. */
+FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vector direction)
+{
+    for (int64_t k = 0; k < event.n; k++) {
+        if (event.at[k] == 0 && limits.at[k] != 0) {
+            event.at[k] = limits.at[k];
+            direction.at[k] = (double)limits.at[event.n + k];
+        }
+    }
+}
+
+/* Void the limits that forces and slip reached together with an impact, after which they are others. */
+FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r)
+{
+    for (int64_t k = 0; k < r->event.n; k++) {
+        int64_t event = r->event.at[k];
+        bool released = event == FSM_EVENT_OPENS && r->tables->contact_kind.at[k] == FSM_KIND_GAP;
+        if (released || event == FSM_EVENT_STICKS || event == FSM_EVENT_SLIDES) {
+            r->event.at[k] = 0;
+        }
+    }
+}
+
+/* Whether any contact has an event. */
 FSM_LOCAL bool fsm_any_event(fsm_indices event)
 {
-    bool happens = false;
     for (int64_t k = 0; k < event.n; k++) {
-        happens = happens || event.at[k] != 0;
+        if (event.at[k] != 0) {
+            return true;
+        }
     }
-    return happens;
+    return false;
 }

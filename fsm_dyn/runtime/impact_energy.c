@@ -1,58 +1,50 @@
-/* The energy remedy of impacts: how much of the rebound may be kept (docs/theory.md, "Impacts"). */
+/* Energy-consistent impacts: how much of the restitution may be kept (docs/theory.md, "Impacts"). */
 
 #include "contacts.h"
 
-#define FSM_IMPACT_ENERGY_ROUNDING 1e-15
+#define FSM_ENERGY_ROUNDING 1e-15
 
-/* Whether an impact raises the energy, seen from the moving constraints; arguments as for kept_part. */
-FSM_LOCAL bool fsm_gains_energy(fsm_vector forces, fsm_vector answers, fsm_vector speed, double base_work,
-                                fsm_vector work)
+/* Whether contact impulses `forces` (n,), after which the rows have the speeds `motions` (n,), raise the energy.
+
+   The energy is that seen from the moving constraints: the gain is `½ Σ Λ (v⁺ + v⁻)` over all rows. */
+FSM_LOCAL bool fsm_gains_energy(const struct fsm_impact_balance *balance, fsm_vector forces, fsm_vector motions)
 {
-    double gain = base_work, size = fabs(base_work);
+    double gain = balance->base_work, size = fabs(balance->base_work);
     for (int64_t r = 0; r < forces.n; r++) {
-        gain += forces.at[r] * (answers.at[r] + speed.at[r] + work.at[r]);
-        size += fabs(forces.at[r]) * (fabs(answers.at[r]) + fabs(speed.at[r]) + fabs(work.at[r]));
+        double before = balance->before.at[r], work = balance->work.at[r];
+        gain += forces.at[r] * (motions.at[r] + before + work);
+        size += fabs(forces.at[r]) * (fabs(motions.at[r]) + fabs(before) + fabs(work));
     }
-    return gain > FSM_IMPACT_ENERGY_ROUNDING * size;
+    return gain > FSM_ENERGY_ROUNDING * size;
 }
 
-/* Return the largest β ≤ 1 at which `plastic + β (forces - plastic)` gains no energy.
+/* Return the largest β ≤ 1 at which the impulses `plastic + β (forces - plastic)` do not raise the energy.
 
-   The energy gained, seen from the moving constraints, is `½ Σ Λ (v⁺ + v⁻)` over all rows: a quadratic in β that
-   is not positive at 0.
-
-   Parameters
-   ----------
-   plastic, plastic_answers, forces, answers : (n,)
-       Impulses and speeds after of the two solutions.
-   speed : (n,)
-       Speeds of the rows before.
-   base_work : float, work : (n,)
-       Twice the work of the bilateral rows: without contact impulses, and per unit of each. */
-FSM_LOCAL double fsm_energy_consistent_fraction(fsm_vector plastic, fsm_vector plastic_answers, fsm_vector forces,
-                                                fsm_vector answers, fsm_vector speed, double base_work, fsm_vector work)
+   `plastic_motions` and `motions` (n,) are the speeds of the rows after the two solutions; the gain is a quadratic in β
+   that is not positive at 0. */
+FSM_LOCAL double fsm_energy_consistent_fraction(const struct fsm_impact_balance *balance, fsm_vector plastic,
+                                                fsm_vector plastic_motions, fsm_vector forces, fsm_vector motions)
 {
-    if (!fsm_gains_energy(forces, answers, speed, base_work, work)) {
+    if (!fsm_gains_energy(balance, forces, motions)) {
         return 1.0;
     }
-    double constant = base_work, linear = 0.0, square = 0.0;
+    double constant = balance->base_work, linear = 0.0, square = 0.0;
     for (int64_t r = 0; r < plastic.n; r++) { // gain(β) = Σ (P + βD)(V + βE), P and V of the plastic solution
-        double step = forces.at[r] - plastic.at[r], rise = answers.at[r] - plastic_answers.at[r];
-        double total = plastic_answers.at[r] + speed.at[r] + work.at[r];
+        double step = forces.at[r] - plastic.at[r], rise = motions.at[r] - plastic_motions.at[r];
+        double total = plastic_motions.at[r] + balance->before.at[r] + balance->work.at[r];
         constant += plastic.at[r] * total;
         linear += step * total + plastic.at[r] * rise;
         square += step * rise;
     }
-    double root = linear * linear - 4.0 * square * constant;
-    if (constant >= 0.0 || !(root >= 0.0)) {
+    double discriminant = linear * linear - 4.0 * square * constant;
+    if (constant >= 0.0 || !(discriminant >= 0.0)) {
         return 0.0;
     }
-    // the positive root, without taking near equals from each other
-    double beta;
+    double beta; // the positive root, without cancellation
     if (linear > 0.0) {
-        beta = -2.0 * constant / (linear + sqrt(root));
+        beta = -2.0 * constant / (linear + sqrt(discriminant));
     } else if (square > 0.0) {
-        beta = (-linear + sqrt(root)) / (2.0 * square);
+        beta = (-linear + sqrt(discriminant)) / (2.0 * square);
     } else {
         return 1.0;
     }

@@ -33,6 +33,16 @@ class Matrix(Structure):
     _fields_ = [("at", c_void_p), ("n", c_int64), ("m", c_int64)]
 
 
+class TimeStepping(Structure):
+    """``struct fsm_time_stepping``: the arrays of a run by time stepping, with the last row written."""
+
+    _fields_ = [
+        ("times", Vector), ("x", Matrix), ("c", Matrix), ("codes", Matrix), ("free_speeds", Matrix),
+        ("middle", Matrix), ("impulses", Matrix), ("energies", Matrix), ("free_side", Vector),
+        ("report", c_void_p), ("segment", c_int64), ("row", c_int64),
+    ]  # fmt: skip
+
+
 def vector(array: NDArray[Any]) -> Vector:
     """Return the view of an array of shape (n,); raise TypeError where it is not contiguous."""
     _check(array, 1)
@@ -66,10 +76,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_status_remedy": (c_char_p, (c_int64,)),
     "fsm_advance": (c_int, (POINTER(Run),)),
     "fsm_implicit_step": (c_int, (POINTER(Run), c_int64, c_double, c_double)),
-    "fsm_moreau_jean_steps": (
-        c_int64,
-        (*3 * (c_void_p,), c_int64, Vector, *3 * (Matrix,), Vector, *4 * (Matrix,), Vector, *2 * (POINTER(c_int64),)),
-    ),
+    "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_online_evaluate": (c_int64, (c_void_p, c_int64, c_double, *3 * (c_void_p,))),
@@ -156,13 +163,16 @@ def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
 
 
 def moreau_jean_steps(
-    tables: int, inputs: int, work: int, segment: int, times: NDArray[np.float64], *arrays: NDArray[Any]
+    tables: int, inputs: int, work: int, segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]
 ) -> tuple[int, int, int]:
-    """Step through all times, see ``runtime/moreau_jean.c``; return status, last row written and its segment."""
-    row, last = c_int64(), c_int64()
-    views = (vector(array) if array.ndim == 1 else matrix(array) for array in arrays)
-    status = _moreau_jean_steps(tables, inputs, work, segment, vector(times), *views, row, last)
-    return int(status), row.value, last.value
+    """Step through all times; return status, last row written and its segment.
+
+    ``arrays``: by their names in ``struct fsm_time_stepping`` (``runtime/time_stepping.h``).
+    """
+    views = {name: vector(array) if array.ndim == 1 else matrix(array) for name, array in arrays.items()}
+    run = TimeStepping(report=vector(report).at, segment=segment, **views)
+    status = _moreau_jean_steps(tables, inputs, work, ctypes.addressof(run))
+    return int(status), run.row, run.segment
 
 
 def moreau_jean_may_start(

@@ -9,12 +9,9 @@
 
 static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
 
-/* List the constraint rows active in a mode, bilateral ones first; kinematic rows are never among them.
+/* Return the active set of a mode, bilateral rows first; kinematic rows are never among them.
 
-   Parameters
-   ----------
-   positional : bool
-       Whether to list only rows that have a residual on coordinates. */
+   `positional`: only rows that have a residual on coordinates. */
 FSM_LOCAL fsm_indices fsm_rows_held(struct fsm_arena *arena, const struct fsm_tables *tables, int64_t mode,
                                     bool positional)
 {
@@ -89,8 +86,8 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
     fsm_vector scale = fsm_arena_vector(arena, n_u), sizes = fsm_arena_vector(arena, terms->residual.n);
     fsm_column_scales(terms, scale);
     double off = 0.0;
-    for (int64_t n1 = 0; n1 < rows.n; n1++) {
-        int64_t r = rows.at[n1];
+    for (int64_t k = 0; k < m; k++) {
+        int64_t r = rows.at[k];
         sizes.at[r] = fsm_row_norm(terms, r, scale);
         off = fsm_larger(off, fabs(terms->residual.at[r]) / fsm_larger(sizes.at[r], 1e-300));
     }
@@ -99,41 +96,28 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     fsm_fill_scaled(terms, rows, scale, sizes, B);
     int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(FSM_ROW_RANK_REDUNDANT, 10.0 * off));
-    fsm_indices kept = fsm_arena_indices(arena, m);
+    fsm_indices independent = fsm_arena_indices(arena, m);
     int64_t count = 0;
     for (int64_t k = 0; k < m; k++) {
         for (int64_t i = 0; i < taken; i++) {
             if (order.at[i] == k) {
-                kept.at[count] = rows.at[k];
+                independent.at[count] = rows.at[k];
                 count++;
             }
         }
     }
-    return fsm_indices_first(kept, count);
+    return fsm_indices_first(independent, count);
 }
 
 /* Orthogonalise rows with pivoting, in place: `B_before[order[i]] = sum_j L[i, j] B[order[j]]`.
 
-   Modified Gram-Schmidt, each remainder taken twice.  Rows beyond the rank returned keep what is left of them.
-
-   Parameters
-   ----------
-   B : float64 array, shape (m, n)
-   order : int64 array, shape (m,)
-       Out: the order in which the rows were taken.
-   L : float64 array, shape (m, m)
-       Out: lower triangular.
-   least : float
-       A remainder below this part of the first ends it.
-
-   Returns
-   -------
-   int
-       Number of rows taken. */
+   Modified Gram-Schmidt with reorthogonalisation (Golub and Van Loan, *Matrix Computations*, section 5.2).  `B` is
+   (m, n); `order` (m,), the order in which the rows were taken, and `L` (m, m), lower triangular, are written.  A
+   remainder below the part `least` of the first row ends it.  Returns the number of rows taken, the rank; rows beyond it
+   keep their remainders. */
 FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix L, double least)
 {
-    int64_t m = B.n;
-    int64_t n = B.m;
+    int64_t m = B.n, n = B.m;
     for (int64_t i = 0; i < m; i++) {
         order.at[i] = i;
         for (int64_t j = 0; j < m; j++) {
@@ -161,28 +145,26 @@ FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix 
         if (!(size > least * first)) {
             return k;
         }
-        int64_t kept = order.at[best];
+        int64_t row = order.at[best];
         order.at[best] = order.at[k];
-        order.at[k] = kept;
+        order.at[k] = row;
         for (int64_t j = 0; j < k; j++) {
-            double kept2 = AT(L, best, j);
+            double entry = AT(L, best, j);
             AT(L, best, j) = AT(L, k, j);
-            AT(L, k, j) = kept2;
+            AT(L, k, j) = entry;
         }
         take_row(B, order, L, k);
     }
     return m;
 }
 
-/* Make row `order[k]` a unit vector beside those before it, and take its part out of those after it. */
+/* Make row `order[k]` a unit vector normal to those before it, and subtract its part from those after it. */
 static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
 {
-    int64_t m = B.n;
-    int64_t n = B.m;
+    int64_t m = B.n, n = B.m;
     int64_t row = order.at[k];
-    double product;
     for (int64_t j = 0; j < k; j++) { // once more: what rounding left along the rows before
-        product = 0.0;
+        double product = 0.0;
         for (int64_t i = 0; i < n; i++) {
             product += AT(B, row, i) * AT(B, order.at[j], i);
         }
@@ -204,7 +186,7 @@ static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
     }
     for (int64_t p = k + 1; p < m; p++) {
         int64_t other = order.at[p];
-        product = 0.0;
+        double product = 0.0;
         for (int64_t i = 0; i < n; i++) {
             product += AT(B, other, i) * AT(B, row, i);
         }
@@ -217,7 +199,9 @@ static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
     }
 }
 
-/* Write the shortest `move` (n,) with `B_before move = right` for the rows taken; `right` (m,) is lost. */
+/* Write the `move` (n,) of least norm with `B_before move = right` for the first `rank` rows of `order`.
+
+   `B`, `order`, `L`: as fsm_orthogonalise left them; `right` (m,) is overwritten. */
 FSM_LOCAL void fsm_least_move(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t rank, fsm_vector right,
                               fsm_vector move)
 {

@@ -1,36 +1,84 @@
+/* Time stepping by the Moreau-Jean scheme. */
+
 #ifndef FSM_TIME_STEPPING_H
 #define FSM_TIME_STEPPING_H
 
 #include "stepping.h"
 
+/* One step of the scheme, from `t` to `t + h`. */
+struct fsm_time_step {
+    struct fsm_arena *arena;
+    const struct fsm_tables *tables;
+    const struct fsm_terms *terms; // unconstrained terms, at the middle once that is known
+    double t, h;                   // (s)
+    double middle_time;            // (s)
+    fsm_vector u;                  // (n_u,): speeds at the start
+    fsm_vector middle;             // (n_q + n_u,): state at the middle
+    fsm_vector context;            // (n_c,)
+    fsm_codes codes;               // (n_contacts,): contact states of the step before
+    fsm_codes free_side;           // (n_contacts,): 1: on the free side of its face before, or in contact since
+};
+
+/* The contact rows of a step; places among them per contact, -1 where none. */
+struct fsm_active_rows {
+    fsm_indices rows;    // (n,): numbers of the constraint rows
+    fsm_indices normal;  // (n_contacts,)
+    fsm_indices tangent; // (n_contacts,)
+};
+
+/* Contact problems of a run that the sweeps did not solve, and the step limit. */
+struct fsm_time_stepping_report {
+    double unsolved;       // steps whose sweeps did not converge
+    double first_unsolved; // when the first of them began (s)
+    double worst_unsolved; // largest change of a speed in a last sweep, as a fraction of the fastest
+    double longest;        // longest step that the compliant contacts allow where a step was too long (s)
+};
+
+/* Entries of the energies of a step. */
+enum fsm_step_energy {
+    FSM_ENERGY_FREE,    // kinetic plus potential energy after the step without the impulses of contacts (J)
+    FSM_ENERGY_AFTER,   // with them (J)
+    FSM_ENERGY_REBOUND, // part of the restitution that was kept
+    FSM_STEP_ENERGIES
+};
+
+/* The results of a run: in every array but the last two row i + 1 is written from row i. */
+struct fsm_time_stepping {
+    fsm_vector times;       // (n,), given (s)
+    fsm_matrix x;           // (n, n_q + n_u): states
+    fsm_matrix c;           // (n, n_c): contexts with slip directions
+    fsm_code_table codes;   // (n, n_contacts): contact states
+    fsm_matrix free_speeds; // (n, n_u): speeds without the impulses of contacts
+    fsm_matrix middle;      // (n, n_q + n_u): states at the middle
+    fsm_matrix impulses;    // (n, n_rows): of all constraint rows (N s)
+    fsm_matrix energies;    // (n, FSM_STEP_ENERGIES)
+    fsm_codes free_side;    // (n_contacts,), see fsm_time_step
+    struct fsm_time_stepping_report *report;
+    int64_t segment; // of the input tables, at the last row written
+    int64_t row;     // the last row written
+};
+
 /* moreau_contacts.c */
-FSM_LOCAL void fsm_begin_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes,
-                               fsm_codes free_side);
-FSM_LOCAL void fsm_keep_sides(const struct fsm_tables *tables, const struct fsm_terms *terms, double h, fsm_vector u,
-                              fsm_codes codes, fsm_codes free_side);
-FSM_LOCAL bool fsm_presses(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k,
-                           fsm_codes free_side);
-FSM_LOCAL int64_t fsm_list_active(const struct fsm_tables *tables, const struct fsm_terms *terms, double h,
-                                  fsm_vector u, fsm_codes codes, fsm_codes free_side, fsm_indices part,
-                                  fsm_indices which, fsm_indices normal, fsm_indices tangent);
-FSM_LOCAL bool fsm_deep_at_start(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes);
+FSM_LOCAL void fsm_begin_sides(const struct fsm_time_step *step);
+FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step);
+FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k);
+FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *step);
+FSM_LOCAL bool fsm_any_penetration(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes);
 
 /* moreau_step_limit.c */
-FSM_LOCAL double fsm_longest_step(struct fsm_work *work, const struct fsm_tables *tables, const struct fsm_terms *terms,
-                                  const struct fsm_bilateral_system *bilateral, double t, fsm_vector x, fsm_vector c,
-                                  fsm_codes free_side);
+FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);
+
+/* gauss_seidel.c */
+FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                                    fsm_vector impulse);
+FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                      fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
+                                      fsm_vector impulse, double *kept);
+FSM_LOCAL bool fsm_is_converged(double change, double fastest);
 
 /* moreau_jean.c */
-FSM_LOCAL int64_t fsm_moreau_jean_step(struct fsm_work *work, const struct fsm_tables *tables,
-                                       const struct fsm_input_tables *drive, double t, double h, int64_t segment,
-                                       fsm_vector x, fsm_vector c, fsm_codes codes, fsm_codes free_side,
-                                       fsm_vector unheld, fsm_vector middle, fsm_vector impulses, fsm_vector energies,
-                                       fsm_vector report);
-FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *drive,
-                                      struct fsm_work *work, int64_t segment, fsm_vector times, fsm_matrix x,
-                                      fsm_matrix c, fsm_code_table codes, fsm_codes free_side, fsm_matrix unheld,
-                                      fsm_matrix middle, fsm_matrix impulses, fsm_matrix energies, fsm_vector report,
-                                      int64_t *row, int64_t *last_segment);
+FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
+                                      struct fsm_work *work, struct fsm_time_stepping *run);
 FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
                                        fsm_vector c, fsm_codes codes);
 

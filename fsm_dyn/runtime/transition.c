@@ -22,20 +22,32 @@ static void exchange_entries(fsm_vector a, fsm_vector b)
    `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller, or a failure. */
 static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
 {
-    const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
     struct fsm_counters *counters = state->counters;
-    double t = state->clock->time;
+    struct fsm_instant instant = {.t = state->clock->time,
+                                  .mode = counters->mode,
+                                  .reason = counters->reason,
+                                  .remaining = state->clock->remaining,
+                                  .fired = fsm_indices_first(state->fired, counters->fired),
+                                  .guards = state->guards,
+                                  .resolution = fsm_clock_resolution(run->tables, state->clock->time),
+                                  .limits = state->limits,
+                                  .transitions = counters->instant};
+    struct fsm_outcome outcome = {.wanted = work->wanted,
+                                  .impulse = work->impulse,
+                                  .energy = work->energy,
+                                  .notes = work->notes,
+                                  .log = {.entries = work->log},
+                                  .implied = work->implied};
     while (true) {
-        enum fsm_status status = (enum fsm_status)fsm_resolve_event(
-            work, tables, t, state->x, state->c, counters->mode, counters->reason, state->clock->remaining,
-            state->fired, counters->fired, state->guards, fsm_clock_resolution(tables, t), state->limits, work->wanted,
-            work->impulse, work->energy, work->notes, work->log, work->implied, target);
-        if (status <= FSM_STOPPED || counters->reason != FSM_REASON_ZENO) {
+        enum fsm_status status =
+            (enum fsm_status)fsm_resolve_event(work, run->tables, &instant, state->x, state->c, &outcome);
+        if (status <= FSM_STOPPED || instant.reason != FSM_REASON_ZENO) {
+            *target = outcome.mode;
             return status;
         }
-        counters->reason = FSM_REASON_EVENT;
+        instant.reason = counters->reason = FSM_REASON_EVENT;
     }
 }
 

@@ -1,122 +1,95 @@
-/* The state that a train of impacts leads to, decided for all its contacts together (docs/theory.md, "Trains").
+/* The state to which a Zeno sequence of impacts leads, for all its contacts together (docs/theory.md, "Trains").
 
-   Over the time `h` that a train still takes, its strokes add up: `M (u_end - u) = f h + AᵀΛ` with
+   Over the time `h` that the sequence still takes, its impulses add up: `M (u_end - u) = f h + AᵀΛ` with
    `0 ≤ Λ_n ⊥ v_n ≥ 0` and Coulomb's law between the sums, which is a step of Moreau's time stepping.  It tells which
-   contacts the train leaves closed, and which of them stick; the impulses of the strokes alone would not, as every stroke
-   of one contact may throw another off that the load has pressed back by the end.
+   contacts the sequence leaves closed, and which of them stick; the impulses of single impacts would not, as each may
+   open another contact that the load has closed again by the Zeno time.
 
    The forces' part belongs to the flow that follows.  What is left for the instant itself, `M (u⁺ - u) = AᵀΛ` with the
    rows of the contacts left closed brought to rest, takes impulses of either sign; with the forces' part none pulls. */
 
 #include "contacts.h"
 
-static void load(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes wanted, fsm_vector force);
-
-/* Bring the contacts marked in `closed` to the end of their train; changes `u`, adds to `impulse`.
-
-   Parameters
-   ----------
-   terms : Terms
-       Evaluated at the last stroke.
-   u : float64 array, shape (n_u,)
-       Speeds before the stroke; on return those with which the flow after it begins.
-   remaining : float
-       How long the train goes on (s).
-
-   Returns
-   -------
-   int
-       `GOING`, or a failure: then the train does not end with these contacts closed, and `u` is as it was. */
-FSM_LOCAL int64_t fsm_complete_zeno_sequence(struct fsm_arena *arena, const struct fsm_tables *tables,
-                                             const struct fsm_terms *terms, fsm_vector u, fsm_codes wanted,
-                                             fsm_indices closed, double remaining, fsm_vector impulse, fsm_vector log)
-{
-    int64_t n_u = u.n;
-    fsm_indices held = fsm_bilateral_rows(arena, tables, wanted);
-    struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, terms, held, n_u);
-    fsm_vector momentum = fsm_arena_vector(arena, n_u), force = fsm_arena_vector(arena, n_u);
-    fsm_vector speed_target = fsm_arena_vector(arena, held.n), motion_target = fsm_arena_vector(arena, held.n);
-    fsm_vector base_u = fsm_arena_vector(arena, n_u), base_motion = fsm_arena_vector(arena, n_u);
-    fsm_vector base_reaction = fsm_arena_vector(arena, held.n), reaction = fsm_arena_vector(arena, held.n);
-    double twice = 0.0;
-    for (int64_t i = 0; i < n_u; i++) {
-        for (int64_t j = 0; j < n_u; j++) {
-            momentum.at[i] += AT(terms->M, i, j) * u.at[j];
-        }
-        twice += momentum.at[i] * u.at[i];
-    }
-    load(tables, terms, wanted, force);
-    for (int64_t k = 0; k < held.n; k++) {
-        speed_target.at[k] = -terms->b.at[held.at[k]];
-        motion_target.at[k] = -terms->gamma.at[held.at[k]];
-    }
-    if (!fsm_solve_bilateral(&bilateral, momentum, speed_target, base_u, base_reaction,
-                             fsm_rounding_of(terms, u, false))) {
-        return FSM_SINGULAR;
-    }
-    if (!fsm_solve_bilateral(&bilateral, force, motion_target, base_motion, reaction,
-                             fsm_rounding_of(terms, u, true))) {
-        return FSM_SINGULAR;
-    }
-    fsm_indices which;
-    fsm_indices who;
-    struct fsm_contact_problem m =
-        fsm_build_impact_problem(arena, tables, terms, u, closed, FSM_IMPACT_PLASTIC, &which, &who);
-    int64_t n = which.n;
-    fsm_matrix reactions;
-    fsm_matrix K;
-    fsm_matrix motions = fsm_delassus_response(arena, terms, &bilateral, which, n_u, &reactions, &K);
-    fsm_vector unheld = fsm_free_response(arena, terms, which, n_u);
-    double scale = sqrt(fsm_larger(twice, 0.0));
-    fsm_vector now = fsm_arena_vector(arena, n), then = fsm_arena_vector(arena, n);
-    for (int64_t r = 0; r < n; r++) {
-        then.at[r] = fsm_row_speed(terms, which.at[r], base_u);
-        now.at[r] = then.at[r];
-        then.at[r] += remaining * terms->gamma.at[which.at[r]];
-        for (int64_t i = 0; i < n_u; i++) {
-            then.at[r] += remaining * AT(terms->A, which.at[r], i) * base_motion.at[i];
-        }
-    }
-    fsm_indices best = fsm_arena_indices(arena, who.n);
-    fsm_vector forces = fsm_arena_vector(arena, n);
-    fsm_vector answers = fsm_arena_vector(arena, n);
-    struct fsm_contact_problem problem = fsm_scale_problem(arena, &m, K, then, unheld, scale);
-    struct fsm_enumeration_result unused;
-    int64_t status =
-        fsm_solve_contact_problem(arena, &problem, FSM_LAWS_KEPT, best, forces, answers, who, log, 0, &unused);
-    if (status != FSM_CONTINUE && status != FSM_NON_UNIQUE_STATE) {
-        return status;
-    }
-    fsm_retarget(&problem, &m, now);
-    fsm_matrix unused2;
-    double remainder = fsm_solve_candidate(arena, &problem, best, forces, answers, &unused2);
-    if (remainder > FSM_LAWS_KEPT * fsm_reference_scale(&problem, forces)) {
-        return FSM_INCONSISTENT;
-    }
-    for (int64_t at = 0; at < who.n; at++) {
-        bool sinks = answers.at[m.normal.at[at]] / problem.unit.at[m.normal.at[at]] < -tables->tolerances->speed;
-        if (best.at[at] == FSM_CHOICE_OPEN && sinks) {
-            return FSM_INCONSISTENT; // it strikes, though the forces would have turned it back by the end
-        }
-    }
-    for (int64_t r = 0; r < n; r++) {
-        forces.at[r] *= problem.unit.at[r];
-    }
-    fsm_apply_impulses(which, held, base_u, base_reaction, motions, reactions, forces, u, impulse);
-    return FSM_CONTINUE;
-}
-
-/* Fill in the generalized forces, those of compressed compliant contacts included. */
-static void load(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes wanted, fsm_vector force)
+/* Fill in the generalized forces (n_u,), those of compressed compliant contacts included. */
+static void fill_forces(const struct fsm_resolution *r, fsm_vector force)
 {
     for (int64_t i = 0; i < force.n; i++) {
-        force.at[i] = terms->f.at[i];
+        force.at[i] = r->terms->f.at[i];
     }
-    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
-        if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && wanted.at[k] != FSM_CONTACT_FREE) {
+    for (int64_t k = 0; k < r->tables->sizes->n_contacts; k++) {
+        if (r->tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && r->outcome->wanted.at[k] != FSM_CONTACT_FREE) {
             for (int64_t i = 0; i < force.n; i++) {
-                force.at[i] += terms->elastic.at[k] * AT(terms->A, AT(tables->contact_rows, k, 0), i);
+                force.at[i] += r->terms->elastic.at[k] * AT(r->terms->A, AT(r->tables->contact_rows, k, 0), i);
             }
         }
     }
+}
+
+/* Whether an open contact approaches, though the forces would have turned it back by the Zeno time. */
+static bool any_approaches(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
+                           const struct fsm_contact_solution *solution)
+{
+    for (int64_t at = 0; at < problem->contact.n; at++) {
+        int64_t normal = problem->normal.at[at];
+        double speed = solution->motions.at[normal] / problem->unit.at[normal];
+        if (solution->choices.at[at] == FSM_CHOICE_OPEN && speed < -r->tables->tolerances->speed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bring the closed contacts to the end of their Zeno sequence; changes the speeds, adds to the impulses.
+
+   The terms are those at the last impact, the speeds those before it, on return those with which the flow begins.
+   `remaining`: how long the sequence goes on (s).  Returns FSM_CONTINUE, or a failure: then the sequence does not end
+   with these contacts closed, and the speeds are as they were. */
+FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, double remaining)
+{
+    int64_t n_u = r->u.n;
+    fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
+    struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, n_u);
+    struct fsm_base_motion base;
+    fsm_vector force = fsm_arena_vector(r->arena, n_u), acceleration = fsm_arena_vector(r->arena, n_u);
+    fill_forces(r, force);
+    if (!fsm_base_impact(r, &bilateral, &base) ||
+        !fsm_base_accelerations(r->arena, r->terms, &bilateral, force, r->u, acceleration)) {
+        return FSM_SINGULAR;
+    }
+    struct fsm_contact_problem unscaled = fsm_build_impact_problem(r, r->closed, FSM_IMPACT_PLASTIC);
+    fsm_indices rows = unscaled.row;
+    struct fsm_response response = fsm_unit_responses(r->arena, r->terms, &bilateral, rows, n_u);
+    fsm_vector free_response = fsm_free_response(r->arena, r->terms, rows, n_u);
+    fsm_vector now = fsm_arena_vector(r->arena, rows.n), then = fsm_arena_vector(r->arena, rows.n);
+    for (int64_t k = 0; k < rows.n; k++) {
+        now.at[k] = fsm_row_speed(r->terms, rows.at[k], base.u);
+        then.at[k] = now.at[k];
+        then.at[k] += remaining * r->terms->gamma.at[rows.at[k]];
+        for (int64_t i = 0; i < n_u; i++) {
+            then.at[k] += remaining * AT(r->terms->A, rows.at[k], i) * acceleration.at[i];
+        }
+    }
+    struct fsm_contact_solution solution = fsm_allocate_solution(r->arena, unscaled.contact.n, rows.n);
+    struct fsm_contact_problem problem =
+        fsm_scale_problem(r->arena, &unscaled, response.K, then, free_response, base.scale);
+    struct fsm_enumeration_result result;
+    r->outcome->log.count = 0;
+    int64_t status =
+        fsm_solve_contact_problem(r->arena, &problem, FSM_LAWS_TOLERANCE, &solution, &r->outcome->log, &result);
+    if (status != FSM_CONTINUE && status != FSM_NON_UNIQUE_STATE) {
+        return status;
+    }
+    fsm_retarget(&problem, &unscaled, now);
+    fsm_matrix basis;
+    double remainder =
+        fsm_solve_candidate(r->arena, &problem, solution.choices, solution.forces, solution.motions, &basis);
+    if (remainder > FSM_LAWS_TOLERANCE * fsm_reference_scale(&problem, solution.forces) ||
+        any_approaches(r, &problem, &solution)) {
+        return FSM_INCONSISTENT;
+    }
+    for (int64_t k = 0; k < rows.n; k++) {
+        solution.forces.at[k] *= problem.unit.at[k];
+    }
+    fsm_apply_impulses(r, rows, held, &base, &response, solution.forces);
+    return FSM_CONTINUE;
 }

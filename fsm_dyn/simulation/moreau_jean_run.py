@@ -115,8 +115,9 @@ def _march(
         goal = min(row + CHUNK, count)
         part = slice(row, goal + 1)
         status, reached, segment = library.moreau_jean_steps(
-            packed.address, drive.packed.address, work_packed.address, segment, times[part], x[part], c[part],
-            codes[part], free_side, free[part], middle[part], impulses[part], energies[part], report,
+            packed.address, drive.packed.address, work_packed.address, segment, report, times=times[part], x=x[part],
+            c=c[part], codes=codes[part], free_speeds=free[part], middle=middle[part], impulses=impulses[part],
+            energies=energies[part], free_side=free_side,
         )  # fmt: skip
         row += reached
         if progress is not None and status == outcomes.DONE:

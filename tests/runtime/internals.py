@@ -80,7 +80,7 @@ class Internals:
         }
         self.kernels = type("fsm_kernels", (Structure,), {"_fields_": [("at", c_void_p), ("n", c_int64)]})
         self.structs = {}
-        for name, body in re.findall(r"struct fsm_(\w+) \{(.*?)\};", text, re.S):
+        for name, body in re.findall(r"struct fsm_(\w+) \{(.*?)\n\};", text, re.S):
             self.structs[name] = type(name, (Record,), {"_fields_": list(self._fields(body))})
         self.declared = {
             name: (result.strip(), [part.strip() for part in arguments.split(",")] if arguments != "void" else [])
@@ -96,7 +96,7 @@ class Internals:
                 kind, _, name = line.rpartition("*")
                 yield name.strip(), c_void_p
                 continue
-            kind, names = re.match(r"((?:const |struct )*\w+)\s+(.*)", line, re.S).groups()
+            kind, names = re.match(r"((?:const |struct |enum )*\w+)\s+(.*)", line, re.S).groups()
             for name in (each.strip() for each in names.split(",")):
                 found = re.match(r"(\w+)(?:\[(\d+)\])?", name)
                 made = self._type(kind)

@@ -12,7 +12,7 @@ from tests.runtime.internals import Arena, internals
 
 
 class Instant:
-    """A meeting of contacts put together by hand, and its decision."""
+    """A contact problem put together by hand, and its solution."""
 
     def __init__(self, K: Any, base: Any, contacts: list[dict[str, Any]], **options: Any):
         self.runtime, self.arena = internals(), Arena()
@@ -26,7 +26,8 @@ class Instant:
                 "normal": item.get("normal", -1), "tangent": item.get("tangent", -1), "kinetic_friction": kinetic,
                 "static_friction": item.get("static", kinetic), "infinite": item.get("infinite", 0),
                 "two_sided": item.get("two_sided", 0), "slipping": item.get("slip", 0) != 0,
-                "banned": item.get("banned", -1), "spatial": item.get("spatial", 0), "way": item.get("way", (0.0, 0.0)),
+                "excluded": item.get("excluded", -1), "spatial": item.get("spatial", 0),
+                "slip_direction": item.get("way", (0.0, 0.0)),
                 "slack": item.get("slack", (0.0, 0.0)),
             }  # fmt: skip
             for name, value in values.items():
@@ -38,12 +39,16 @@ class Instant:
             if values["normal"] >= 0:
                 target[values["normal"]] = item.get("target", 0.0)
                 floor[values["normal"]] = item.get("floor", 0.0)
+        m.put("contact", np.arange(count))
         m.put("target", target)
         m.put("floor", floor)
         free = options.get("free", np.diag(K).copy())
-        self.meeting = self.runtime.scale_problem(self.arena.struct, m, K, base, free, options.get("scale", 0.0))
+        self.problem = self.runtime.scale_problem(self.arena.struct, m, K, base, free, options.get("scale", 0.0))
         self.best, self.forces, self.answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
         self.log = np.zeros(LOG_SIZE * LOG_WIDTH)
+        self.solution = self.runtime.struct(
+            "contact_solution", choices=self.best, forces=self.forces, motions=self.answers
+        )
 
     @staticmethod
     def _choices(item: dict[str, Any]) -> list[int]:
@@ -57,9 +62,9 @@ class Instant:
 
     def decide(self) -> tuple[int, Any]:
         """Decide; choices, forces and motions are left in ``best forces answers``."""
-        who = np.arange(len(self.best))
+        log = self.runtime.struct("candidate_log", entries=self.log)
         return self.runtime.solve_contact_problem(  # type: ignore[no-any-return]
-            self.arena.struct, self.meeting, 1e-9, self.best, self.forces, self.answers, who, self.log, 0
+            self.arena.struct, self.problem, 1e-9, self.solution, log
         )
 
 

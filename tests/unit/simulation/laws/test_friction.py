@@ -132,11 +132,11 @@ def test_complementarity_agrees_with_enumeration(instant, runtime, seed):
     if status != 0 or verdict.motions != 1:
         pytest.skip("friction couples too strongly for one motion")
     proposal = np.zeros(count, np.int64)
-    assert runtime.propose(found.arena.struct, found.meeting, proposal, 1e-9)
+    assert runtime.propose(found.arena.struct, found.problem, proposal, 1e-9)
     y, v = np.zeros(2 * count), np.zeros(2 * count)
-    trial = runtime.evaluate_candidate(found.arena.struct, found.meeting, proposal, y, v, 1e-9)
+    trial = runtime.evaluate_candidate(found.arena.struct, found.problem, proposal, y, v, 1e-9)
     assert trial.violation <= 1e-9
-    np.testing.assert_allclose(y * found.meeting.get("unit"), found.forces, atol=1e-8)
+    np.testing.assert_allclose(y * found.problem.get("unit"), found.forces, atol=1e-8)
 
 
 def test_a_slot_is_pressed_on_either_face(instant):

@@ -57,7 +57,7 @@ def test_the_limit_is_a_circle(instant):
             found.decide()
             assert found.best[0] == choice
             if choice == SLIDE:
-                np.testing.assert_allclose(found.meeting.get("way")[0], pull / np.hypot(*pull), atol=1e-12)
+                np.testing.assert_allclose(found.problem.get("slip_direction")[0], pull / np.hypot(*pull), atol=1e-12)
                 np.testing.assert_allclose(found.answers[1:], pull * (1.0 - 1.0 / load), atol=1e-12)
 
 

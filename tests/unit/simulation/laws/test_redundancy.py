@@ -36,7 +36,7 @@ def test_a_block_on_two_corners_holds_to_the_true_limit(instant, push, holds):
 def test_both_leave_together(instant):
     """At the limit the corners may not go on sticking both; that one slides in name only is no other motion."""
     K, base = block(0.3 * 9.81)
-    contacts = [{"normal": n, "tangent": n + 1, "mu": 0.3, "banned": HOLD} for n in (0, 2)]
+    contacts = [{"normal": n, "tangent": n + 1, "mu": 0.3, "excluded": HOLD} for n in (0, 2)]
     found = instant(K, base, contacts)
     status, verdict = found.decide()
     assert status == 0

@@ -1,0 +1,208 @@
+/* The contact laws: whether one candidate satisfies them (docs/theory.md, "Resolution").
+
+   Where contacts are redundant, satisfying the laws is a question of feasibility (feasibility.c). */
+
+#include "contacts.h"
+
+#define FSM_STIRS                                                                                                      \
+    1e-8 // an indeterminate force that moves its contacts by more than this leaves the motion indeterminate
+
+/* Return the magnitude against which the laws are judged, for the forces `y` (n,). */
+FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y)
+{
+    double scale = fsm_larger(problem->scale, 1e-300);
+    for (int64_t i = 0; i < y.n; i++) {
+        scale = fsm_larger(scale, fabs(y.at[i]));
+        scale = fsm_larger(scale, fabs(problem->base.at[i] - problem->target.at[i]));
+        scale = fsm_larger(scale, fabs(problem->floor.at[i]));
+    }
+    return scale;
+}
+
+static bool sticks(int64_t choice)
+{
+    return choice == FSM_CHOICE_HOLD || choice == FSM_CHOICE_PARTED_HOLD;
+}
+
+/* Write the laws on forces as `g y >= h`: no tension, and the static friction limit where a contact sticks.
+
+   The friction cone in space is not among them: it is asked of the forces of least norm, as in the modes. */
+static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
+                               fsm_vector *h)
+{
+    int64_t count = choices.n, at = 0;
+    fsm_matrix g = fsm_arena_matrix(arena, 3 * count, problem->K.n);
+    *h = fsm_arena_vector(arena, 3 * count);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t choice = choices.at[k], a = problem->normal.at[k], b = problem->tangent.at[k];
+        bool one_sided = !problem->two_sided.at[k] || fsm_direction_of(choice) != 0.0;
+        if (a >= 0 && !fsm_is_open(choice) && one_sided) {
+            AT(g, at, a) = fsm_side_of(choice);
+            h->at[at++] = problem->floor.at[a];
+        }
+        if (b < 0 || !sticks(choice) || problem->infinite.at[k] || problem->spatial.at[k]) {
+            continue;
+        }
+        for (double sign = -1.0; sign < 2.0; sign += 2.0) {
+            AT(g, at, b) = sign;
+            if (a >= 0) {
+                AT(g, at, a) = problem->static_friction.at[k];
+            } else {
+                h->at[at] = -problem->static_friction.at[k];
+            }
+            at++;
+        }
+    }
+    h->n = at;
+    return fsm_matrix_first(g, at);
+}
+
+/* Add to `y` a combination of indeterminate forces with which it satisfies the laws by the largest margin. */
+static void choose_forces(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
+                          fsm_matrix basis, double scale, fsm_vector y)
+{
+    fsm_vector h;
+    fsm_matrix g = inequalities(arena, problem, choices, &h);
+    fsm_vector slack = fsm_arena_vector(arena, g.n);
+    fsm_matrix along = fsm_arena_matrix(arena, g.n, basis.m);
+    bool violated = false;
+    for (int64_t i = 0; i < g.n; i++) {
+        slack.at[i] = -h.at[i];
+        for (int64_t j = 0; j < y.n; j++) {
+            slack.at[i] += AT(g, i, j) * y.at[j];
+            for (int64_t a = 0; a < basis.m; a++) {
+                AT(along, i, a) += AT(g, i, j) * AT(basis, j, a);
+            }
+        }
+        violated = violated || slack.at[i] < 0.0;
+    }
+    if (!violated) {
+        return;
+    }
+    fsm_vector shares;
+    fsm_maximise_margin(arena, along, slack, scale, &shares);
+    for (int64_t j = 0; j < y.n; j++) {
+        for (int64_t a = 0; a < basis.m; a++) {
+            y.at[j] += AT(basis, j, a) * shares.at[a];
+        }
+    }
+}
+
+/* Return how far the friction of a contact that begins to slide may be from its limit; in space its square is known. */
+static double friction_slack(const struct fsm_contact_problem *problem, int64_t k, fsm_vector y)
+{
+    double slack = AT(problem->slack, k, 1);
+    int64_t a = problem->normal.at[k];
+    if (slack == 0.0 || !problem->spatial.at[k]) {
+        return slack;
+    }
+    double bound = problem->static_friction.at[k] * (a >= 0 ? fabs(y.at[a]) : 1.0);
+    return slack / (bound + sqrt(slack));
+}
+
+/* Whether forces that the equations leave open change the motion. */
+static bool affects_motion(const struct fsm_contact_problem *problem, fsm_matrix basis)
+{
+    int64_t n = problem->K.n;
+    for (int64_t a = 0; a < basis.m; a++) {
+        double largest = 0.0, work = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            largest = fsm_larger(largest, fabs(AT(basis, i, a)));
+            for (int64_t j = 0; j < n; j++) {
+                work += AT(basis, i, a) * AT(problem->K, i, j) * AT(basis, j, a);
+            }
+        }
+        if (work > FSM_STIRS * largest * largest) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Enter a violation of a law by contact `k` if it is the worst so far. */
+static void enter_violation(struct fsm_candidate_result *worst, double violation, enum fsm_law law, int64_t k)
+{
+    if (violation > worst->violation) {
+        worst->violation = violation;
+        worst->law = law;
+        worst->contact = k;
+    }
+}
+
+/* Judge the normal force or the normal motion of contact `k`. */
+static void judge_normal(const struct fsm_contact_problem *problem, int64_t choice, int64_t k, fsm_vector y,
+                         fsm_vector v, struct fsm_candidate_result *worst)
+{
+    int64_t a = problem->normal.at[k];
+    double slack = AT(problem->slack, k, 0);
+    if (fsm_is_open(choice)) {
+        double rate = problem->target.at[a] - v.at[a] - (1.0 + problem->kinetic_friction.at[k]) * slack;
+        enter_violation(worst, rate, FSM_LAW_PENETRATION_RATE, k);
+    } else if (!problem->two_sided.at[k] || fsm_direction_of(choice) != 0.0) {
+        double tension = problem->floor.at[a] - fsm_side_of(choice) * y.at[a] - slack;
+        enter_violation(worst, tension, FSM_LAW_TENSION, k);
+    }
+}
+
+/* Judge the friction of contact `k` where it sticks, or its slip where that begins. */
+static void judge_friction(const struct fsm_contact_problem *problem, int64_t choice, int64_t k, fsm_vector y,
+                           fsm_vector v, struct fsm_candidate_result *worst)
+{
+    int64_t a = problem->normal.at[k], b = problem->tangent.at[k];
+    bool spatial = problem->spatial.at[k] != 0;
+    if (sticks(choice) && !problem->infinite.at[k]) {
+        double load = 1.0;
+        if (a >= 0) {
+            load = problem->two_sided.at[k] ? fabs(y.at[a]) : y.at[a];
+        }
+        double friction = spatial ? hypot(y.at[b], y.at[b + 1]) : fabs(y.at[b]);
+        worst->excess = fsm_larger(worst->excess, friction - problem->kinetic_friction.at[k] * load);
+        enter_violation(worst, friction - problem->static_friction.at[k] * load, FSM_LAW_FRICTION_EXCEEDED, k);
+    }
+    double sigma = fsm_direction_of(choice);
+    if (sigma != 0.0 && !problem->slipping.at[k]) {
+        double opposed = -sigma * v.at[b];
+        if (spatial) { // along its slip direction, without lateral motion
+            const double *direction = &AT(problem->slip_direction, k, 0);
+            double lateral = fabs(direction[0] * v.at[b + 1] - direction[1] * v.at[b]);
+            opposed = fsm_larger(lateral, -direction[0] * v.at[b] - direction[1] * v.at[b + 1]);
+        }
+        enter_violation(worst, opposed - friction_slack(problem, k, y), FSM_LAW_SLIP_AGAINST_FRICTION, k);
+    }
+}
+
+/* Solve one candidate for its forces `y` (n,) and motions `v` (n,) and judge it.
+
+   Where forces are indeterminate, `y` becomes a choice that satisfies the laws if there is one.  `tolerance`: violation
+   that counts as zero, as a fraction of the scale. */
+FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena,
+                                                             const struct fsm_contact_problem *problem,
+                                                             fsm_indices choices, fsm_vector y, fsm_vector v,
+                                                             double tolerance)
+{
+    arena->top->solved++;
+    fsm_matrix basis;
+    double remainder = fsm_solve_candidate(arena, problem, choices, y, v, &basis);
+    double scale = fsm_reference_scale(problem, y);
+    if (remainder > tolerance * scale) {
+        return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale};
+    }
+    if (basis.m > 0) {
+        choose_forces(arena, problem, choices, basis, scale, y);
+    }
+    struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale};
+    for (int64_t k = 0; k < choices.n; k++) {
+        if (problem->normal.at[k] >= 0) {
+            judge_normal(problem, choices.at[k], k, y, v, &worst);
+        }
+        if (problem->tangent.at[k] >= 0) {
+            judge_friction(problem, choices.at[k], k, y, v, &worst);
+        }
+    }
+    if (basis.m > 0 && worst.violation <= tolerance * scale && affects_motion(problem, basis)) {
+        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0};
+    }
+    worst.violation /= scale;
+    worst.excess /= scale;
+    return worst;
+}

@@ -1,0 +1,149 @@
+/* The contact problem of a step of time stepping, by projected Gauss-Seidel sweeps.
+
+   M. Jean (1999), *The non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Eng. 177. */
+
+#include "time_stepping.h"
+
+#define FSM_MOST_SWEEPS 2000
+#define FSM_CONVERGED   1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
+
+/* Whether sweeps have converged, by the change of a speed in the last one and the fastest speed (m/s). */
+FSM_LOCAL bool fsm_is_converged(double change, double fastest)
+{
+    return change <= FSM_CONVERGED * fastest;
+}
+
+/* Return the largest friction impulse of a contact (N s), static where it stuck before; negative: there is none. */
+FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                                    fsm_vector impulse)
+{
+    const struct fsm_terms *terms = step->terms;
+    if (step->tables->contact_flags.at[k] & FSM_FLAG_STICKS_ALWAYS) {
+        return -1.0;
+    }
+    bool stuck = step->codes.at[k] == FSM_CONTACT_HELD;
+    double ratio = stuck ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
+    switch (step->tables->contact_kind.at[k]) {
+    case FSM_KIND_DRY_FRICTION:
+        return ratio * step->h;
+    case FSM_KIND_COMPLIANT:
+        return ratio * step->h * terms->elastic.at[k];
+    default:
+        return ratio * fabs(impulse.at[active->normal.at[k]]);
+    }
+}
+
+/* Update the friction impulse in space of the tangent rows `r` and `r + 1`, within a circle; returns the change of a
+   speed. */
+static double project_disc(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double bound)
+{
+    double stiff = fsm_larger(AT(K, r, r), AT(K, r + 1, r + 1)) + fabs(AT(K, r, r + 1));
+    double first = impulse.at[r] - speed.at[r] / stiff, second = impulse.at[r + 1] - speed.at[r + 1] / stiff;
+    double size = hypot(first, second);
+    if (0.0 <= bound && bound < size) {
+        first = first * bound / size;
+        second = second * bound / size;
+    }
+    first -= impulse.at[r];
+    second -= impulse.at[r + 1];
+    impulse.at[r] += first;
+    impulse.at[r + 1] += second;
+    for (int64_t s = 0; s < speed.n; s++) {
+        speed.at[s] += AT(K, s, r) * first + AT(K, s, r + 1) * second;
+    }
+    return stiff * fsm_larger(fabs(first), fabs(second));
+}
+
+/* Set the impulse of row `r`, and update the speeds; returns the change of its speed. */
+static double set_impulse(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double after)
+{
+    double change = after - impulse.at[r];
+    impulse.at[r] = after;
+    if (change != 0.0) {
+        for (int64_t s = 0; s < speed.n; s++) {
+            speed.at[s] += AT(K, s, r) * change;
+        }
+    }
+    return fabs(change) * AT(K, r, r);
+}
+
+/* Update the impulses of all contacts once; returns the largest change of a speed.  `speed` (n,) follows `impulse`. */
+static double sweep(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                    fsm_vector target, fsm_vector speed, fsm_vector impulse)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < active->normal.n; k++) {
+        int64_t normal = active->normal.at[k], tangent = active->tangent.at[k],
+                flags = step->tables->contact_flags.at[k];
+        if (normal >= 0 && AT(K, normal, normal) > 0.0) {
+            double after = impulse.at[normal] - (speed.at[normal] - target.at[normal]) / AT(K, normal, normal);
+            if ((flags & FSM_FLAG_TWO_SIDED) == 0) {
+                after = fsm_larger(0.0, after);
+            }
+            largest = fsm_larger(largest, set_impulse(K, speed, impulse, normal, after));
+        }
+        if (tangent < 0 || AT(K, tangent, tangent) <= 0.0) {
+            continue;
+        }
+        double bound = fsm_friction_bound(step, active, k, impulse);
+        if (bound < 0.0 && normal >= 0 && impulse.at[normal] == 0.0) {
+            bound = 0.0; // infinite friction does not act without a normal impulse
+        }
+        if (flags & FSM_FLAG_IN_SPACE) {
+            largest = fsm_larger(largest, project_disc(K, speed, impulse, tangent, bound));
+            continue;
+        }
+        double after = impulse.at[tangent] - (speed.at[tangent] - target.at[tangent]) / AT(K, tangent, tangent);
+        if (bound >= 0.0) {
+            after = fsm_smaller(bound, fsm_larger(-bound, after));
+        }
+        largest = fsm_larger(largest, set_impulse(K, speed, impulse, tangent, after));
+    }
+    return largest;
+}
+
+/* Sweep until nothing changes; returns the change of a speed in the last sweep. */
+static double sweep_to_convergence(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                                   fsm_vector target, double fastest, fsm_vector speed, fsm_vector impulse)
+{
+    double change = 0.0;
+    for (int64_t pass = 0; speed.n > 0 && pass < FSM_MOST_SWEEPS; pass++) {
+        change = sweep(step, active, K, target, speed, impulse);
+        if (fsm_is_converged(change, fastest)) {
+            break;
+        }
+    }
+    return change;
+}
+
+/* Solve the contact problem of a step, and keep of its restitution what does not raise the energy, as in impacts.
+
+   `K` (n, n): Delassus matrix; `target` (n,): speeds of restitution; `fastest`: the fastest speed (m/s).  `speed` (n,):
+   in, without contact impulses; out, after them.  `impulse` (n,), zero before, and `kept`, the part of the restitution
+   that is kept, are written.  Returns the change of a speed in the last sweep. */
+FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                      fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
+                                      fsm_vector impulse, double *kept)
+{
+    int64_t n = speed.n;
+    fsm_vector zero = fsm_arena_vector(step->arena, n);
+    struct fsm_impact_balance balance = {.before = fsm_arena_copy(step->arena, speed), .base_work = 0.0, .work = zero};
+    double change = sweep_to_convergence(step, active, K, target, fastest, speed, impulse);
+    bool rebounds = false;
+    for (int64_t r = 0; r < n; r++) {
+        rebounds = rebounds || target.at[r] > 0.0;
+    }
+    *kept = 1.0;
+    if (!rebounds || !fsm_gains_energy(&balance, impulse, speed)) {
+        return change;
+    }
+    fsm_vector plastic = fsm_arena_vector(step->arena, n);
+    fsm_vector plastic_speed = fsm_arena_copy(step->arena, balance.before);
+    double again = sweep_to_convergence(step, active, K, zero, fastest, plastic_speed, plastic);
+    *kept = fsm_energy_consistent_fraction(&balance, plastic, plastic_speed, impulse, speed);
+    for (int64_t r = 0; r < n; r++) {
+        impulse.at[r] = plastic.at[r] + *kept * (impulse.at[r] - plastic.at[r]);
+        speed.at[r] = plastic_speed.at[r] + *kept * (speed.at[r] - plastic_speed.at[r]);
+    }
+    return fsm_larger(change, again);
+}
