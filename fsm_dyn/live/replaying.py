@@ -69,13 +69,13 @@ def _stamped(row: NDArray[np.float64], stepper: Stepper) -> list[NDArray[np.floa
 def off_line(recorded: Recorded) -> Trajectory:
     """Run a recording without commands on the way off line, with the inputs recorded: the same to the last bit.
 
-    As in the live run, modes that were not derived when it began are embedded on line; a derived one has the same
-    equations, but rounds differently.
+    It goes up to the end of the last tick that was finished.  As in the live run, modes that were not derived when it
+    began are embedded on line; a derived one has the same equations, but rounds differently.
     """
     settings = recorded.settings
     return simulate(
         recorded_graph(recorded),
-        until=float(recorded.rows[-1, 1]),
+        until=float(recorded.rows[recorded.rows[:, UNFINISHED] == 0.0][-1, 1]),
         method=settings["method"],
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),

@@ -2,16 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.programs import cache_directory
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "bytes_of_runs.py"
@@ -32,21 +29,12 @@ def digests(cache, seed, runs, after):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.fixture
-def cold_cache(tmp_path):
-    """A cache without any model or kernel; the stepper is the same for all models, and takes long to build."""
-    fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 1e-6)  # so that it is there
-    fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 1e-6, strategy="mixed")
-    shutil.copytree(cache_directory() / "stepper", tmp_path / "stepper")  # a link is not trusted
-    return tmp_path
-
-
 @pytest.mark.parametrize("share", range(SHARES))
-def test_same_run_same_bytes(cold_cache, share):
+def test_same_run_same_bytes(tmp_path, share):
     names = models.names()[share::SHARES]
     runs = [(name, strategy) for name in names for strategy in (("graph", "mixed") if name in ONLINE else ("graph",))]
-    first = digests(cold_cache, 1, runs, "nothing")
-    again = digests(cold_cache, 2, runs[::-1], "others")
+    first = digests(tmp_path, 1, runs, "nothing")
+    again = digests(tmp_path, 2, runs[::-1], "others")
     differing = {run: (first[run], again[run]) for run in first if first[run] != again[run]}
     assert not differing
     assert all(len(found) == 1 for found in first.values())
