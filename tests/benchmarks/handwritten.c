@@ -15,34 +15,41 @@ INLINE void step(field f, const double *p, int n, const double *x, double h, dou
 {
     double k1[4], k2[4], k3[4], k4[4], at[4];
     f(p, x, k1);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         at[i] = x[i] + 0.5 * h * k1[i];
+    }
     f(p, at, k2);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         at[i] = x[i] + 0.5 * h * k2[i];
+    }
     f(p, at, k3);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         at[i] = x[i] + h * k3[i];
+    }
     f(p, at, k4);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         after[i] = x[i] + h / 6.0 * (k1[i] + 2.0 * (k2[i] + k3[i]) + k4[i]);
+    }
 }
 
 /* The part of a step after which the guard is zero, and the state there; `rate`: derivative of the guard. */
 INLINE double locate(field f, guard g, guard rate, const double *p, int n, const double *x, double h, double *there)
 {
     double low = 0.0, high = h, at = h - g(p, there) / rate(p, there); // from the end: a guard may be zero at the start
-    if (!(at > low && at < high))
+    if (!(at > low && at < high)) {
         at = 0.5 * h;
+    }
     for (int i = 0; i < 60; i++) {
         step(f, p, n, x, at, there);
         double value = g(p, there), next = at - value / rate(p, there);
-        if (value > 0.0)
+        if (value > 0.0) {
             low = at;
-        else
+        } else {
             high = at;
-        if (fabs(next - at) <= 1e-13)
+        }
+        if (fabs(next - at) <= 1e-13) {
             break;
+        }
         at = next > low && next < high ? next : 0.5 * (low + high);
     }
     return at;
@@ -52,15 +59,17 @@ INLINE void put(double *rows, int64_t *count, int n, double t, const double *x)
 {
     double *row = rows + *count * (n + 1);
     row[0] = t;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         row[1 + i] = x[i];
+    }
     (*count)++;
 }
 
 INLINE void take(double *x, const double *after, int n)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         x[i] = after[i];
+    }
 }
 
 /* The bouncing ball: g, e; x = (y, v); Zeno: at rest below the speed `p[2]`. */
@@ -124,11 +133,20 @@ INLINE void carried(const double *p, const double *x, double *dx)
     dx[1] = 0.0;
 }
 
-INLINE double lag(const double *p, const double *x) { return p[4] - x[1]; }
+INLINE double lag(const double *p, const double *x)
+{
+    return p[4] - x[1];
+}
 
-INLINE double lag_rate(const double *p, const double *x) { return (p[0] * x[0] - p[3]) / p[1]; }
+INLINE double lag_rate(const double *p, const double *x)
+{
+    return (p[0] * x[0] - p[3]) / p[1];
+}
 
-INLINE double grip(const double *p, const double *x) { return p[2] - p[0] * x[0]; }
+INLINE double grip(const double *p, const double *x)
+{
+    return p[2] - p[0] * x[0];
+}
 
 INLINE double grip_rate(const double *p, const double *x)
 {
@@ -177,7 +195,10 @@ INLINE void fall_over(const double *p, const double *x, double *dx)
     dx[1] = p[0] / p[1] * sin(x[0] + p[2]);
 }
 
-INLINE double next_spoke(const double *p, const double *x) { return p[3] - x[0]; }
+INLINE double next_spoke(const double *p, const double *x)
+{
+    return p[3] - x[0];
+}
 
 INLINE double next_spoke_rate(const double *p, const double *x)
 {
@@ -264,8 +285,9 @@ INLINE double press_rate(const double *p, const double *x)
 {
     double dx[4], ahead[4];
     swing_straight(p, x, dx);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         ahead[i] = x[i] + 1e-6 * dx[i];
+    }
     return (press(p, ahead) - press(p, x)) / 1e-6;
 }
 

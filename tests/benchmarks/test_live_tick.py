@@ -10,12 +10,12 @@ import time
 
 import numpy as np
 import pytest
+from fsm_dyn.live.compiled_loop import live_tick
 
 import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.devices.scripted import Driver, usual_motion
 from fsm_dyn.live import memory
-from fsm_dyn.live.compiled_loop import live_tick
 from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
