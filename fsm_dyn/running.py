@@ -206,7 +206,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
 
 
 def _inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
-    """All that the inputs of a run depend on; None where a callable or a list is among them, which nothing tells apart."""
+    """All that the inputs of a run depend on; None where a callable or a list is among them."""
     if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
         return None
     return (vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0])))

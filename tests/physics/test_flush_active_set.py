@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.arena import TOP_COUNT
-from fsm_dyn.simulation.compiled import entry
-from fsm_dyn.simulation.features import choose_features, rest_on_one
 
 import fsm_dyn
 from fsm_dyn.automaton.features import active_features
+from fsm_dyn.simulation.arena import TOP_COUNT
+from fsm_dyn.simulation.compiled import entry
+from fsm_dyn.simulation.features import choose_features, rest_on_one
 from fsm_dyn.simulation.machine import Machine
 from fsm_dyn.simulation.terms import TERM_NAMES, Terms
 from tests.physics.flush import Tiles, brick, scene

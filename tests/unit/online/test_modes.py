@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.compiled import address, routine
 from numba import types
 from numba.core.errors import TypingError
 
@@ -18,6 +17,7 @@ from fsm_dyn.compiling import initial_start
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.online.mode import routine_address
+from fsm_dyn.simulation.compiled import address, routine
 from fsm_dyn.spec import load
 
 STATES = 20

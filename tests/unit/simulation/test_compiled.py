@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import simulation_fakes as fakes
-from fsm_dyn.simulation.compiled import entry, lean, whole
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import compiled, outcomes
 from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.compiled import entry, lean, whole
 from fsm_dyn.simulation.run import run
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import simulation_fakes as fakes
-from fsm_dyn.simulation.compiled import whole
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.simulation.compiled import whole
 from fsm_dyn.simulation.drive import (
     Drive,
     KernelSource,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.compiled import whole
 from numpy.polynomial import Polynomial
 
 from fsm_dyn.simulation import roots
+from fsm_dyn.simulation.compiled import whole
 
 
 @whole
