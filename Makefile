@@ -12,7 +12,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
 ROUNDS ?= 7
 
-.PHONY: help demo live test ci-long test-firmware test-browser lint format docs pictures gallery bench bench-against campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs pictures gallery bench bench-against campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -30,6 +30,10 @@ ci-long: $(VENV)/.installed-test  ## run the long tests
 test-firmware: $(VENV)/.installed-test  ## run the firmware on a simulated board; its compiler and simulator are got if missing
 	bash .ci/get_avr
 	$(BIN)/python -m pytest -m "firmware and not long" -n 0 tests/firmware
+
+test-runtime: $(VENV)/.installed-test  ## build the runtime with warnings as errors, sanitizers and for a small processor, and try it
+	bash .ci/get_arm
+	$(BIN)/python -m pytest -m "runtime and not long" -n 2 --dist worksteal tests/runtime
 
 test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a browser, which is got if there is none
 	bash .ci/get_browser $(BIN)/python

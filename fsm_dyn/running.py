@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -121,8 +121,10 @@ def simulate(
     named = named_drive(automaton, drive) if drive is not None else {}
     if until is None:
         until = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
-    driven = _drive(graph, numbers, vector, {**named, **(inputs or {})}, until)
-    start = _start(graph, numbers, vector, initial or {}, driven)
+    replaced = {**named, **(inputs or {})}
+    key = _inputs_key(vector, replaced)
+    driven = _drive(graph, numbers, key, replaced, until)
+    start = _start(graph, numbers, vector, key, initial or {}, driven)
     if method == TIME_STEPPING and strategy == "graph":
         # time stepping evaluates no mode, so none that it meets has to be derived
         strategy = "mixed"
@@ -203,31 +205,41 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
 # What several runs of a graph share is made once: the key says all it depends on.
 
 
+def _inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
+    """All that the inputs of a run depend on; None where a callable or a list is among them."""
+    if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
+        return None
+    return (vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0])))
+
+
 def _drive(
     graph: ModeGraph,
     numbers: Mapping[str, ParameterValue],
-    vector: Array,
+    key: tuple[Hashable, ...] | None,
     inputs: Mapping[str, InputValue],
     until: float,
 ) -> Drive:
     def make() -> Drive:
         return make_drive(graph.automaton, numbers, inputs, (0.0, until))
 
-    if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
-        return make()
-    return graph.remember(("drive", vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0]))), make)
+    return make() if key is None else graph.remember(("drive", *key), make)
 
 
 def _start(
     graph: ModeGraph,
     numbers: Mapping[str, ParameterValue],
     vector: Array,
+    key: tuple[Hashable, ...] | None,
     initial: Mapping[str, float | str],
     drive: Drive,
 ) -> Start:
-    begin = initial_values(graph.automaton, numbers, vector, initial, drive)
-    # settling takes its time, so a start is kept for all runs that begin alike, whatever their inputs do later
-    return graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
+    def make() -> Start:
+        begin = initial_values(graph.automaton, numbers, vector, initial, drive)
+        # settling takes its time, so a start is kept for all runs that begin alike, whatever their inputs do later
+        return graph.remember(begin.key, lambda: start_from(graph.automaton, begin))
+
+    # by their text: 0.0 and -0.0 are two values
+    return make() if key is None else graph.remember(("start of", *key, repr(sorted(initial.items()))), make)
 
 
 def _model(

@@ -9,8 +9,9 @@
 
 #include "stepping.h"
 
-#define FSM_ITEM  9  // of the stack: where an interval begins, its width, its coefficients
-#define FSM_DEPTH 48 // halvings before a cluster of roots counts as one
+#define FSM_ITEM      9      // of the stack: where an interval begins, its width, its coefficients
+#define FSM_DEPTH     48     // halvings before a cluster of roots counts as one
+#define FSM_NARROWEST 1e-300 // width of an interval that shrinks without an end: a coefficient is not finite
 
 /* Where things lie in the workspace, behind the quintic itself; the stack has room for FSM_DEPTH + 2 items. */
 enum { FSM_SHIFTED = 7, FSM_SEXTIC = 14, FSM_STACK = 21 };
@@ -138,7 +139,7 @@ static double first_fall(fsm_vector work, int64_t at)
             top -= FSM_ITEM;
         } else if (changes == 1) {
             return start + width * single_root(work, body);
-        } else if (top >= FSM_STACK + FSM_DEPTH * FSM_ITEM) {
+        } else if (top >= FSM_STACK + FSM_DEPTH * FSM_ITEM || width < FSM_NARROWEST) {
             if (first && !(work.at[body + 5] > 0.0)) {
                 return start + width;
             }

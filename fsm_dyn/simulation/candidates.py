@@ -72,12 +72,11 @@ class Candidate:
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
     """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them.
 
-    Contacts are bits of a double; those from the 54th on would take others with them: such combinations are left out.
+    Contacts are bits of a double and choices its digits: combinations that it cannot hold are left out.
     """
     found = []
-    for row in log.reshape(-1, codes.LOG_WIDTH)[:tried]:
-        if row[0] >= _WHOLE:
-            continue
+    entries = log.reshape(-1, codes.LOG_WIDTH)[:tried]
+    for row in entries[_held(entries)]:
         members, code = int(row[0]), int(row[1])
         contacts = [k for k in range(members.bit_length()) if members >> k & 1]
         digits = f"{code:0{len(contacts)}d}"[-len(contacts) :] if contacts else ""
@@ -86,11 +85,17 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
     return tuple(found)
 
 
+def _held(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell for entries of a log, shape (n, LOG_WIDTH), whether doubles hold their contacts and choices exactly."""
+    return np.asarray((entries[:, :2] < _WHOLE).all(axis=1))
+
+
 def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
     """Tell whether a log, shape (n, LOG_WIDTH), that may come from a stranger names what there is."""
     numbers = log[:, [0, 1, 3]]
-    if not ((numbers >= 0.0) & (numbers < 1e15)).all():
+    if not ((numbers >= 0.0) & (numbers < [np.inf, np.inf, 1e15])).all():
         return False
+    log, numbers = log[_held(log)], numbers[_held(log)]
     members, codes, broken = numbers.astype(np.int64).T
     good = bool((members >> min(n_contacts, 62) == 0).all() and (broken % 1000 < max(n_contacts, 1)).all())
     good &= bool((np.isin(broken // 1000, [*_BROKEN]) | (log[:, 2] <= LAWS_KEPT)).all())

@@ -5,21 +5,14 @@ import time
 import numpy as np
 import pytest
 import sympy
-from fsm_dyn.simulation.kernels import call_kernel
-from numba import njit
 
 import fsm_dyn
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.symbolic.reading import read_equations
+from tests.benchmarks.repeating import evaluate_all
 
 pytestmark = pytest.mark.benchmark
 STATES = 2000
-
-
-@njit
-def evaluate_all(address, x, c, out):
-    for i in range(x.shape[0]):
-        call_kernel(address, 0.0, x[i], c, out[i])
 
 
 @pytest.mark.parametrize("model", ["rolling_disk", "shopping_cart", "spherical_wrist"])

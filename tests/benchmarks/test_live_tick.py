@@ -23,6 +23,7 @@ from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.ticks import PASSIVITY, watch_port
+from fsm_dyn.runtime.library import live_tick
 from fsm_dyn.spec import load
 
 pytestmark = pytest.mark.benchmark

@@ -12,18 +12,17 @@ import time
 import numpy as np
 import pytest
 import yaml
-from fsm_dyn.simulation.compiled import whole
-from fsm_dyn.simulation.kernels import call_kernel
 
 import fsm_dyn
 from fsm_dyn.compiling import compile as compile_model
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.simulation.machine import Machine
+from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark
 
-EVALUATION = 12.0  # times the kernel of the mode
+EVALUATION = 4.0  # times the kernel of the mode
 LEAST = 20e-9  # s
 STEP = 6.0  # times an accepted step with kernels
 EVALUATIONS = 20_000
@@ -75,17 +74,11 @@ HELD = [(1, 0, 0, 0), (2, 0, 0, 0), (1, 0, 1, 0), (1, 0, 2, 0), (1, 1, 0, 0), (2
         (1, 1, 1, 1), (2, 2, 2, 2)]  # fmt: skip
 
 
-@whole
-def _repeat(address, x, c, out, times):
-    for i in range(times):
-        call_kernel(address, 1e-6 * i, x, c, out)
-
-
 def _seconds(machine, number, x, c):
     """Processor time of one evaluation in a batch."""
     out = np.zeros(len(x))
     begin = time.process_time()
-    _repeat(machine.charts[number].rhs, x, c, out, EVALUATIONS)
+    repeat(machine.charts[number].rhs, x, c, out, EVALUATIONS)
     assert np.isfinite(out).all()
     return (time.process_time() - begin) / EVALUATIONS
 

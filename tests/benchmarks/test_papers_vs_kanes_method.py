@@ -4,13 +4,12 @@ import time
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.kernels import call_kernel
-from numba import njit
 
 import fsm_dyn
 from fsm_dyn.compiling import initial_start
 from fsm_dyn.programs import compile_programs
 from tests.benchmarks.kanes_method import KaneModel
+from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark
 MODELS = [
@@ -19,12 +18,6 @@ MODELS = [
 ]  # fmt: skip
 FASTER = 20.0
 CALLS = 300
-
-
-@njit
-def evaluate_often(address, x, c, out, count):
-    for _ in range(count):
-        call_kernel(address, 0.0, x, c, out)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -43,14 +36,14 @@ def test_a_step_against_kanes_method(name, capsys):
     given = [*graph.parameters, *c[layout.w_slice]]
     kernel = compile_programs([mode.programs.rhs])[0]
     out = np.empty(layout.n_x)
-    evaluate_often(kernel.address, x, c, out, 1)
+    repeat(kernel.address, x, c, out, 1)
     wanted = theirs.accelerations(0.0, x[:n_q], x[n_q:], given)[: len(layout.u)]
     np.testing.assert_allclose(out[n_q:], wanted, rtol=0, atol=1e-8 * max(1.0, np.abs(wanted).max()))
 
     ratios = []
     for _ in range(5):
         begin = time.process_time()
-        evaluate_often(kernel.address, x, c, out, 100 * CALLS)
+        repeat(kernel.address, x, c, out, 100 * CALLS)
         middle = time.process_time()
         for _ in range(CALLS):
             theirs.accelerations(0.0, x[:n_q], x[n_q:], given)

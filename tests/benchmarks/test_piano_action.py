@@ -17,7 +17,7 @@ REPEATS = 9
 
 READY = """
 import json, time
-import sympy, numba, llvmlite, pydantic, networkx, scipy
+import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
 from fsm_dyn import compiling, running, symbolic
 from fsm_dyn.simulation.machine import Machine
@@ -59,7 +59,7 @@ def stroke(graph, force, **options):
 
 @pytest.mark.parametrize("name", ["piano_action", "piano_action_simple"])
 @pytest.mark.parametrize("force", [2.0, 5.0, 10.0])
-def test_a_stroke_runs_twenty_times_as_fast_as_it_takes(name, force):
+def test_a_stroke_runs_a_hundred_times_as_fast_as_it_takes(name, force):
     """To 1e-6 relative, which the felt of the string holds to 1e-5 of the hammer's speed; transitions included."""
     graph = fsm_dyn.compile(name)
     options = {"rtol": 1e-6, "atol": 1e-8}
@@ -72,7 +72,7 @@ def test_a_stroke_runs_twenty_times_as_fast_as_it_takes(name, force):
     )
     peaks = [item["hammer_speed"].max() for item in (run, exact)]
     assert peaks[0] == pytest.approx(peaks[1], rel=1e-3)
-    assert seconds <= STROKE / 20
+    assert seconds <= STROKE / 100
 
 
 def test_a_step_takes_ten_microseconds():

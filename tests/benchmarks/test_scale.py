@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fsm_dyn.simulation.kernels import call_kernel
 from matplotlib.figure import Figure
-from numba import njit
 
 import fsm_dyn
 from fsm_dyn.programs import SELDOM_RUN, ObjectCache, compile_programs
 from mechanisms.chain import chain
 from mechanisms.four_bar_row import four_bar_row
+from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark
 LENGTHS = {"chain": (chain, (8, 16, 32, 64, 160)), "four-bar row": (four_bar_row, (8, 14, 24, 40))}
@@ -98,12 +97,6 @@ def mujoco_chain(n):
     return f"<mujoco><option gravity='0 -9.81 0'>{flags}</option><worldbody>{bodies}</worldbody></mujoco>"
 
 
-@njit
-def evaluate_often(address, x, c, out, count):
-    for _ in range(count):
-        call_kernel(address, 0.0, x, c, out)
-
-
 @pytest.mark.parametrize("n", [2, 5, 10, 20, 40, 80, 160])
 def test_against_mujoco(n, capsys):
     """Forward dynamics at one state, each called in a loop of its own; MuJoCo's from Python, which adds under 0.3 µs.
@@ -123,14 +116,14 @@ def test_against_mujoco(n, capsys):
     kernel = compile_programs([graph.automaton.modes[0].programs.rhs])[0]
     x, c, out = np.concatenate([data.qpos, data.qvel]), np.zeros(layout.n_c), np.zeros(2 * n)
     c[layout.p_slice] = graph.parameters
-    evaluate_often(kernel.address, x, c, out, 1)
+    repeat(kernel.address, x, c, out, 1)
     np.testing.assert_allclose(out[n:], data.qacc, rtol=0, atol=1e-7 * np.abs(data.qacc).max())
 
     count = 200_000 // n
     ratios = []
     for _ in range(7):
         begin = time.process_time()
-        evaluate_often(kernel.address, x, c, out, count)
+        repeat(kernel.address, x, c, out, count)
         middle = time.process_time()
         for _ in range(count):
             mujoco.mj_forward(model, data)

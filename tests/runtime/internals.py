@@ -6,20 +6,17 @@ function writes through pointers to numbers and views comes back behind its resu
 
 import ctypes
 import hashlib
+import os
 import re
-import subprocess
-import sysconfig
 from ctypes import POINTER, Structure, byref, c_bool, c_double, c_int, c_int8, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-import fsm_dyn.runtime
+from tests.runtime.building import BUILT, FOLDER, compile_library
 
-FOLDER = Path(fsm_dyn.runtime.__file__).parent
 EXPORTED = Path(__file__).with_name("exported.c")
-BUILT = EXPORTED.parents[2] / "build" / "tests"
 _SCALARS = {"double": c_double, "int64_t": c_int64, "bool": c_bool, "int8_t": c_int8}
 _DTYPES = {"double": np.float64, "int64_t": np.int64, "int8_t": np.int8}
 
@@ -168,17 +165,13 @@ def _back(value):
 
 
 def _build(text):
-    """Compile the library, once for these sources."""
+    """Compile the library, once for these sources and flags (``FSM_DYN_TEST_FLAGS``: further ones)."""
+    flags = ["-O1", *os.environ.get("FSM_DYN_TEST_FLAGS", "").split()]
     sources = b"".join(path.read_bytes() for path in sorted(FOLDER.glob("*.c")))
-    digest = hashlib.sha256(text.encode() + sources).hexdigest()[:16]
-    BUILT.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(f"{text}{flags}".encode() + sources).hexdigest()[:16]
     made = BUILT / f"runtime_{digest}.so"
     if not made.exists():
-        compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-        unfinished = made.with_suffix(f".{id(text)}")
-        command = [compiler, "-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", f"-I{FOLDER}", str(EXPORTED)]
-        subprocess.run([*command, "-o", str(unfinished), "-lm"], check=True)
-        unfinished.replace(made)
+        compile_library([EXPORTED], made, *flags)
     return made
 
 
@@ -192,7 +185,7 @@ class Arena:
 
     def __init__(self, floats=100_000, integers=10_000):
         self.floats, self.integers = np.full(floats, 7.0), np.full(integers, 7, np.int64)
-        self.top = np.zeros(ctypes.sizeof(internals().structs["arena_top"]) // 8, np.int64)
+        self.top = np.zeros(len(internals().structs["arena_top"]._fields_), np.int64)
         self.struct = internals().struct("arena", floats=self.floats, integers=self.integers)
         self.struct.top = self.top.ctypes.data
         self.struct.top_count = len(self.top)
