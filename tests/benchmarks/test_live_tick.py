@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-from fsm_dyn.live.compiled_loop import live_tick
 
 import fsm_dyn
 from fsm_dyn import models

@@ -179,7 +179,7 @@ CODES = [
     ("simulation.candidate_codes", "OPEN", "CHOICE_COUNT", "CHOICE_", {"CHOICE_COUNT": "COUNT"}),
     ("simulation.candidate_codes", "KEPT", "EXCLUDED", "LAW_", {}),
     ("simulation.candidate_codes", "NO_CANDIDATES", "IMPACT_WITHOUT_COLLISION", "CHOSEN_", {}),
-    ("simulation.candidate_codes", "LOG_WIDTH", "LOG_SIZE", "", {}),
+    ("simulation.candidate_codes", "LOG_WIDTH", "LOG_WIDTH", "", {}),
     ("simulation.dense_output", "END", "COEFFICIENTS", "DENSE_", {}),
     ("simulation.dense_output", "HIGHEST_DEGREE", "HIGHEST_DEGREE", "", {}),
     ("online.context", "RHS", "LISTS", "ONLINE_", {}),
@@ -196,7 +196,7 @@ CODES = [
 #: What Python alone knows: arrays' lengths that it hands over, states of the tick process, layout of what it writes.
 PYTHON_ONLY = {
     "simulation.state": {"DRIFT_COUNT"},
-    "simulation.candidate_codes": {"PARTED_FORWARD"},
+    "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
     "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
                     "TEXT_BYTES", "POINTER_SLOTS", "POINTER_WIDTH"},
 }  # fmt: skip
