@@ -6,8 +6,9 @@
 
 #include "stepping.h"
 
-#define FSM_IN_TURN 4     // decisions in one instant after which guards that fire in turn count as seen
-#define FSM_DEEP    100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
+#define FSM_UNDECIDED 10.0  // tolerances by which a force may exceed its limit where decisions in an instant disagree
+#define FSM_IN_TURN   4     // decisions in one instant after which guards that fire in turn count as seen
+#define FSM_DEEP      100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
 
 /* Whether this guard, or the same one of the mode before, is among those that fired. */
 static bool just_fired(const struct fsm_run *run, int64_t guard)
@@ -178,6 +179,20 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     return g->value < -zero || falls ? FSM_GUARD_WAITING : FSM_GUARD_ARMED;
 }
 
+/* Whether a force is beyond its limit by no more than a decision, which judges by all forces at play, can tell. */
+static bool is_undecided(const struct fsm_run *run, const struct entered_guard *g)
+{
+    if (g->value >= -g->tolerance || (g->event != FSM_EVENT_OPENS && g->event != FSM_EVENT_SLIDES)) {
+        return false;
+    }
+    fsm_vector f = fsm_terms_of(run->work)->f;
+    double largest = run->state->clock->force;
+    for (int64_t i = 0; i < f.n; i++) {
+        largest = fsm_larger(largest, fabs(f.at[i]));
+    }
+    return g->value >= -FSM_UNDECIDED * run->tables->tolerances->multiplier * largest;
+}
+
 /* Return the status of any other guard; `fires`: it fires at once.
 
    Where a slip begins or reverses, and at the end of a face, the instant is known to its accuracy only. */
@@ -192,6 +207,11 @@ static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct e
     if (g->event == FSM_EVENT_LEAVES && 0.0 > g->value && g->value >= -2.0 * tolerances->gap && g->slope >= -still) {
         run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = tolerances->graze - g->value;
         return g->slope > still ? FSM_GUARD_WAITING : FSM_GUARD_ARMED; // it comes in from there, or stays
+    }
+    if (run->state->counters->instant >= FSM_IN_TURN && is_undecided(run, g)) {
+        // contacts would give way in turn, each with the other held: they are kept until the limit is clearly exceeded
+        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = tolerances->graze - 2.0 * g->value;
+        return FSM_GUARD_ARMED;
     }
     *fires = g->value < -g->tolerance;
     return FSM_GUARD_ARMED;
