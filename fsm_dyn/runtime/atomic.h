@@ -7,7 +7,12 @@
 #ifndef FSM_ATOMIC_H
 #define FSM_ATOMIC_H
 
-#if defined(__GNUC__)
+#if defined(FSM_NO_HOST)
+/* One process, one thread. */
+#define FSM_ACQUIRE(place)        (place)
+#define FSM_RELEASE(place, value) ((place) = (value))
+#define FSM_FENCE()               ((void)0)
+#elif defined(__GNUC__)
 #define FSM_ACQUIRE(place)        __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 #define FSM_RELEASE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 #define FSM_FENCE()               __atomic_thread_fence(__ATOMIC_RELEASE)

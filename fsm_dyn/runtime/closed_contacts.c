@@ -31,7 +31,9 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
             r->closed.at[k] = !released && r->event.at[k] != FSM_EVENT_LEAVES;
         } else if (r->terms->closes_if.at[k] != 0.0 && !released && fsm_within_face(tables, r->terms, k)) {
             double gap = r->terms->residual.at[AT(tables->contact_rows, k, 0)];
-            bool deep = gap < (r->event.at[k] == FSM_EVENT_CLOSES ? -FSM_DEEPEST * small : -small);
+            // a guard that was seen in this instant, and changed nothing, is watched from somewhat below zero on
+            bool seen = r->event.at[k] == FSM_EVENT_CLOSES || near < small;
+            bool deep = gap < (seen ? -FSM_DEEPEST * small : -small);
             if (deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
                 return false;
             }

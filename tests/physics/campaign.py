@@ -154,7 +154,7 @@ class Checked:
             gap = np.broadcast_to(values["residual"], (*t.shape, values["residual"].shape[-1]))[..., self.normal]
             may = np.broadcast_to(values["closes_if"], (*t.shape, values["closes_if"].shape[-1]))[..., self.number]
             low = np.where(may != 0.0, gap, np.inf)
-            if low.min(initial=np.inf) < -GAP:
+            if low.min(initial=np.inf) < -2.5 * GAP:
                 i, p, k = np.unravel_index(np.argmin(low), low.shape)
                 name = self.contacts[self.number[k]].name
                 yield f"gap of {name} is {low[i, p, k]:.3g} m at t = {t[i, p]:.12g} s in mode {run.modes[rows[i]]}"

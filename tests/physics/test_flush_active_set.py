@@ -4,6 +4,7 @@ The bodies lie flush, at rest or sliding; what approaches is told after its impa
 Contacts that keep the same gap may stand for each other, so the constraint rows of the active ones are compared.
 """
 
+import ctypes
 import itertools
 
 import numpy as np
@@ -25,9 +26,12 @@ def choose(tables, terms, u, wanted, before, event, closed, implied):
     """Leave the active contacts in ``closed``, as the runtime does."""
     arena, runtime = Arena(), internals()
     packed, packed_terms = TABLES.pack(tables), TERMS.pack(terms)
-    at, terms_at = packed.address, packed_terms.address
-    runtime.choose_features(at, terms_at, u, before, event, closed, implied)
-    runtime.rest_on_one(arena.struct, at, terms_at, u, wanted, before, event, closed)
+    outcome = runtime.struct("outcome", wanted=wanted, implied=implied)
+    instant = runtime.struct("resolution", u=u, before=before, event=event, closed=closed)
+    instant.arena, instant.outcome = ctypes.addressof(arena.struct), ctypes.addressof(outcome)
+    instant.tables, instant.terms = packed.address, packed_terms.address
+    runtime.choose_features(instant)
+    runtime.rest_on_one(instant)
 
 
 class Scene:

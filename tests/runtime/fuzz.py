@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fsm_dyn.simulation.candidate_codes import LOG_SIZE, LOG_WIDTH
 from tests.runtime.internals import Arena, internals
 
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7e308, -1.7e308, 1.0, -1.0])
@@ -95,12 +96,11 @@ def dense_lu(runtime, arena, numbers):
     n = numbers.size(10)
     matrix, right = numbers.array(n, n), numbers.array(n)
     given, solution = matrix.copy(), np.zeros(n)
-    rows, columns = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    rank = runtime.factor(matrix, rows, columns, 1e-10)
-    assert 0 <= rank <= n
-    assert sorted(rows) == sorted(columns) == list(range(n))
-    remainder = runtime.solve(matrix, rows, columns, rank, right, np.zeros(n), solution)
-    if numbers.plain and rank == n:
+    lu = runtime.factor(arena.struct, matrix, 1e-10)
+    assert 0 <= lu.rank <= n
+    assert sorted(lu.get("rows")) == sorted(lu.get("columns")) == list(range(n))
+    remainder = runtime.solve(lu, right, solution)
+    if numbers.plain and lu.rank == n:
         assert remainder == 0.0
         assert np.abs(given @ solution - right).max(initial=0.0) <= 1e-8 * (1.0 + np.abs(solution).max(initial=0.0))
 
@@ -131,10 +131,10 @@ def solve_contact_problem(runtime, arena, numbers):
         m.get("kinetic_friction")[k], m.get("static_friction")[k] = kinetic, kinetic * random.choice([1.0, 1.3])
         m.get("infinite")[k], m.get("two_sided")[k] = random.random() < 0.1, kind == "slot"
         m.get("slipping")[k], m.get("spatial")[k] = slips, kind == "spatial"
-        m.get("banned")[k] = random.choice([-1, -1, 0, 1])
+        m.get("excluded")[k] = random.choice([-1, -1, 0, 1])
         if slips:
             angle = random.uniform(0.0, 7.0)
-            m.get("way")[k] = np.cos(angle), np.sin(angle)
+            m.get("slip_direction")[k] = np.cos(angle), np.sin(angle)
         choices = ([] if normal < 0 or kind == "slot" else [0]) + (
             [1] if tangent < 0 else [2] if kind == "spatial" and slips else [1, 2] if kind == "spatial"
             else [int(random.choice([2, 3]))] if slips else [1, 2, 3])  # fmt: skip
@@ -144,13 +144,15 @@ def solve_contact_problem(runtime, arena, numbers):
     J = numbers.array(n, n + 1)
     with np.errstate(all="ignore"):
         K = np.ascontiguousarray(J @ J.T) if random.random() < 0.9 else numbers.array(n, n)
+    m.put("contact", np.arange(count))
     m.put("target", numbers.array(n) * random.integers(0, 2, n))
     m.put("floor", np.zeros(n))
     base = numbers.array(n)
     problem = runtime.scale_problem(arena.struct, m, K, base, np.diag(K).copy(), 0.0)
     best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-    log, who = np.zeros(48), np.arange(count)
-    status, verdict = runtime.solve_contact_problem(arena.struct, problem, 1e-9, best, forces, answers, who, log, 0)
+    solution = runtime.struct("contact_solution", choices=best, forces=forces, motions=answers)
+    log = runtime.struct("candidate_log", entries=np.zeros(LOG_SIZE * LOG_WIDTH))
+    status, verdict = runtime.solve_contact_problem(arena.struct, problem, 1e-9, solution, log)
     assert 0 <= verdict.consistent <= verdict.tried or verdict.tried == 0
     if numbers.plain and status == 0 and verdict.consistent:
         K_forces = K @ forces + base

@@ -5,11 +5,10 @@ outcome.
 """
 
 import hashlib
-import shutil
+import importlib.util
 import sys
-import tempfile
 import warnings
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -26,15 +25,13 @@ METHODS = {
 
 def use(library):
     """Let the package find this library before its own."""
-    import fsm_dyn.runtime
-
-    folder = tempfile.mkdtemp()
-    shutil.copy(library, Path(folder) / "_fsm_runtime.so")
-    fsm_dyn.runtime.__path__.insert(0, folder)
+    found = importlib.util.find_spec
+    spec = SimpleNamespace(origin=str(library))
+    importlib.util.find_spec = lambda name, *more: spec if name.endswith("._fsm_runtime") else found(name, *more)
     from fsm_dyn.runtime.library import _library
 
-    assert Path(_library._name).parent == Path(folder)
-    shutil.rmtree(folder)  # it is loaded
+    importlib.util.find_spec = found
+    assert _library._name == str(library)
 
 
 def digest(graph, options):
