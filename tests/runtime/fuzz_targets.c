@@ -48,14 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fsm_arena arena = {
         {malloc(ROOM * sizeof(double)), ROOM}, integers(ROOM), &top, sizeof top / sizeof(int64_t)};
     fsm_vector square = numbers(n * n, &data, &size), first = numbers(n, &data, &size);
-    fsm_vector second = numbers(n, &data, &size), third = numbers(n, &data, &size), found;
-    fsm_indices rows = integers(n), columns = integers(n);
+    fsm_vector second = numbers(n, &data, &size), found;
     fsm_matrix matrix = {square.at, n, n};
     if (target == 0) {
         fsm_eigenvalues(matrix, first, second);
     } else if (target == 1) {
-        int64_t rank = fsm_factor(matrix, rows, columns, 1e-10);
-        fsm_solve(matrix, rows, columns, rank, first, second, third);
+        struct fsm_lu lu = fsm_factor(&arena, matrix, 1e-10);
+        fsm_solve(&lu, first, second);
     } else if (target == 2) {
         fsm_solve_lcp(&arena, matrix, first, second);
     } else if (target == 3) {
@@ -71,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fsm_first_crossing(work, 1e-12, n % 2 == 1);
         free(work.at);
     }
-    void *made[] = {arena.floats.at, arena.integers.at, square.at, first.at, second.at, third.at, rows.at, columns.at};
+    void *made[] = {arena.floats.at, arena.integers.at, square.at, first.at, second.at};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         free(made[i]);
     }
