@@ -118,6 +118,8 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
     page.keyboard.press("Space")
     page.wait_for_timeout(300)
     assert page.phase == "fault"
+    # a handle that is still out there would be the next fault
+    page.evaluate("fsmDyn.connection.send({do: 'point', port: 'hand', x: 0, y: 1, turn: 0, held: false})")
     page.locator("#banner button").click()
     page.wait("document.body.dataset.phase === 'paused'", 10)
     page.keyboard.press("Space")
