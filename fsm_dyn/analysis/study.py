@@ -196,20 +196,18 @@ def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], job
         return
     spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)
+    pool = None
     with theirs, ours:
-        with held_back():
-            pool = ProcessPoolExecutor(workers, spawn, _begin, (task, theirs))
-            try:
-                rows = pool.map(_work, cases)  # starts all processes
-            except BaseException:
-                _end(pool, ours)
-                raise
         try:
+            with held_back():  # passes an interrupt on when it ends: within the try
+                pool = ProcessPoolExecutor(workers, spawn, _begin, (task, theirs))
+                rows = pool.map(_work, cases)  # starts all processes
             yield from rows
         except BrokenProcessPool:
             raise RunError("a process of the study was ended from outside, or has no memory left") from None
         except BaseException:
-            _end(pool, ours)
+            if pool is not None:
+                _end(pool, ours)
             raise
         pool.shutdown()
 

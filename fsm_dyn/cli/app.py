@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Annotated
 
@@ -68,4 +69,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; the console script ``fsm-dyn``."""
-    app()
+    try:
+        app()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # all has ended: Ctrl-C once more has nothing to interrupt

@@ -133,7 +133,7 @@ def calls(at):
     def called(frame, event, argument):
         nonlocal number, raised
         number = next(count)
-        if number in at:
+        if not raised and (number in at or event == "return" and frame.f_code.co_name in at):
             raised = True
             signal.raise_signal(signal.SIGINT)
     sys.setprofile(called)
@@ -155,6 +155,7 @@ if __name__ == "__main__":
     calls(set())
     total, _ = calls(set())
     assert sum(calls({int(part * total)})[1] for part in (0.3, 0.5, 0.8)) > 0
+    assert all(calls({name})[1] for name in ("submit", "map", "result"))
     print("ended")
 """
 
