@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.recording.trajectory import Trajectory
     from fsm_dyn.running import open_run, simulate
+    from fsm_dyn.simulation.tolerances import Tolerances
+    from fsm_dyn.simulator import Simulator
     from fsm_dyn.spec.model import Mechanism
 
 __version__ = "0.1.0"
@@ -31,6 +33,8 @@ _HOMES = {
     "ModeGraph": "fsm_dyn.automaton.graph",
     "ModelError": "fsm_dyn.errors",
     "RunError": "fsm_dyn.errors",
+    "Simulator": "fsm_dyn.simulator",
+    "Tolerances": "fsm_dyn.simulation.tolerances",
     "Trajectory": "fsm_dyn.recording.trajectory",
     "compile": "fsm_dyn.compiling",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
@@ -51,6 +55,8 @@ __all__ = [
     "ModeGraph",
     "ModelError",
     "RunError",
+    "Simulator",
+    "Tolerances",
     "Trajectory",
     "compile",
     "limit_cycle",

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from fsm_dyn import models
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.automaton.settling import settled_start
-from fsm_dyn.automaton.start import Start, start
-from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.modes.elimination import Array
+from fsm_dyn.automaton.initial_values import initial_start, parameter_vector
+from fsm_dyn.errors import NOWHERE, InputError, Location, ModelError
 from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.collecting import uncollected
+from fsm_dyn.schemata import read_file
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "26"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "27"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -79,6 +74,10 @@ def compile(
     """
     if not isinstance(mechanism, Mechanism):
         mechanism = load(mechanism)
+    return graph_of(_automaton_of(mechanism, cache=cache), parameters)
+
+
+def _automaton_of(mechanism: Mechanism, cache: bool = True) -> Automaton:
     objects = ObjectCache.default()
     key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
@@ -87,112 +86,41 @@ def compile(
             automaton = _derive(mechanism)
         if cache:
             objects.store(key, storage.to_bytes(automaton))
-    return graph_of(automaton, parameters)
+    return automaton
 
 
 def graph_of(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
     """Return the graph of an automaton with parameter values and the mode it starts in."""
     values = parameter_values(automaton.mechanism, parameters)
     vector = parameter_vector(values)
-    begin = initial_values(automaton, values, vector)
-    key = begin.key
-    found = start_from(automaton, begin)
-    graph = ModeGraph(automaton, values, vector, automaton.name_of(found.states).name)
-    graph.remember(key, lambda: found)
-    return graph
-
-
-def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
-    """Parameters in the order of the kernels' arguments."""
-    flat: list[float] = []
-    for value in values.values():
-        flat += value if isinstance(value, tuple) else [value]
-    return np.array(flat, dtype=np.float64)
+    begin = initial_start(automaton, values, vector)
+    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
 
 
 def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
-    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed.
+    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed, unless an older version wrote it.
 
     Raises
     ------
     InputError
         The file is not a saved automaton, or does not hold together.
     """
-    return graph_of(storage.load(os.fspath(path)), parameters)
+    data = read_file(path, storage.LARGEST_FILE, "an automaton")
+    return graph_of(stored_automaton(data, Location(os.fspath(path))), parameters)
 
 
-def initial_start(
-    automaton: Automaton,
-    values: Mapping[str, ParameterValue],
-    vector: Array,
-    overrides: Mapping[str, float | str] | None = None,
-    inputs: Callable[[float, Array], Array] | None = None,
-) -> Start:
-    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
+def stored_automaton(data: bytes | str, where: Location = NOWHERE) -> Automaton:
+    """Return the automaton from the content of a file; one of an older format is compiled again from its model.
 
-    Parameters
-    ----------
-    values, vector : the parameters by name, and in the order of the layout
-    inputs : callable, optional
-        Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
+    Raises
+    ------
+    InputError
+        The data do not hold together.
     """
-    return start_from(automaton, initial_values(automaton, values, vector, overrides, inputs))
-
-
-def start_from(automaton: Automaton, begin: InitialValues) -> Start:
-    """Return the start that values make: assembled, or settled first."""
-    with placed(automaton.mechanism):
-        if begin.settles:
-            return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
-        return start(automaton, begin.values, begin.mode, 0.0, begin.context)
-
-
-@dataclass(frozen=True)
-class InitialValues:
-    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""
-
-    values: Mapping[str, float]
-    mode: str | None
-    settles: bool
-    context: Array
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """All that the start depends on, the inputs at its instant included, which are in the context."""
-        values = tuple((name, value.hex()) for name, value in self.values.items())  # 0.0 and -0.0 are two values
-        return ("start", self.context.tobytes(), values, self.mode, self.settles)
-
-
-def initial_values(
-    automaton: Automaton,
-    values: Mapping[str, ParameterValue],
-    vector: Array,
-    overrides: Mapping[str, float | str] | None = None,
-    inputs: Callable[[float, Array], Array] | None = None,
-) -> InitialValues:
-    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`."""
-    mechanism = automaton.mechanism
-    layout = automaton.terms.layout
-    given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
-    mode: str | None = mechanism.initial.mode
-    settles = mechanism.initial.settle
-    for name, value in (overrides or {}).items():
-        if name == "mode":
-            mode = str(value)
-        elif name == "settle":
-            settles = bool(value)
-        else:
-            given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
-            if not math.isfinite(given[name]):
-                raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))
-    context = np.zeros(layout.n_c)
-    context[layout.p_slice] = vector
-    context[layout.memory_slice] = [mechanism.memory[name].initial for name in layout.memory]
-    for name in [name for name in given if name in layout.memory]:
-        context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
-    if inputs is not None:
-        context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
-    return InitialValues(given, mode, settles, context)
+    text = storage.older_text(data)
+    if text is None:
+        return storage.from_bytes(data, where=where)
+    return _automaton_of(load_mechanism("<automaton of an older format>", text=text))
 
 
 def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:

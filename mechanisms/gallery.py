@@ -83,7 +83,7 @@ def entry(name: str, folder: Path) -> Entry:
 
 def _modes(graph: fsm_dyn.ModeGraph, run: fsm_dyn.Trajectory) -> str:
     met = len({*run.labels, *(x.target_label for x in run.transitions)})
-    listed = len(graph.modes) if graph.automaton.complete else graph.derived
+    listed = len(graph.modes)
     pruned = f", {len(graph.pruned)} more cannot be" if graph.pruned else ""
     if not graph.automaton.contacts:
         return "one mode"

@@ -25,7 +25,7 @@ def reached(graph: fsm_dyn.ModeGraph) -> set[tuple[int, ...]]:
         until = UNTIL.get(graph.name) if drive != "slow" else None
         run = fsm_dyn.simulate(graph, until=until, drive=drive, on_failure="return")
         names = {*run.modes, *(x.target for x in run.transitions)}
-        states |= {mode.states for mode in graph.automaton.modes if mode.name in names}
+        states |= {chart.states for name, chart in zip(run.model.modes, run.model.charts, strict=True) if name in names}
     return states
 
 

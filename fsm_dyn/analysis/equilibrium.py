@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.settling import settled_start
-from fsm_dyn.compiling import Parameters, initial_values, parameter_vector
+from fsm_dyn.compiling import Parameters
 from fsm_dyn.driving import InputValue, make_drive
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.spec.values import parameter_values
@@ -84,7 +85,7 @@ def settle(
     # rows that hold; more of them than they have directions leave their forces open
     held = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
     for contact, code in zip(automaton.contacts, rest.states, strict=True):
-        rows = [contact.normal_row] if code and contact.kind != "compliant" else []
+        rows = [contact.normal_row] if code and not contact.contact_law.compliant else []
         rows += [contact.tangent_row] if code == 1 else []
         held += [r for r in rows if r >= 0]
     A = terms["A"][held, : len(layout.u)]

@@ -131,7 +131,7 @@ def _reset_map(setting: Setting, reset: Program, written: int, t: float, x: Arra
             },
         )
 
-    program = setting.graph.remember(("reset derivatives", written, setting.names), make)
+    program = setting.simulator.remember(("reset derivatives", written, setting.names), make)
     return JumpMap(**program.evaluate(t, x, context))
 
 
@@ -143,7 +143,7 @@ def _impact_map(
     layout = automaton.terms.layout
     n_u = len(layout.u)
     rows = _struck_rows(automaton, raw, number, t, x, x_after, context)
-    program = setting.graph.remember(
+    program = setting.simulator.remember(
         ("impact derivatives", rows, setting.names), lambda: impact_program(automaton, rows, setting.names)
     )
 
@@ -185,11 +185,13 @@ def _struck_rows(
     states = raw.tables.mode_states[raw.transitions.target[number]]
     rows: list[tuple[int, Role, int]] = []
     for r, row in enumerate(automaton.rows):
-        if row.role in ("velocity", "position") or (row.role == "lock" and states[row.contact] == HELD):
+        contact = automaton.contacts[row.contact] if row.contact >= 0 else None
+        engaged = contact is not None and contact.contact_law.switched and states[row.contact] == HELD
+        if row.role in ("velocity", "position") or engaged:
             rows.append((r, "hold", 0))
     for k, contact in enumerate(automaton.contacts):
         r = contact.normal_row
-        if contact.kind != "gap" or impulse[r] <= ROUNDING * np.abs(impulse).max():
+        if not contact.contact_law.rigid or impulse[r] <= ROUNDING * np.abs(impulse).max():
             continue
         # one that rested before, or came with no speed to speak of, is merely held
         bounces = not plastic and terms["restitution"][k] > 0.0 and before[r] < -small and after[r] > small

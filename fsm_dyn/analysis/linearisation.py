@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from fsm_dyn.analysis.jacobians import Array, mode_derivatives
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.start import start
-from fsm_dyn.compiling import Parameters, initial_values, parameter_vector
+from fsm_dyn.compiling import Parameters
 from fsm_dyn.driving import InputValue, make_drive
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.assembly import dependent_columns

@@ -10,18 +10,20 @@ import numpy as np
 
 from fsm_dyn.analysis.jacobians import Array, ModeDerivatives, mode_derivatives
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_start, parameter_vector
 from fsm_dyn.automaton.start import Start
-from fsm_dyn.compiling import Parameters, initial_start, parameter_vector
+from fsm_dyn.compiling import Parameters
 from fsm_dyn.driving import InputValue, make_drive
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.recording.assembly import record_of, run_model
 from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.running import give_back, take_machine
 from fsm_dyn.simulation.drive import Drive
 from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.numerics import numerics_of
 from fsm_dyn.simulation.raw_run import RawRun, renumbered
 from fsm_dyn.simulation.run import run
+from fsm_dyn.simulator import Simulator, simulator_of
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
 LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
@@ -33,11 +35,14 @@ class Setting:
 
     Attributes
     ----------
+    atol : float
+        In the mechanism's own units.
     names : tuple of str
         Parameters by which derivatives are taken, as the kernels know them: each by itself.
     """
 
     graph: ModeGraph
+    simulator: Simulator
     machine: Machine
     numbers: Mapping[str, ParameterValue]
     vector: Array
@@ -74,9 +79,12 @@ class Setting:
                 )
         vector = parameter_vector(numbers)
         drive = make_drive(automaton, numbers, inputs or {}, (0.0, LONGEST))
-        machine = take_machine(graph, "graph")
-        setting = cls(graph, machine, numbers, vector, drive, rtol, atol, names)
-        weakref.finalize(setting, give_back, graph, "graph", machine)  # it is the setting's own as long as that lives
+        simulator = simulator_of(graph)
+        machine = simulator.take("compiled")
+        machine.use(numerics_of(automaton, numbers))
+        setting = cls(graph, simulator, machine, numbers, vector, drive, rtol, atol, names)
+        # the machine is the setting's own as long as that lives
+        weakref.finalize(setting, simulator.give_back, machine, "compiled")
         return setting
 
     def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> Start:
@@ -94,12 +102,11 @@ class Setting:
     def run(self, x: Array, context: Array, states: tuple[int, ...], until: float, since: float = 0.0) -> RawRun:
         """Run from a state in the mode with these contact states."""
         number = self.machine.number_of(states)
-        raw = run(
-            self.machine.tables, x, context, number, since, until, rtol=self.rtol, atol=self.atol, drive=self.drive,
-            mode_source=self.machine,
+        return run(
+            self.machine.tables, x, context, number, since, until, rtol=self.rtol,
+            atol=self.atol * self.machine.numerics.states, drive=self.drive, mode_source=self.machine,
+            workspace=self.simulator.workspace,
         )  # fmt: skip
-        self.graph.add_modes(self.machine.automaton.modes)
-        return raw
 
     def context(self, held: Array) -> Array:
         """Return contexts, shape (..., n_c), from what a run records beside the parameters."""
@@ -111,14 +118,14 @@ class Setting:
         programs = self.machine.charts[number].programs
         if not isinstance(programs, ModePrograms):
             raise TypeError("a mode embedded on line has no programs to differentiate")
-        return self.graph.remember(
+        return self.simulator.remember(
             ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
         )
 
     def trajectory(self, raw: RawRun) -> Trajectory:
         """Return a run as its user meets it."""
         machine, drive, context = self.machine, self.drive, raw.c_end
-        raw, order = renumbered(raw, self.graph.derived)
+        raw, order = renumbered(raw, len(self.graph.automaton.modes))
         names = [machine.chart_names[number] for number in order]
         charts = [machine.chart_programs[number] for number in order]
         model = run_model(machine.automaton, names, charts, self.vector, self.numbers)

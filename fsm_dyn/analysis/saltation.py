@@ -17,7 +17,7 @@ from fsm_dyn.analysis.jumps import JumpMap, jump_map
 from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.analysis.variation import propagate
 from fsm_dyn.errors import RunError
-from fsm_dyn.modes.guards import Event
+from fsm_dyn.laws import Event
 from fsm_dyn.modes.system import of_one_corner
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.raw_run import RawRun

@@ -11,7 +11,7 @@ from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.expressions import Text
-from fsm_dyn.modes.guards import VERBS
+from fsm_dyn.laws import LAWS, VERBS
 from fsm_dyn.programs import Program
 from fsm_dyn.recording.dense import quartic
 from fsm_dyn.simulation import resolution
@@ -104,8 +104,9 @@ def read_section(automaton: Automaton, text: str) -> Section:
     Parameters
     ----------
     text : str
-        ``<contact> closes | opens | sticks | slides``, the name of a written transition, or an expression of
-        coordinates, speeds, parameters and outputs followed by ``rising`` or ``falling``.
+        ``<contact> closes | opens | sticks | slides`` or what else its law calls its events, the name of a written
+        transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
+        ``falling``.
 
     Raises
     ------
@@ -113,16 +114,19 @@ def read_section(automaton: Automaton, text: str) -> Section:
         It is none of these.
     """
     words = text.split()
-    contacts = [contact.name for contact in automaton.contacts]
-    events = {verb: int(event) for event, verb in VERBS.items()}
+    laws = {contact.name: contact.contact_law for contact in automaton.contacts}
+    contacts, word = list(laws), " ".join(words[1:])
     transitions = {item.name: i for i, item in enumerate(automaton.mechanism.transitions)}
     transitions |= {item.because: i for i, item in enumerate(automaton.mechanism.transitions) if item.because}
-    if len(words) == 2 and words[1] in events:
+    if any(word == law.verb(event) for law in LAWS for event in VERBS):
         if words[0] not in contacts:
             raise InputError(
                 f"no contact '{words[0]}'", allowed=", ".join(contacts), remedy=nearest(words[0], contacts)
             )
-        return EventSection(text, events[words[1]], contacts.index(words[0]))
+        events = {laws[words[0]].verb(event): event for event in VERBS}
+        if word not in events:
+            raise InputError(f"'{words[0]}' never {word}", allowed=", ".join(events))
+        return EventSection(text, int(events[word]), contacts.index(words[0]))
     if text in transitions:
         return EventSection(text, 0, transitions[text])
     if len(words) > 1 and words[-1] in ("rising", "falling"):

@@ -11,7 +11,8 @@ from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.analysis.saltation import carry, crossing, jump_rows
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters, parameter_vector
+from fsm_dyn.automaton.initial_values import parameter_vector
+from fsm_dyn.compiling import Parameters
 from fsm_dyn.driving import InputValue
 from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.spec.values import parameter_values

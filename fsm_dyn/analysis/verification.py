@@ -25,8 +25,8 @@ from fsm_dyn.analysis.lagrange import bodies_alone, lagrange_terms, rate_name
 from fsm_dyn.analysis.momentum import Momenta
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeView
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.compiling import compile as compile_model
-from fsm_dyn.compiling import initial_start
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.modes.embedding import ActiveSet
@@ -131,7 +131,7 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
     automaton = graph.automaton
     begin = initial_start(automaton, graph.values, graph.parameters)
     # what slides, and what yields, is open: its force is no multiplier of a row alone
-    codes = tuple(0 if 0 in contact.codes and (code >= 2 or contact.kind == "compliant") else code
+    codes = tuple(0 if 0 in contact.codes and (code >= 2 or contact.contact_law.compliant) else code
                   for code, contact in zip(begin.states, automaton.contacts, strict=True))  # fmt: skip
     mode = automaton.derive(codes, 0.0, begin.x, begin.context)
     view = ModeView(automaton, mode, graph.parameters)
@@ -215,7 +215,8 @@ class _Routes:
         self.layout = automaton.terms.layout
         self.rows = [r for r in ActiveSet.of(automaton.system, codes).rows if automaton.rows[r].role != "kinematic"]
         self.frictional = any(
-            code >= 2 or contact.kind == "dry_friction" for code, contact in zip(codes, automaton.contacts, strict=True)
+            code >= 2 or contact.contact_law.friction_only
+            for code, contact in zip(codes, automaton.contacts, strict=True)
         )
         self.omitted: list[tuple[str, str]] = []
 

@@ -22,17 +22,18 @@ from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program, support
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import evaluate, named_values
+from fsm_dyn.spec.scales import Numbers, Units, units_of
+from fsm_dyn.spec.values import evaluate, named_values, parameter_values
 
 SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
 
 
-def slip_angle(slips: Array, kept: float) -> Array:
+def slip_angle(slips: Array, kept: float, unit: float) -> Array:
     """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept."""
     angle = np.arctan2(slips[..., 1], slips[..., 0])
     angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
-    found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS, angle, kept)
+    found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)
     return found
 
 
@@ -96,13 +97,32 @@ class Automaton:
     pattern: TreePattern | None = None
 
     @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of the model from which its own units follow."""
+        return Numbers.of(self.mechanism)
+
+    @cached_property
+    def units(self) -> Units:
+        """The mechanism's own units with the parameters of its file."""
+        scales = self.numbers.scales(parameter_values(self.mechanism))
+        layout, rows = self.terms.layout, [(row.name, row.role) for row in self.rows]
+        return units_of(self.mechanism, scales, layout.q, layout.u, rows)
+
+    @cached_property
     def system(self) -> System:
         """The unconstrained terms as nodes; built when a mode or chart is to be derived.
 
         Their graph is sealed: what is derived from it leaves nothing behind that could change what is derived next.
         """
         system = System.build(
-            self.terms, self.rows, self.contacts, self.whens, self.quaternions, self.n_kinematic, self.pattern
+            self.terms,
+            self.rows,
+            self.contacts,
+            self.whens,
+            self.quaternions,
+            self.n_kinematic,
+            self.pattern,
+            self.units,
         )
         system.graph.seal()
         return system
@@ -172,7 +192,7 @@ class Automaton:
         random = np.random.default_rng(20030818)
         n_q = len(self.terms.layout.q)
         rows = np.tile(x, (SAMPLES + 1, 1))
-        rows[1:, :n_q] += SPREAD * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
+        rows[1:, :n_q] += SPREAD * self.units.q * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
         for first in self.quaternions:
             rows[1:, first : first + 4] /= np.linalg.norm(rows[1:, first : first + 4], axis=1, keepdims=True)
         values = self.terms.evaluate(t, rows, np.tile(c, (len(rows), 1)))
@@ -191,7 +211,7 @@ class Automaton:
             if contact.in_space:
                 sigma[k] = c[self.terms.layout.sigma_slice][k]
                 slips = values["A"][:, contact.tangent_rows, : len(self.terms.layout.u)] @ x[self.terms.layout.u_slice]
-                angle = slip_angle(slips + values["b"][:, contact.tangent_rows], sigma[k])
+                angle = slip_angle(slips + values["b"][:, contact.tangent_rows], sigma[k], self.units.speed)
                 values["way"][:, k] = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         place_c = c.copy()
         place_c[self.terms.layout.sigma_slice] = sigma
@@ -203,7 +223,7 @@ class Automaton:
         rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
         if not rows:
             return x
-        return closed_place(self.system.configuration, rows, t, x, c, len(self.terms.layout.q), self.quaternions)
+        return closed_place(self.system.configuration, rows, t, x, c, self.units, self.quaternions)
 
     def with_mode(self, mode: Mode) -> Automaton:
         """The same automaton with one more mode.
@@ -213,14 +233,15 @@ class Automaton:
         pruned = {name: reason for name, reason in self.pruned.items() if name != mode.name}
         grown = replace(self, modes=(*self.modes, mode), pruned=pruned)
         grown.__dict__["system"] = self.system
-        if "labels" in self.__dict__:
-            grown.__dict__["labels"] = self.labels
+        for name in ("labels", "numbers", "units"):
+            if name in self.__dict__:
+                grown.__dict__[name] = self.__dict__[name]
         return grown
 
     def with_enumeration(self, enumeration: Enumeration) -> Automaton:
         """The same automaton knowing what was pruned and whether modes may be added later."""
         known = replace(self, pruned=dict(enumeration.pruned), complete=enumeration.complete)
-        known.__dict__["system"] = self.system
+        known.__dict__["system"], known.__dict__["units"] = self.system, self.units
         return known
 
     def assemble(self, states: Sequence[int], given: Given) -> Array:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.laws import Event
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.system import of_one_corner, shared_name
-
-FREE, HELD, SLIDING = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,11 @@ class Edge:
 
 
 def edges(automaton: Automaton) -> Iterator[Edge]:
-    """Yield the edges between the modes derived so far."""
+    """Yield the edges between the modes derived so far; a limit of either sign of a force has one."""
+    yield from dict.fromkeys(_all_edges(automaton))
+
+
+def _all_edges(automaton: Automaton) -> Iterator[Edge]:
     by_states = {mode.states: mode for mode in automaton.modes}
     for mode in automaton.modes:
         for guard in mode.guards:
@@ -40,10 +43,9 @@ def edges(automaton: Automaton) -> Iterator[Edge]:
                 found = by_states.get(target)
                 if found is None:
                     continue
-                yield Edge(
-                    mode.name, found.name, guard.text, guard.event.name.lower(), cause, "falling", reset,
-                    0 if guard.event is Event.TRANSITION else 1, kind,
-                )  # fmt: skip
+                written = guard.event is Event.TRANSITION
+                event = "transition" if written else automaton.contacts[guard.subject].contact_law.verb(guard.event)
+                yield Edge(mode.name, found.name, guard.text, event, cause, "falling", reset, 0 if written else 1, kind)
         yield from _on_events(automaton, mode)
 
 
@@ -53,23 +55,26 @@ def _leads_to(automaton: Automaton, mode: Mode, guard: Guard) -> Iterator[tuple[
         yield _written_target(automaton, mode, guard.subject), item.because or guard.text, _reset(item), "written"
         return
     contact = automaton.contacts[guard.subject]
-    cause = f"{contact.name} {VERBS[guard.event]}"
+    verb = contact.contact_law.verb(guard.event)
+    cause = f"{contact.name} {verb}"
 
     def to(code: int, subject: int = guard.subject) -> tuple[int, ...]:
         return tuple(code if i == subject else s for i, s in enumerate(mode.states))
 
     if guard.event is Event.CLOSES:
-        yield mode.states, f"{shared_name(automaton.contacts, guard.subject)} strikes and rebounds", "impact", "impact"
+        jump = "impact" if contact.contact_law.has_gap else ""
+        if jump:
+            name = shared_name(automaton.contacts, guard.subject)
+            yield mode.states, f"{name} strikes and rebounds", jump, "impact"
         for index in of_one_corner(automaton.contacts, guard.subject):
             closing = automaton.contacts[index]
             for code in closing.codes[1:]:
-                yield to(code, index), f"{closing.name} {VERBS[guard.event]}", "impact", "contact"
-    elif guard.event in (Event.OPENS, Event.LEAVES):
-        yield to(FREE), cause, "", "contact"
-    elif guard.event is Event.SLIDES:
-        yield to(SLIDING), f"{cause} ({'+' if guard.direction > 0 else '-'})", "", "contact"
-    else:
-        yield to(HELD), cause, "", "contact"
+                yield to(code, index), f"{closing.name} {verb}", jump, "contact"
+        return
+    sense = f" ({'+' if guard.direction > 0 else '-'})" if guard.event is Event.SLIDES else ""
+    for code in contact.contact_law.ends_in(contact, mode.states[guard.subject], guard.event):
+        yield to(code), cause + sense, "", "contact"
+    if guard.event is Event.STICKS:
         yield mode.states, f"{contact.name} reverses its slip", "", "contact"
 
 

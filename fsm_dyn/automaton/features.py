@@ -29,11 +29,11 @@ def active_features(
     terms : mapping
         The terms at the state, see :class:`fsm_dyn.modes.system.System`.
     speeds : ndarray, shape (n_rows,)
-        ``A u + b`` of all rows (m/s).
+        ``A u + b`` of all rows, times the mechanism's own unit of time (m).
     closed : sequence of int
         Numbers of the contacts that touch, corners on faces among them.
     touching : float
-        A gap (m) or speed (m/s) below this is zero.
+        A gap or speed below this is zero (m).
     """
     rates = {k: float(speeds[contacts[k].normal_row]) for k in closed}
     ends = [k for k in closed if terms["margin_slope"][k] and abs(terms["reach"][k]) <= touching]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
 from fsm_dyn.automaton.artefact import Automaton, Mode, slip_angle
 from fsm_dyn.automaton.edges import edges
+from fsm_dyn.automaton.start import Start
 from fsm_dyn.automaton.storage import save
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.elimination import Array
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
     from fsm_dyn.symbolic.reading import Equations
 
 SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
-
-
-T = TypeVar("T")
-LONGEST_MEMORY = 64  # starts, drives and the like that a graph keeps for its next runs
 
 
 class ModeView:
@@ -190,7 +188,7 @@ class ModeView:
         for i in sliding:
             contact = contacts[i]
             if contact.in_space:
-                sigma[i] = float(slip_angle(slips[list(contact.tangent_rows)], 0.0))
+                sigma[i] = float(slip_angle(slips[list(contact.tangent_rows)], 0.0, self._automaton.units.speed))
             else:
                 sigma[i] = given.get(contact.name, float(np.sign(slips[contact.tangent_row])))
             if sigma[i] == 0.0:
@@ -201,30 +199,37 @@ class ModeView:
         return sigma
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class ModeGraph:
-    """A compiled mechanism: modes, transitions, and the means to run them.
+    """A compiled mechanism: modes and transitions, as data that no run changes.
+
+    Any number of threads may read one; :class:`fsm_dyn.Simulator` holds what running it takes.
 
     Attributes
     ----------
     automaton : Automaton
-        The data; it grows when a run reaches a mode that was not derived beforehand.
+        The modes derived when the mechanism was compiled, with all that their runs need.
     values : mapping
         Values of the parameters by name, SI units.
     parameters : ndarray, shape (n_p,)
-        The same in the order of ``automaton.terms.layout.p``.
+        The same in the order of ``automaton.terms.layout.p``; read-only.
+    initial : str
+        Name of the mode that runs begin in.
+    start : Start, optional
+        Where runs begin with these parameters and inputs of zero.
     """
 
-    def __init__(
-        self, automaton: Automaton, values: Mapping[str, ParameterValue], parameters: Array, initial: str = ""
-    ) -> None:
-        self.automaton = automaton
-        self.values = values
-        self.parameters = parameters
-        self.initial = initial
-        self.derived = len(automaton.modes)  # modes derived beforehand, not added by runs
-        self.machines: dict[str, list[Any]] = {}  # by strategy: kernels and tables that no run uses just now
-        self._growing = threading.Lock()
-        self._remembered: dict[Hashable, Any] = {}
+    automaton: Automaton
+    values: Mapping[str, ParameterValue]
+    parameters: Array
+    initial: str = ""
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        parameters = self.parameters.copy()
+        parameters.flags.writeable = False
+        object.__setattr__(self, "parameters", parameters)
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 
     def __repr__(self) -> str:
         return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.nx.number_of_edges()} edges>"
@@ -242,7 +247,7 @@ class ModeGraph:
 
     @property
     def modes(self) -> Mapping[str, ModeView]:
-        """The modes derived so far, by name."""
+        """The modes by name."""
         return {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
 
     @property
@@ -300,22 +305,13 @@ class ModeGraph:
             return ()
         return tuple(name for name in graph if all(target == name for target in graph.successors(name)))
 
-    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
-        found: T | None = self._remembered.get(key)
-        if found is None:
-            found = self._remembered[key] = make()
-            if len(self._remembered) > LONGEST_MEMORY:
-                self._remembered.pop(next(iter(self._remembered)), None)
-        return found
-
-    def add_modes(self, modes: Iterable[Mode]) -> None:
-        """Take over the modes that a run derived; those that the automaton has already stay as they are."""
-        with self._growing:
-            known = {mode.states for mode in self.automaton.modes}
-            for mode in modes:
-                if mode.states not in known:
-                    self.automaton = self.automaton.with_mode(mode)
+    def with_modes(self, modes: Iterable[Mode]) -> ModeGraph:
+        """Return the graph with further modes; those that it has already stay as they are."""
+        automaton = self.automaton
+        for mode in modes:
+            if automaton.find(mode.states) < 0:
+                automaton = automaton.with_mode(mode)
+        return self if automaton is self.automaton else replace(self, automaton=automaton)
 
     def save(self, path: str | Path) -> None:
         """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy."""

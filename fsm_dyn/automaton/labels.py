@@ -17,12 +17,12 @@ from functools import cached_property
 
 from fsm_dyn.automaton.families import Families, brief
 from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
+from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.spec.model import Feature, Mechanism
+from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.values import ParameterValue, parameter_values
-
-FREE = 0
 
 Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
 
@@ -96,7 +96,7 @@ class Labels:
     @cached_property
     def _surfaces(self) -> Surfaces:
         values = parameter_values(self._mechanism) if self._values is None else self._values
-        return Surfaces(self._mechanism.shapes, values)
+        return Surfaces(self._mechanism.shapes, values, own_scales(self._mechanism, values).length)
 
     @cached_property
     def _families(self) -> Families:

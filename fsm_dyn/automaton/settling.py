@@ -4,7 +4,7 @@ Each step is one implicit step of a motion without inertia, ``(M/τ - K) v = f +
 contacts complementary at its end.  So the mechanism relaxes, heavily damped, towards a stable rest; from near it
 Newton's method finds the equilibrium of the contact mode at hand, and whatever it finds must agree with the contacts
 (docs/theory.md, "Statics").  The lengths of the steps follow Kelley and Keyes, *Convergence analysis of
-pseudo-transient continuation*, SIAM J. Numer. Anal. 35 (1998).
+pseudo-transient continuation*, SIAM J. Numer. Anal. 35 (1998).  All of it is done in the mechanism's own units.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from fsm_dyn.automaton.contact_statics import INFINITE as INFINITE_FRICTION
 from fsm_dyn.automaton.contact_statics import Array, Unknowns, solve_contacts
 from fsm_dyn.automaton.start import Start, check_names, fixed_codes, start
 from fsm_dyn.errors import ModelError
+from fsm_dyn.laws import FREE, HELD, SLIDING
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.programs import Layout, Program, functions, gradient
+from fsm_dyn.spec.checks.meaning import ENERGY
 
-FREE, HELD, SLIDING = 0, 1, 2
 STEPS = 2000
-LONGEST = 0.2  # m, rad: of one step
-FIRST = 1e-3  # the first τ, s²
+LONGEST = 0.2  # of one step
+FIRST = 1e-3  # the first τ
 GROWTH = 4.0
 NEWTON_STEPS = 20
 YIELDS = 1e-3  # weight of a row that sticks against one that keeps a gap
-STILL = 1e-12  # m, rad: a step of Newton's method shorter than this has arrived
-TOUCHING = 1e-9  # m
+STILL = 1e-12  # a step of Newton's method shorter than this has arrived
+TOUCHING = 1e-9
 CONE = 1e-9  # of the largest force: forces this little outside their cones are on it
-NUDGE = 1e-6  # m, rad: away from an unstable equilibrium
+NUDGE = 1e-6  # away from an unstable equilibrium
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,15 @@ class _Settling:
         self.t, self.context = t, context
         self.locks = locks
         self.program = _statics_program(automaton)
+        self.own = _OwnUnits(automaton)
         self.held = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
-        self.held += [c.normal_row for i, c in enumerate(automaton.contacts) if c.kind == "lock" and locks.get(i)]
+        self.held += [c.normal_row for i, c in enumerate(automaton.contacts) if c.contact_law.switched and locks.get(i)]
 
     def search(self, coordinates: Mapping[str, float]) -> Rest:
         layout, contacts = self.layout, self.automaton.contacts
-        states = [self.locks.get(i, SLIDING if c.kind == "dry_friction" else FREE) for i, c in enumerate(contacts)]
+        states = [self.locks.get(i, SLIDING if c.contact_law.friction_only else FREE) for i, c in enumerate(contacts)]
         q = self.automaton.assemble(states, Given(coordinates, {}, self.t, self.context))[: len(layout.q)]
+        q = q / self.own.q
         forces = np.zeros(len(self.automaton.rows))
         random = np.random.default_rng(20030818)
         tau, last = FIRST, np.zeros(len(layout.u))
@@ -116,7 +119,8 @@ class _Settling:
 
     def _given_up(self, q: Array, forces: Array) -> ModelError:
         layout = self.layout
-        balance = np.abs(self._balance(self._terms(q, forces), forces))
+        balance = np.abs(self._balance(self._terms(q, forces), forces)) / self.own.f
+        q = q * self.own.q
         return ModelError(
             f"no static equilibrium of '{self.automaton.mechanism.name}' was found:"
             f" '{layout.u[int(np.argmax(balance))]}' still moves",
@@ -167,11 +171,11 @@ class _Settling:
         """Rows of the contacts that bear a force; all that stick hold, whether their friction is called on or not."""
         rows = []
         for k, contact in enumerate(self.automaton.contacts):
-            idle = contact.kind == "gap" and forces[contact.normal_row] <= 0.0
-            idle |= contact.kind == "compliant" and terms["elastic"][k] <= 0.0
-            if contact.kind == "lock" or idle:
+            idle = contact.contact_law.rigid and forces[contact.normal_row] <= 0.0
+            idle |= contact.contact_law.compliant and terms["elastic"][k] <= 0.0
+            if contact.contact_law.switched or idle:
                 continue
-            if contact.kind == "gap":
+            if contact.contact_law.rigid:
                 rows.append(contact.normal_row)
             tangent = contact.tangent_row
             if tangent >= 0 and (contact.sticks_always or abs(terms["b"][tangent]) <= TOUCHING):
@@ -182,17 +186,20 @@ class _Settling:
         """Whether gaps and forces obey the contacts."""
         small = CONE * size
         for k, contact in enumerate(self.automaton.contacts):
-            if contact.kind == "lock":
+            limited = contact.contact_law.force_limit and self.locks.get(k)
+            if limited and abs(forces[contact.normal_row]) > terms["static"][k] + small:
+                return False
+            if contact.contact_law.switched:
                 continue
-            if contact.kind == "gap":
+            if contact.contact_law.rigid:
                 force, gap = forces[contact.normal_row], terms["residual"][contact.normal_row]
                 reached = terms["closes_if"][k] and not _beyond(terms, k)
                 if force < -small or (reached and gap < -TOUCHING):
                     return False
             tangent = contact.tangent_row
             if tangent >= 0 and not contact.sticks_always:
-                load = terms["elastic"][k] if contact.kind == "compliant" else 1.0
-                load = max(forces[contact.normal_row], 0.0) if contact.kind == "gap" else load
+                load = terms["elastic"][k] if contact.contact_law.compliant else 1.0
+                load = max(forces[contact.normal_row], 0.0) if contact.contact_law.rigid else load
                 bound = terms["static"][k] * load
                 if abs(forces[tangent]) > bound + small:
                     return False
@@ -200,9 +207,9 @@ class _Settling:
 
     def _terms(self, q: Array, forces: Array) -> dict[str, Array]:
         n_p = len(self.layout.p)
-        x = np.concatenate([q, np.zeros(len(self.layout.u))])
-        context = np.concatenate([self.context[:n_p], forces, self.context[n_p:]])
-        return self.program.evaluate(self.t, x, context)
+        x = np.concatenate([q * self.own.q, np.zeros(len(self.layout.u))])
+        context = np.concatenate([self.context[:n_p], forces * self.own.forces, self.context[n_p:]])
+        return self.own.terms(self.program.evaluate(self.t, x, context))
 
     def _step(self, q: Array, forces: Array, tau: float) -> tuple[Array, Array, bool]:
         """One implicit step: displacement (n_u,), forces (n_rows,), and whether every displacement is resisted.
@@ -245,10 +252,10 @@ class _Settling:
         rows: list[int] = []
         gaps: list[float] = []
         for k, contact in enumerate(self.automaton.contacts):
-            if contact.kind == "lock":
+            if contact.contact_law.switched:
                 continue
             place = -1
-            if contact.kind == "gap":
+            if contact.contact_law.rigid:
                 if not terms["closes_if"][k] or _beyond(terms, k):
                     continue
                 place = len(rows)
@@ -261,7 +268,7 @@ class _Settling:
                 speed = float(terms["b"][contact.tangent_row])
                 moving = abs(speed) > TOUCHING and not contact.sticks_always
                 limit = terms["kinetic" if moving else "static"][k]
-                limit *= terms["elastic"][k] if contact.kind == "compliant" else 1.0
+                limit *= terms["elastic"][k] if contact.contact_law.compliant else 1.0
                 kind, normal = [*kind, 1], [*normal, place]
                 bound.append(INFINITE_FRICTION if contact.sticks_always else float(limit))
                 drive.append(float(np.sign(speed)) if moving else 0.0)
@@ -279,16 +286,16 @@ class _Settling:
         states, sigma, forces = [], np.zeros(len(self.automaton.contacts)), forces.copy()
         active = list(self.held)
         for k, contact in enumerate(self.automaton.contacts):
-            if contact.kind == "lock":
+            if contact.contact_law.switched:
                 states.append(self.locks.get(k, 0))
                 continue
             slip = float(terms["b"][contact.tangent_row]) if contact.tangent_row >= 0 else 0.0
-            if contact.kind == "compliant":
+            if contact.contact_law.compliant:
                 if terms["elastic"][k] <= 0.0:
                     states.append(FREE)
                     continue
                 forces[contact.normal_row] = terms["elastic"][k]
-            if contact.kind == "gap":
+            if contact.contact_law.rigid:
                 near = bool(terms["closes_if"][k]) and abs(terms["residual"][contact.normal_row]) <= TOUCHING
                 if not near and forces[contact.normal_row] <= CONE * size:
                     states.append(FREE)
@@ -304,7 +311,44 @@ class _Settling:
         stiffness = -terms["force_q"] @ terms["W"][:, :n_u]
         if not _positive(stiffness, terms["A"][active, :n_u], strict=False):
             return None
-        return Rest(q, forces, tuple(states), sigma)
+        return Rest(q * self.own.q, forces * self.own.forces, tuple(states), sigma)
+
+
+class _OwnUnits:
+    """The statics of an automaton in the mechanism's own units: ``q`` times ``q`` are coordinates in SI, and so on."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        units, contacts = automaton.units, automaton.contacts
+        self.scales, self.q = units.scales, units.q
+        self.time = units.scales.time
+        self.energy = units.scales.unit(ENERGY)
+        self.u = units.u
+        self.f = units.u * self.time / self.energy
+        self.rows = units.scales.length * units.rows
+        self.forces = self.energy / self.rows
+        normal = np.array([1.0 / self.forces[c.normal_row] if c.normal_row >= 0 else 1.0 for c in contacts])
+        tangent = np.array([1.0 / self.forces[c.tangent_row] if c.tangent_row >= 0 else 1.0 for c in contacts])
+        alone = np.array([c.contact_law.friction_only for c in contacts], bool)
+        self.elastic, self.friction = normal, np.where(alone, tangent, tangent / normal)
+
+    def terms(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the terms in these units."""
+        n_u = len(self.u)
+        speeds = self.rows / self.time
+        return {
+            **values,
+            "W": values["W"][:, :n_u] * (self.u * self.time) / self.q[:, None],
+            "M": values["M"][:n_u, :n_u] * self.u * self.u[:, None] / self.energy,
+            "f": values["f"][:n_u] * self.f,
+            "A": values["A"][:, :n_u] * self.u / speeds[:, None],
+            "b": values["b"] / speeds,
+            "residual": values["residual"] / self.rows,
+            "force_q": values["force_q"] * self.f[:, None] * self.q,
+            "elastic": values["elastic"] * self.elastic,
+            "static": values["static"] * self.friction,
+            "kinetic": values["kinetic"] * self.friction,
+            **{name: values[name] / self.scales.length for name in ("reach", "aspect") if name in values},
+        }
 
 
 def _beyond(terms: Mapping[str, Array], k: int) -> bool:
@@ -335,7 +379,7 @@ def _statics_program(automaton: Automaton) -> Program:
     forces = [graph.symbol(name) for name in names]
     f, elastic = list(nodes["f"]), nodes["elastic"]
     for k, contact in enumerate(automaton.contacts):
-        if contact.kind == "compliant":
+        if contact.contact_law.compliant:
             within = functions.where(functions.compare(">=", nodes["reach"][k], 0.0), nodes["closes_if"][k], 0.0)
             elastic[k] = elastic[k] * within
             f = [f[i] + elastic[k] * nodes["A"][contact.normal_row, i] for i in range(len(f))]
@@ -382,7 +426,7 @@ def settled_start(
     layout = automaton.terms.layout
     check_names(automaton, values)
     fixed = fixed_codes(automaton, mode)
-    locks = {i: code for i, code in fixed.items() if automaton.contacts[i].kind == "lock"}
+    locks = {i: code for i, code in fixed.items() if automaton.contacts[i].contact_law.switched}
     rest = settle(automaton, {name: values[name] for name in layout.q if name in values}, locks, t, context)
     if insists and any(rest.states[i] != code for i, code in fixed.items()):
         raise ModelError(

@@ -13,7 +13,7 @@ from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.modes.assembly import Given
 from fsm_dyn.modes.elimination import Array
 
-TOUCHING = 1e-9  # a gap (m) or speed (m/s) below this is zero at the start
+TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,18 @@ def start(automaton: Automaton, values: Mapping[str, float], mode: str | None, t
         if i not in fixed:
             states[i] = _deduce(automaton, i, terms, speeds, float(np.linalg.norm(slips)))
     corners = [i for i, code in enumerate(states) if code and automaton.contacts[i].ends[0] >= 0]
-    for i in {i for i in corners if i not in fixed and automaton.contacts[i].kind == "gap"} - active_features(
-        automaton.contacts, terms, speeds, corners, TOUCHING
+    for i in {i for i in corners if i not in fixed and automaton.contacts[i].contact_law.rigid} - active_features(
+        automaton.contacts,
+        terms,
+        speeds * automaton.units.scales.time,
+        corners,
+        TOUCHING * automaton.units.scales.length,
     ):
         states[i] = 0
     for i, contact in enumerate(automaton.contacts):
         slips = speeds[list(contact.tangent_rows)]
         if states[i] >= 2:
-            sigma[i] = slip_angle(slips, 2.0 * np.pi) if contact.in_space else np.sign(slips[0])
+            sigma[i] = slip_angle(slips, 2.0 * np.pi, automaton.units.speed) if contact.in_space else np.sign(slips[0])
     context[layout.sigma_slice] = sigma
     return Start(x, tuple(states), context)
 
@@ -113,21 +117,23 @@ def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
 
 def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
     """State of a contact that the mode does not fix: closed where it touches and does not part, or is pressed in."""
-    contact = automaton.contacts[index]
-    if contact.kind == "lock":
+    contact, units = automaton.contacts[index], automaton.units
+    small, still = TOUCHING * units.scales.length, TOUCHING * units.speed
+    if contact.contact_law.switched:
         return 0
-    if contact.kind in ("gap", "compliant") and not contact.two_sided:
+    if not contact.contact_law.friction_only and not contact.two_sided:
         gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
-        touches = abs(gap) <= TOUCHING and rate <= TOUCHING
-        if contact.kind == "compliant":
+        unit = units.rows[contact.normal_row]
+        touches = abs(gap) <= small * unit and rate <= still * unit
+        if contact.contact_law.compliant:
             # behind a face that ends is not pressed into it, unless the mode says so
-            deep = gap < -TOUCHING and terms["firm"][index] > 0.0 and not contact.limited
-            touches = deep or (touches and rate < -TOUCHING)
+            deep = gap < -small * unit and terms["firm"][index] > 0.0 and not contact.limited
+            touches = deep or (touches and rate < -still * unit)
         if not touches or not terms["closes_if"][index]:
             return 0
         reach, outward = terms["reach"][index], -terms["reach_rate"][index]
-        if reach < -TOUCHING or (reach <= TOUCHING and outward > TOUCHING) or terms["aspect"][index] < -TOUCHING:
+        if reach < -small or (reach <= small and outward > still) or terms["aspect"][index] < -small:
             return 0
-    if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > TOUCHING:
+    if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > still * units.rows[contact.tangent_row]:
         return 2
     return 1

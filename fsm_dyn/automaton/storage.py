@@ -13,19 +13,21 @@ import msgspec
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import NOWHERE, InputError, Location
+from fsm_dyn.laws import Event, Quantity
 from fsm_dyn.modes.following import followers
-from fsm_dyn.modes.guards import Event, Guard
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
 from fsm_dyn.modes.tree import TreePattern
 from fsm_dyn.programs import Program
 from fsm_dyn.programs.stored import StoredProgram
-from fsm_dyn.schemata import convert, decode, encode, read_file
+from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.layout import layout_of
 
-FORMAT: Final = "fsm_dyn automaton 2"
+FORMAT: Final = "fsm_dyn automaton 3"
+OLDER: Final = ("fsm_dyn automaton 1", "fsm_dyn automaton 2")  # of these the model's text is read, and compiled again
 LARGEST_FILE = 64 * 2**20
 _REMEDY = "compile the model again"
 
@@ -46,7 +48,7 @@ class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["fsm_dyn automaton 2"]
+    format: Literal["fsm_dyn automaton 3"]
     digest: str
     text: str
     rows: tuple[RowInfo, ...]
@@ -98,15 +100,18 @@ def save(automaton: Automaton, path: str | Path) -> None:
     Path(path).write_bytes(to_bytes(automaton))
 
 
-def load(path: str | Path) -> Automaton:
-    """Read an automaton from a file.
+class _Older(msgspec.Struct, frozen=True):
+    format: str
+    text: str
 
-    Raises
-    ------
-    InputError
-        The file is not an automaton of this version, or does not hold together.
-    """
-    return from_bytes(read_file(path, LARGEST_FILE, "an automaton"), where=Location(str(path)))
+
+def older_text(data: bytes | str) -> str | None:
+    """Return the model's text from the content of a file of an older format; None from any other."""
+    try:
+        found = msgspec.json.decode(data, type=_Older)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found.text if found.format in OLDER else None
 
 
 def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:
@@ -224,7 +229,9 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     """Whether a contact is that of the model, and its rows, corners and outline exist."""
     spec, rows = mechanism.contacts[name], automaton.rows
     known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.law == "poisson")
-    good = contact.name == name and (contact.normal_row >= 0) == (contact.kind != "dry_friction")
+    if spec.kind != contact.kind or spec.bilateral != contact.two_sided:
+        return False
+    good = contact.name == name and (contact.normal_row >= 0) == (not contact.contact_law.friction_only)
     good &= known == (contact.kind, contact.states, contact.sticks_always, contact.two_sided, contact.poisson)
     good &= (contact.tangent_row >= 0) == spec.has_friction
     good &= not contact.in_space or spec.across is not None or spec.features is not None
@@ -232,6 +239,19 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)
     good &= _within(contact.ends, -1, 3 * len(automaton.contacts))
     return good and -1 <= contact.outline < len(automaton.contacts)
+
+
+def _guard_fits(automaton: Automaton, mode: Mode, guard: Guard) -> bool:
+    """Whether a guard is one that a transition, or the law of its contact in this mode, has."""
+    if guard.direction not in (-1.0, 0.0, 1.0) or guard.sign not in (-1.0, 1.0) or guard.subject < 0:
+        return False
+    if guard.event is Event.TRANSITION:
+        return guard.subject < len(automaton.resets) and guard.quantity is Quantity.CONDITION
+    if guard.subject >= len(automaton.contacts):
+        return False
+    contact = automaton.contacts[guard.subject]
+    declared = contact.contact_law.guards_of(contact, mode.states[guard.subject])
+    return any((item.event, item.quantity) == (guard.event, guard.quantity) for item in declared)
 
 
 def _mode_fits(automaton: Automaton, mode: Mode, n_rows: int, n: int) -> bool:
@@ -245,10 +265,7 @@ def _mode_fits(automaton: Automaton, mode: Mode, n_rows: int, n: int) -> bool:
     good &= all(code in c.codes for code, c in zip(mode.states, contacts, strict=False))
     good &= all(0 <= row < n_rows and 0 <= column < n for row, column in programs.chart)
     good &= _within(programs.independent, 0, n) and _within((*programs.redundant, *programs.indeterminate), 0, n_rows)
-    for guard in mode.guards:
-        limit = len(automaton.resets) if guard.event is Event.TRANSITION else len(contacts)
-        good &= 0 <= guard.subject < limit and guard.direction in (-1.0, 0.0, 1.0)
-    if not good:
+    if not good or not all(_guard_fits(automaton, mode, guard) for guard in mode.guards):
         return False
     name = automaton.name_of(mode.states)
     return (mode.name, mode.pattern) == (name.name, name.pattern)

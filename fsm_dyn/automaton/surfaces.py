@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
 from fsm_dyn.spec.model import Feature, Shape
 
-FLUSH = 1e-9  # m: the tolerance of gaps; a smaller step between two faces is none
+FLUSH = 1e-9  # own units: the tolerance of gaps; a smaller step between two faces is none
 
 Key = tuple[str, int, int]  # a face or corner: shape, copy, index
 End = tuple[tuple[float, float], Key]  # where a face ends (m), and the corner there
@@ -52,10 +52,13 @@ class Surfaces:
     shapes : mapping of str to Shape
     values : mapping
         Parameters by name, SI units.
+    length : float
+        The mechanism's own unit of length, m.
     """
 
-    def __init__(self, shapes: Mapping[str, Shape], values: Mapping[str, ParameterValue]) -> None:
+    def __init__(self, shapes: Mapping[str, Shape], values: Mapping[str, ParameterValue], length: float) -> None:
         self._shapes = shapes
+        self._flush = FLUSH * length
         faces = [
             (face, ends)
             for shape in shapes.values()
@@ -108,7 +111,7 @@ class Surfaces:
         if shapes[0].kind == "segment" and _along(first, second) < 0.0:
             second = second[1], second[0]  # the side is given by itself: the sense of a segment means nothing
         for before, after in ((first, second), (second, first)):
-            if math.dist(before[1][0], after[0][0]) <= FLUSH and _straight(before, after):
+            if math.dist(before[1][0], after[0][0]) <= self._flush and _straight(before, after, self._flush):
                 self._faces.join(other, one)
                 self._corners.join(after[0][1], before[1][1])
                 return
@@ -133,9 +136,9 @@ def _along(first: Ends, second: Ends) -> float:
     return (b[0] - a[0]) * (d[0] - c[0]) + (b[1] - a[1]) * (d[1] - c[1])
 
 
-def _straight(before: Ends, after: Ends) -> bool:
+def _straight(before: Ends, after: Ends, flush: float) -> bool:
     """Whether a face continues the one before it: its end is on the line of that, ahead."""
     (a, b), (c, d) = [(start[0], end[0]) for start, end in (before, after)]
     x, y = b[0] - a[0], b[1] - a[1]
     across = x * (d[1] - c[1]) - y * (d[0] - c[0])
-    return abs(across) <= FLUSH * math.hypot(x, y) and _along(before, after) > 0.0
+    return abs(across) <= flush * math.hypot(x, y) and _along(before, after) > 0.0

@@ -34,14 +34,14 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
     """Read and compile a model and say what is in it, what cannot happen, and to which tolerances it runs."""
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
-    from fsm_dyn.simulation.tolerances import Tolerances
+    from fsm_dyn.simulation.numerics import numerics_of
 
     mechanism = graph.automaton.mechanism
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
              "memory", "transitions", "outputs")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "pruned": len(graph.pruned)}
-    tolerances = Tolerances().describe()
+    tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     if as_json:
         print_json(
             {

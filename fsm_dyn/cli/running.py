@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.compiling import Model, ready_graph
+from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, table, working
 from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.settings import Initial, Input, Set, assignments
+from fsm_dyn.cli.settings import Initial, Input, Set, Tolerance, assignments
 from fsm_dyn.cli.watching import watch
 from fsm_dyn.errors import InputError, RunError, nearest
 
@@ -42,16 +43,24 @@ class Wanted:
 
 @reporting
 def run_command(
-    model: Model,
+    model: Annotated[
+        str | None, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, as it was begun."),
+    ] = None,
+    rest: Annotated[bool, typer.Option("--rest", help="With --resume: only what follows, not the whole run.")] = False,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
     method: Annotated[
         str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
     ] = "dopri5",
     strategy: Annotated[
-        str, typer.Option("--strategy", help="How modes are evaluated: graph, online or mixed.")
-    ] = "graph",
+        str, typer.Option("--strategy", help="How modes are evaluated: auto, compiled or online.")
+    ] = "auto",
     rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
+    tolerance: Tolerance = None,
     step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
     set_: Set = None,
     drive: Annotated[str | None, typer.Option("--drive", help="One of the model's named drives.")] = None,
@@ -105,6 +114,7 @@ def run_command(
         "strategy": strategy,
         "rtol": rtol,
         "atol": atol,
+        "tolerances": assignments("--tolerance", tolerance),
         "step": step,
         "drive": drive,
         "inputs": assignments("--input", input_),
@@ -113,15 +123,34 @@ def run_command(
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
 
+    if resume is not None:
+        begun = {"a model": model, "--set": set_, "--watch": watching or None}
+        begun |= {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
+        usual = {"--method": "dopri5", "--strategy": "auto"}
+        for name, value in begun.items():
+            if value is not None and usual.get(name) != value:
+                raise InputError(
+                    f"a run is continued as it was begun: {name} cannot be given beside --resume",
+                    allowed="--until, --rest, and what is to be written",
+                    remedy="run the model anew",
+                )
+        _resume(resume, until, rest, wanted, as_json)
+        return
+    if model is None:
+        raise InputError("there is no model to run", remedy="fsm-dyn run MODEL, or fsm-dyn run --resume FILE --until S")
+    if rest:
+        raise InputError("--rest is of a run that is continued", remedy="give --resume FILE too")
+    named = model
+
     def once() -> None:
-        _run(model, parameters, given, wanted, as_json)
+        _run(named, parameters, given, wanted, as_json)
 
     if watching:
         # The file a name stands for, found without the rest of the package.
         from fsm_dyn import models
         from fsm_dyn.spec.variants import split_name
 
-        watch(models.resolve(split_name(model)[0]), once)
+        watch(models.resolve(split_name(named)[0]), once)
     else:
         once()
 
@@ -130,11 +159,53 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
     graph = ready_graph(model, parameters, as_json)
     # The public interface brings the runtime along.
     import fsm_dyn
+    from fsm_dyn.simulator import OLD_STRATEGIES
+
+    strategy = OLD_STRATEGIES.get(options["strategy"])
+    if strategy is not None:
+        typer.echo(f"strategy '{options['strategy']}' is called '{strategy}' now", err=True)
+        options = {**options, "strategy": strategy}
+
+    def simulated(progress: Callable[[float], None]) -> Trajectory:
+        return fsm_dyn.simulate(graph, progress=progress, **options)
+
+    _carry_out(graph.name, simulated, lambda: graph, wanted, as_json)
+
+
+def _resume(file: str, until: float | None, rest: bool, wanted: Wanted, as_json: bool) -> None:
+    """Continue a saved run."""
+    if until is None:
+        raise InputError("how far is the run to go on?", remedy="give --until S")
+    # The public interface brings the runtime along.
+    import fsm_dyn
+    from fsm_dyn.spec import load
+
+    with working(f"reading {file}", as_json):
+        before = fsm_dyn.open_run(file)
+
+    def resumed(progress: Callable[[float], None]) -> Trajectory:
+        return before.resume(until, whole=not rest, progress=progress)
+
+    def graph() -> ModeGraph:
+        return fsm_dyn.compile(load(f"<{file}>", text=before.model.text))
+
+    _carry_out(before.model.name, resumed, graph, wanted, as_json)
+
+
+def _carry_out(
+    name: str,
+    run: Callable[[Callable[[float], None]], Trajectory],
+    graph: Callable[[], ModeGraph],
+    wanted: Wanted,
+    as_json: bool,
+) -> None:
+    """Run, write what is wanted of the run, and tell of it."""
+    import fsm_dyn
 
     failure: RunError | None = None
-    with working(f"running {graph.name}", as_json) as told:
+    with working(f"running {name}", as_json) as told:
         try:
-            trajectory = fsm_dyn.simulate(graph, progress=told.reached, **options)
+            trajectory = run(told.reached)
         except RunError as error:
             if not isinstance(error.trajectory, fsm_dyn.Trajectory):
                 raise
@@ -146,7 +217,7 @@ def _run(model: str, parameters: dict[str, Any] | None, options: dict[str, Any],
             # the page reads instants on line, which brings the live half of the package along
             from fsm_dyn.viewer.report import write_report
 
-            files.append(write_report(trajectory, wanted.html, graph))
+            files.append(write_report(trajectory, wanted.html, graph()))
     if as_json:
         print_json(_summary(trajectory, files))
     else:
@@ -186,18 +257,20 @@ def write_files(trajectory: Trajectory, wanted: Wanted) -> list[Path]:
     return files
 
 
-def _draw_plots(trajectory: Trajectory, graph: ModeGraph, wanted: Wanted) -> list[Path]:
+def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], wanted: Wanted) -> list[Path]:
     """Draw the plots asked for by name and return their paths."""
     files: list[Path] = []
     if wanted.folder is None or not wanted.plots:
         return files
     # Matplotlib, for pictures only.
     from fsm_dyn import plot
+    from fsm_dyn.simulator import simulator_of
 
     for name in wanted.plots:
         target = wanted.folder / f"{trajectory.model.name}_{name}.png"
         if name == "graph":
-            files.append(plot.draw(graph.nx, target, trajectory=trajectory))
+            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes that the run has met
+            files.append(plot.draw(extended.nx, target, trajectory=trajectory))
         else:
             files.append(plot.save(getattr(plot, name)(trajectory), target))
     return files

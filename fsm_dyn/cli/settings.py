@@ -20,6 +20,12 @@ Initial = Annotated[
     list[str] | None,
     typer.Option("--initial", metavar="NAME=VALUE", help="An initial value, or mode=NAME; repeat."),
 ]
+Tolerance = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tolerance", metavar="NAME=VALUE", help="What counts as zero, e.g. gap='1 um'; `check` lists them; repeat."
+    ),
+]
 Scale = Annotated[
     str,
     typer.Option(

@@ -9,6 +9,7 @@ from typing import Any
 
 from fsm_dyn.errors import ExpressionError, nearest
 from fsm_dyn.expressions.nodes import AxisLetter, Number
+from fsm_dyn.runtime.elementary import FUNCTIONS
 
 _BINARY: Mapping[str, Callable[[float, float], float]] = {
     "+": operator.add,
@@ -23,9 +24,20 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+
+
+def _log(a: float) -> float:
+    return FUNCTIONS["log"](a) if a > 0.0 else math.nan
+
+
+def _power(a: float, b: float) -> float:
+    return math.nan if a == 0.0 and b < 0.0 else FUNCTIONS["pow"](a, b)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., float]] = {
-    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
-    **{name: getattr(math, name) for name in ("sinh", "cosh", "tanh", "sqrt", "exp", "log")},
+    **{name: function for name, function in FUNCTIONS.items() if name != "pow"},
+    "log": _log,
+    "sqrt": math.sqrt,
     "abs": abs,
     "sign": lambda a: float((a > 0) - (a < 0)),
     "min": min,
@@ -89,7 +101,7 @@ class FloatAlgebra:
         if op == "/":
             return _real(operator.truediv, left, right)
         if op == "**":
-            return _real(math.pow, left, right)
+            return _real(_power, left, right)
         return _real(_BINARY[op], left, right)
 
     def compare(self, op: str, left: float, right: float, /) -> float:

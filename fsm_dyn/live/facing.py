@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.live.holding import HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap

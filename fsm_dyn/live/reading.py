@@ -22,15 +22,14 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import graph_of
+from fsm_dyn.compiling import graph_of, stored_automaton
 from fsm_dyn.errors import InputError, Location
+from fsm_dyn.laws import Event
 from fsm_dyn.live.holding import held_ports
 from fsm_dyn.live.mapping import DeviceMap, Limits
 from fsm_dyn.live.rows import FIXED, Columns
-from fsm_dyn.modes.guards import Event
 from fsm_dyn.schemata import convert, decode, opened
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidate_codes import LOG_WIDTH
@@ -192,7 +191,7 @@ def recorded_graph(recorded: Recorded) -> ModeGraph:
     InputError
         There is none, or the rows do not fit it.
     """
-    graph = graph_of(storage.from_bytes(recorded.graph), recorded.settings["parameters"])
+    graph = graph_of(stored_automaton(recorded.graph), recorded.settings["parameters"])
     for what in _faults(recorded, graph):
         raise InputError("the recording does not fit its model", found=what)
     return graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -79,7 +80,7 @@ def off_line(recorded: Recorded) -> Trajectory:
         method=settings["method"],
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),
-        strategy="mixed",
+        derive_after=math.inf,
         initial=dict(settings.get("initial") or {}),
     )
 

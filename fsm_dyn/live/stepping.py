@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.automaton.start import Start
-from fsm_dyn.compiling import initial_start
 from fsm_dyn.driving import make_drive
 from fsm_dyn.errors import InputError, RunError, nearest
 from fsm_dyn.live import compiled_marks as cm
@@ -35,7 +35,7 @@ from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.drive import Drive, Pieces
 from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
-from fsm_dyn.simulation.loop import Loop, begin, supply
+from fsm_dyn.simulation.loop import Loop, Workspace, begin, supply
 from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
@@ -102,9 +102,8 @@ class Stepper:
         # of its own: other runs of the graph have nothing to do with what is set here
         self.values, self.parameters = dict(graph.values), graph.parameters.copy()
         home = initial_start(graph.automaton, graph.values, graph.parameters, self.initial)
-        self.machine = StockMachine(
-            graph.automaton, (home.x, home.context), derived=graph.automaton.modes[: graph.derived]
-        )
+        self.machine = StockMachine(graph.automaton, (home.x, home.context), derived=graph.automaton.modes)
+        self._workspace = Workspace()
         self._method = METHODS[self.method].arrays()
         self._method_packed = METHOD.pack(self._method)
         self._scheduled = make_drive(self.graph.automaton, self.graph.values, {}, (0.0, 3600.0))
@@ -221,8 +220,9 @@ class Stepper:
             : len(self.smooth)
         ]
         self.loop: Loop = begin(
-            self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES])
-        )
+            self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES]),
+            self._workspace,
+        )  # fmt: skip
         if self.machine.stocked and len(self.graph.automaton.contacts) > st.FEW:
             most = len(self.graph.automaton.contacts)
             self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
@@ -233,7 +233,7 @@ class Stepper:
         most = work + 2 * self.substeps if work else NO_LIMIT
         self.options = st.Options(
             np.array([0.0, 0.0, np.inf, 1.0]),
-            np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most], dtype=np.int64),
+            np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most, 0], dtype=np.int64),
             np.ones(len(start.x)),
             np.ones((1, len(start.x)), dtype=np.int8),
         )

@@ -13,13 +13,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.modes.guards import Event, Guard
+from fsm_dyn.laws import Event
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.modes.system import of_one_corner
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, quantities, routine_address
+from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.programs import Closures
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.machine import Chart
@@ -32,8 +33,8 @@ class _FromStock(OnlineKernels):
     """The kernels of a mode on a shelf."""
 
     def __init__(self, mode: OnlineMode, table: npt.NDArray[np.int64], rhs: int, full: int, number: int) -> None:
-        self.online, self._packed = mode.full.context()
-        table[:] = self._packed.table  # the machine code on the shelf reads its context here
+        self.context = mode.full.context()
+        table[:] = self.context.packed.table  # the machine code on the shelf reads its context here
         self.rhs, self.full, self.number = rhs, full, number
 
 
@@ -129,10 +130,9 @@ class StockMachine(OnlineMachine):
 
     def mode_of(self, states: tuple[int, ...]) -> OnlineMode:
         """Return the mode with these contact states, embedded on line; a fraction of a millisecond."""
-        guards, kernels = self.list_guards(states), self._online_kernels
-        asked = tuple(quantities(self.automaton, states, guards))
+        guards = self.list_guards(states)
         # which forces others could take over is for reports, and a live run makes none
-        return OnlineMode(states, guards, OnlineFull(states, asked, self.tables, kernels.addresses, kernels), ())
+        return OnlineMode(states, guards, OnlineFull(states, guards, self._contexts), ())
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         if self._shelf is None or not self.stocked:
@@ -173,8 +173,9 @@ class StockMachine(OnlineMachine):
         }
         changed |= {
             name: roomy(getattr(tables, name), STOCK * most)
-            for name in ("guard_event", "guard_contact", "guard_direction")
+            for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
         }
+        changed["mode_allowance"] = roomy(tables.mode_allowance, STOCK, tb.NEVER)
         changed["mode_states"] = roomy(tables.mode_states, STOCK, -1)  # states that nobody asks for
         leaves = tables.transition_leaves
         changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), STOCK), np.int8)])
@@ -194,6 +195,7 @@ class StockMachine(OnlineMachine):
         tables.guard_event[first:last] = [guard.event for guard in guards]
         tables.guard_contact[first:last] = [guard.subject for guard in guards]
         tables.guard_direction[first:last] = [guard.direction for guard in guards]
+        tables.guard_unit[first:last] = self.numerics.guards(guards)
         tables.transition_leaves[self.automaton.leaving(name), number] = 1
         tables.sizes[tb.N_MODES] = number + 1
         self.chart_names += (name.name,)

@@ -20,7 +20,14 @@ from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Program
 
 NEWTON_STEPS = 100
-NUDGES = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # rad, m: how far beside, where the start given leads nowhere
+NUDGES = (
+    0.2,
+    0.4,
+    0.8,
+    1.6,
+    3.2,
+    6.4,
+)  # in the mechanism's own units: how far beside, where the start given leads nowhere
 SOLVED = 1e-13
 CONFLICT = 1e-9
 DEPENDENT = 1e-9
@@ -78,7 +85,7 @@ def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow
 
 
 def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
-    """Ways in which the coordinates not given may change, shape (n_q, n_ways), in declared order.
+    """Ways in which the coordinates not given may change, each by its unit, shape (n_q, n_ways), in declared order.
 
     A coordinate changes by itself; Euler parameters, none of which is given, by turns about the body's three axes.
     """
@@ -93,16 +100,17 @@ def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
                 way = np.zeros(len(q))
                 way[i : i + 4] = 0.5 * np.array(turn)
                 ways.append(way)
-    return np.array(ways).reshape(len(ways), len(q)).T
+    return (np.array(ways).reshape(len(ways), len(q)) * (1.0 if system.units is None else system.units.q)).T
 
 
 def _close(system: System, program: Program, rows: Sequence[int], q: Array, given: Given, follow: Follow) -> Array:
     """Solve the rows' residuals from ``q``; where nothing leads on (links in one line), from beside it."""
     u = np.zeros(len(system.layout.u))
+    sizes = np.ones(len(rows)) if system.units is None else system.units.scales.length * system.units.rows[list(rows)]
 
     def terms(at: Array) -> tuple[Array, Array]:
         values = program.evaluate(given.t, np.concatenate([follow(at), u]), given.context)
-        return values["residual"][list(rows)], values["jacobian"][list(rows)]
+        return values["residual"][list(rows)] / sizes, values["jacobian"][list(rows)] / sizes[:, None]
 
     found, residual = _newton(system, terms, q, given)
     random = np.random.default_rng(20030818)
@@ -122,7 +130,8 @@ def _close(system: System, program: Program, rows: Sequence[int], q: Array, give
     worst = int(np.argmax(np.abs(residual)))
     raise ModelError(
         f"the start cannot be assembled: '{system.rows[rows[worst]].name}' is not satisfied",
-        found=f"a residual of {residual[worst]:.6g} in what comes nearest, " + _listing(system.layout.q, found),
+        found=f"a residual of {residual[worst] * sizes[worst]:.6g} in what comes nearest, "
+        + _listing(system.layout.q, found),
         remedy="put under `initial: {guess: ...}` what need not be held, or values nearer to a configuration that "
         "closes; if there is none, the lengths do not fit",
     )
@@ -195,7 +204,10 @@ def _speeds(system: System, active: ActiveSet, given: Given, q: Array) -> Array:
     if not rows:
         return u
     values = system.evaluate(given.t, np.concatenate([q, u]), given.context)
-    A, b = values["A"][rows][:, :n_u], values["b"][rows]
+    sizes, unit = np.ones(len(rows)), np.ones(n_u)
+    if system.units is not None:
+        sizes, unit = system.units.speed * system.units.rows[rows], system.units.u
+    A, b, u = values["A"][rows][:, :n_u] * unit / sizes[:, None], values["b"][rows] / sizes, u / unit
     free = [i for i, name in enumerate(layout.u) if name not in given.speeds]
     dependent = dependent_columns(A, free)
     if dependent:
@@ -205,10 +217,10 @@ def _speeds(system: System, active: ActiveSet, given: Given, q: Array) -> Array:
     if not abs(residual[worst]) <= CONFLICT * (1.0 + float(np.abs(u).max())):
         raise ModelError(
             f"the speeds given at the start contradict '{system.rows[rows[worst]].name}'",
-            found=f"{residual[worst]:.6g} instead of 0 at " + _listing(layout.u, u),
+            found=f"{residual[worst] * sizes[worst]:.6g} instead of 0 at " + _listing(layout.u, u * unit),
             remedy="give fewer speeds under initial, or another mode",
         )
-    return u
+    return u * unit
 
 
 def _listing(names: Collection[str], values: Array) -> str:

@@ -48,13 +48,13 @@ class ActiveSet:
         rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
         sliding, slipping, under, pressed = [], [], [], []
         for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
-            if contact.kind == "compliant":
+            if contact.contact_law.compliant:
                 pressed += [index] if code else []
                 rows += contact.tangent_rows if code == 1 else ()
                 slipping += [index] if code == 2 else []
             elif code == 1:
                 rows += [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
-            elif code == 2 and contact.kind == "dry_friction":
+            elif code == 2 and contact.contact_law.friction_only:
                 slipping.append(index)
             elif code >= 2:
                 rows.append(contact.normal_row)
@@ -130,9 +130,11 @@ def embed(
         pivots += _scaled_pivots(system, H, M, transposed)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
     force = [f[i] - drift[i] for i in range(n_u)]
-    MT = [[_sum([M[i][j] * T[j][k] for j in range(n_u)], zero) for k in range(len(independent))] for i in range(n_u)]
+    tied = [[j for j in range(n_u) if not M[i][j].is_zero] for i in range(n_u)]
+    moved = [[i for i in range(n_u) if not S[i][a].is_zero] for a in range(len(independent))]
+    MT = [[_sum([M[i][j] * T[j][k] for j in tied[i]], zero) for k in range(len(independent))] for i in range(n_u)]
     reduced_mass = [
-        [_sum([S[i][a] * MT[i][k] for i in range(n_u)], zero) for k in range(len(independent))]
+        [_sum([S[i][a] * MT[i][k] for i in moved[a]], zero) for k in range(len(independent))]
         for a in range(len(independent))
     ]
     reduced_force = [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(len(independent))]

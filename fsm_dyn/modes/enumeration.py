@@ -61,7 +61,9 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
     extras = [
         f"{contact.name}_{contact.states[code]}"
         for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
-        if index not in mentioned and (code != contact.codes[0] or (contact.two_sided and len(contact.codes) > 1))
+        if (code or contact.two_sided or not contact.states[0])  # a contact that is open is not mentioned
+        and index not in mentioned
+        and (code != contact.codes[0] or (contact.two_sided and len(contact.codes) > 1))
     ]
     if pattern is not None:
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)
@@ -124,7 +126,7 @@ def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, 
     for contact, code in zip(system.contacts, states, strict=True):
         if (
             code
-            and contact.kind != "compliant"
+            and not contact.contact_law.compliant
             and contact.normal_row >= 0
             and system.rows[contact.normal_row].positional
         ):

@@ -91,7 +91,7 @@ def describe(transition: Transition) -> str:
 def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) -> ContactInfo:
     return ContactInfo(
         contact.name,
-        contact.kind,
+        contact.spec.kind,
         contact.normal_row,
         contact.tangent_row,
         contact.states,

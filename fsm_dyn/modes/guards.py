@@ -1,33 +1,17 @@
 """Guards of a mode: scalars that are positive while the mode holds and fire when they fall through zero.
 
-One table of what can end a contact state (docs/theory.md, "Contacts: states and guards"):
-
-======================  =========================================  ==================
-state                   guard                                      event
-======================  =========================================  ==================
-open                    gap                                        closes
-closed, stick, slide    normal multiplier λ_n                      opens
-closed, on a face       distance to the end of the face            leaves
-slot, slide             λ_n, or -λ_n on the other face             opens
-compliant, open         gap                                        closes
-compliant, compressed   -gap, and the force's factor 1 + loss δ'   opens
-stick in space          (μ_s λ_n)² - |λ_t|²                        slides
-stick                   μ_s λ_n - λ_t  and  μ_s λ_n + λ_t          slides (σ = -1, +1)
-slide, slip             σ · slip speed                             sticks
-dry friction, stick     τ_s - λ  and  τ_s + λ                      slides (σ = -1, +1)
-======================  =========================================  ==================
-
+Which guards a contact has follows from its law (:mod:`fsm_dyn.laws`); here are the values that they measure, as nodes.
 The friction force opposes the slip it gives way to: where λ_t has reached +μ_s λ_n the slip begins with σ = -1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 
 import msgspec
 import numpy as np
 
+from fsm_dyn.laws import Event, Quantity, Watched
 from fsm_dyn.modes.embedding import Embedded
 from fsm_dyn.modes.redundancy import Limit, limits_known
 from fsm_dyn.modes.system import System, of_one_corner, shared_name
@@ -35,71 +19,79 @@ from fsm_dyn.programs import Node, functions
 
 SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
 
-
-class Event(IntEnum):
-    """What a guard announces; the codes are those of the compiled tables."""
-
-    CLOSES = 1
-    OPENS = 2
-    SLIDES = 3
-    STICKS = 4
-    TRANSITION = 5
-    LEAVES = 6
-
-
-VERBS = {
-    Event.CLOSES: "closes",
-    Event.OPENS: "opens",
-    Event.SLIDES: "slides",
-    Event.STICKS: "sticks",
-    Event.LEAVES: "leaves",
-}
+_LIMITS = (Quantity.NORMAL_FORCE, Quantity.FRICTION_LIMIT, Quantity.HOLDING_LIMIT)  # of multipliers, maybe shared ones
 
 
 class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One guard of a mode: its event, whose it is (contact or written transition), and the slip direction begun."""
+    """One guard of a mode.
+
+    ``event``: what it announces; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
+    slip direction begun; ``quantity`` and ``sign``: what it measures, and that times this is the guard.
+    """
 
     event: Event
     subject: int
     direction: float
     text: str
+    quantity: Quantity
+    sign: float
 
 
 def contact_guards(system: System, states: Sequence[int], embedded: Embedded) -> list[tuple[Guard, Node]]:
-    """The guards of a mode's contacts as nodes, in the order of the contacts."""
+    """The guards of a mode's contacts as nodes, in the order of the contacts and of what their laws declare."""
     guards: list[tuple[Guard, Node]] = []
     forces = _force_guards(system, states, embedded)
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
-        if contact.kind == "lock":
-            continue
-        name = contact.name
-        if contact.kind == "gap" and code == 0:
-            guards += _closing(system, index, states)
-        if contact.kind == "compliant":
-            guards += _compliant(system, index, code)
-        guards += forces.get(index, [])
-        if contact.limited and code > 0:
-            reach = system.nodes["reach"][index]
-            guards.append((Guard(Event.LEAVES, index, 0.0, f"end of the face of {name}"), reach))
-        if contact.in_space and code == 1 and not contact.sticks_always:
-            guards.append(
-                (Guard(Event.SLIDES, index, 0.0, f"friction limit of {name}"), _cone(system, index, embedded))
-            )
-        if code >= 2:
-            guards.append((Guard(Event.STICKS, index, 0.0, f"slip speed of {name}"), system.ahead(index)))
+        for watched in contact.contact_law.guards_of(contact, code):
+            if watched.quantity in _LIMITS:
+                guards += forces.pop(index, [])
+                continue
+            value = _value(system, states, embedded, index, watched.quantity)
+            if value is not None:
+                name = shared_name(system.contacts, index) if watched.event is Event.CLOSES else contact.name
+                guard = Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
+                guards.append((guard, value if watched.sign > 0.0 else -value))
     return guards
 
 
-def _closing(system: System, index: int, states: Sequence[int]) -> list[tuple[Guard, Node]]:
-    """Guard of an open gap; the faces of a convex polygon have one for each corner, unless the corner is on one."""
+def _value(system: System, states: Sequence[int], embedded: Embedded, index: int, quantity: Quantity) -> Node | None:
+    """Return what a guard measures; None where another contact has the guard for all of them."""
+    match quantity:
+        case Quantity.GAP:
+            return system.gap(index)
+        case Quantity.LARGEST_GAP:
+            return _largest_gap(system, index, states)
+        case Quantity.MEETING:
+            length = system.units.scales.length if system.units else 1.0
+            return functions.maximum(system.gap(index), -length * system.nodes["firm"][index])
+        case Quantity.FIRMNESS:
+            return _node(system, "firm", index)
+        case Quantity.REACH:
+            return _node(system, "reach", index)
+        case Quantity.SPEED:
+            return system.slip(system.contacts[index].normal_row)
+        case Quantity.SLIP:
+            return system.ahead(index)
+        case Quantity.FRICTION_CIRCLE:
+            return _circle(system, index, embedded)
+    raise ValueError(f"no guard measures {quantity.name} of a contact")
+
+
+def _node(system: System, name: str, index: int) -> Node:
+    node: Node = system.nodes[name][index]
+    return node
+
+
+def _largest_gap(system: System, index: int, states: Sequence[int]) -> Node | None:
+    """The faces of a convex polygon have one guard for each corner, unless the corner is on one."""
     members = of_one_corner(system.contacts, index)
     if index != members[0] or any(states[i] for i in members):
-        return []
+        return None
     gaps = [_gap_to_face(system, i) if len(members) > 1 else system.gap(i) for i in members]
     largest: Node = gaps[0]
     for gap in gaps[1:]:
         largest = functions.maximum(largest, gap)
-    return [(Guard(Event.CLOSES, index, 0.0, f"gap of {shared_name(system.contacts, index)}"), largest)]
+    return largest
 
 
 def _gap_to_face(system: System, index: int) -> Node:
@@ -110,19 +102,6 @@ def _gap_to_face(system: System, index: int) -> Node:
     """
     behind: Node = system.nodes["aspect"][index]
     return system.gap(index) + SET_BACK * functions.minimum(behind, 0.0)
-
-
-def _compliant(system: System, index: int, code: int) -> list[tuple[Guard, Node]]:
-    """Guards of a compliant contact; open, what left faster than the surface follows may meet it again before."""
-    contact = system.contacts[index]
-    gap, firm = system.nodes["residual"][contact.normal_row], system.nodes["firm"][index]
-    if code == 0:
-        met = functions.maximum(gap, -firm) if contact.lossy else gap
-        return [(Guard(Event.CLOSES, index, 0.0, f"gap of {contact.name}"), met)]
-    guards = [(Guard(Event.OPENS, index, 0.0, f"depth of {contact.name}"), -gap)]
-    if contact.lossy:
-        guards.append((Guard(Event.OPENS, index, 0.0, f"force of {contact.name}"), firm))
-    return guards
 
 
 def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Limit]:
@@ -147,25 +126,24 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
         laws.append(Limit(value, tuple(columns), tuple(float(entry) for entry in entries), members))
 
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
-        normal, tangent = contact.normal_row, contact.tangent_row
-        if contact.two_sided:
-            if code >= 2:  # the other face takes over
-                side = 1.0 if code == 2 else -1.0
-                add(Event.OPENS, index, 0.0, [(normal, side, side)], zero)
-            elif tangent >= 0 and not contact.sticks_always:
-                bound = system.nodes["static"][index] * functions.absolute(embedded.multipliers[normal])
-                for direction in (-1.0, 1.0):
-                    add(Event.SLIDES, index, direction, [(tangent, direction, direction)], bound)
-            continue
-        if contact.kind == "gap" and code > 0:
-            add(Event.OPENS, index, 0.0, [(normal, 1.0, 1.0)], zero)
-        bounded = tangent >= 0 and not contact.sticks_always and not contact.in_space
-        if code == 1 and bounded and contact.kind != "lock":
+        normal, tangent, load = contact.normal_row, contact.tangent_row, contact.contact_law.normal
+        for watched in contact.contact_law.guards_of(contact, code):
+            if watched.quantity is Quantity.NORMAL_FORCE:
+                add(watched.event, index, 0.0, [(normal, watched.sign, watched.sign)], zero)
+            if watched.quantity is Quantity.HOLDING_LIMIT:
+                for direction in watched.directions:
+                    add(
+                        watched.event, index, direction, [(normal, direction, direction)], system.nodes["static"][index]
+                    )
+            if watched.quantity is not Quantity.FRICTION_LIMIT:
+                continue
             bound, size = system.friction_bound("static", index), float(embedded.static[index])
-            load = [(normal, bound, size)] if contact.kind == "gap" else []
-            for direction in (-1.0, 1.0):
-                rest = zero if load else bound
-                add(Event.SLIDES, index, direction, [*load, (tangent, direction, direction)], rest)
+            parts = [(normal, bound, size)] if load == "constraint" and not contact.two_sided else []
+            if contact.two_sided:
+                bound = bound * functions.absolute(embedded.multipliers[normal])
+            for direction in watched.directions:
+                rest = zero if parts else bound
+                add(watched.event, index, direction, [*parts, (tangent, direction, direction)], rest)
     return laws
 
 
@@ -176,17 +154,25 @@ def _force_guards(system: System, states: Sequence[int], embedded: Embedded) -> 
     for limit in limits_known(laws, len(embedded.open_forces.vectors)):
         shared = " and ".join(sorted({system.contacts[contact].name for _, contact, _ in limit.members}))
         for event, contact, direction in sorted(limit.members):
-            what = "normal force" if event == Event.OPENS else "friction limit"
-            text = f"{what} of {shared}" + (" together" if len(limit.members) > 1 else "")
-            found.setdefault(contact, []).append((Guard(Event(event), contact, direction, text), limit.value))
+            watched = _limit_of(system, contact, states[contact], Event(event))
+            text = f"{watched.text} of {shared}" + (" together" if len(limit.members) > 1 else "")
+            guard = Guard(watched.event, contact, direction, text, watched.quantity, direction or watched.sign)
+            found.setdefault(contact, []).append((guard, limit.value))
     return found
 
 
-def _cone(system: System, index: int, embedded: Embedded) -> Node:
+def _limit_of(system: System, index: int, code: int, event: Event) -> Watched:
+    """Return the guard of a contact on its multipliers that announces an event."""
+    contact = system.contacts[index]
+    watched = contact.contact_law.guards_of(contact, code)
+    return next(item for item in watched if item.event is event and item.quantity in _LIMITS)
+
+
+def _circle(system: System, index: int, embedded: Embedded) -> Node:
     """Squares, because the length of a friction force has no slope where it is zero."""
     contact = system.contacts[index]
     bound = system.friction_bound("static", index)
-    if contact.kind == "gap":
+    if contact.contact_law.rigid:
         bound = bound * embedded.multipliers[contact.normal_row]
     value: Node = bound * bound
     for row in contact.tangent_rows:
@@ -202,9 +188,8 @@ def transition_guards(system: System, leaving: Sequence[int]) -> list[tuple[Guar
         if not when.has_guard:
             continue
         node = system.nodes["when"][index]
-        guard = Guard(Event.TRANSITION, index, 0.0, when.name)
-        if when.crossing in ("rising", "both"):
-            guards.append((guard, -node))
-        if when.crossing in ("falling", "both"):
-            guards.append((guard, node))
+        for sign, crossing in ((-1.0, "rising"), (1.0, "falling")):
+            if when.crossing in (crossing, "both"):
+                guard = Guard(Event.TRANSITION, index, 0.0, when.name, Quantity.CONDITION, sign)
+                guards.append((guard, node if sign > 0.0 else -node))
     return guards

@@ -20,6 +20,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.elimination import Factors, solve_symmetric
 from fsm_dyn.modes.system import System
 from fsm_dyn.programs import Node, Program
+from fsm_dyn.spec.scales import Units
 
 Array = npt.NDArray[np.float64]
 
@@ -157,7 +158,7 @@ def _combined(up: Limit, down: Limit, j: int, members: frozenset[tuple[int, int,
 
 
 def closed_place(
-    configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, n_q: int, quaternions: Sequence[int]
+    configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, units: Units, quaternions: Sequence[int]
 ) -> Array:
     """Return the state with the configuration brought onto ``rows``, or as it is where that does not succeed.
 
@@ -166,12 +167,14 @@ def closed_place(
     place = x.copy()
     for _ in range(CLOSING_STEPS):
         values = configuration.evaluate(t, place, c)
-        residual, jacobian = values["residual"][list(rows)], values["jacobian"][list(rows)]
+        sizes = units.rows[list(rows)] * units.scales.length
+        residual = values["residual"][list(rows)] / sizes
+        jacobian = values["jacobian"][list(rows)] / sizes[:, None] * units.q
         if not np.isfinite(residual).all() or not np.isfinite(jacobian).all():
             return x
         if np.abs(residual).max(initial=0.0) < CLOSED:
             return place
-        place[:n_q] -= np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0]
+        place[: len(units.q)] -= units.q * np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0]
         for first in quaternions:
             place[first : first + 4] /= np.linalg.norm(place[first : first + 4])
     return x

@@ -14,13 +14,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.laws import Law, law_of
 from fsm_dyn.modes.tree import Tree, TreePattern
 from fsm_dyn.programs import Graph, Layout, Node, Program, functions, gradient
+from fsm_dyn.spec.scales import Units
 
 Array = npt.NDArray[np.float64]
 Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
 
-FOLLOWS = 1e-9  # m/s: from this slip speed on the direction of friction in space follows the slip
+FOLLOWS = (
+    1e-9  # in the mechanism's own units: from this slip speed on the direction of friction in space follows the slip
+)
 
 
 class RowInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -36,7 +40,7 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
 
     name: str
-    kind: Literal["gap", "compliant", "dry_friction", "lock"]
+    kind: str  # name of its law
     normal_row: int
     tangent_row: int
     states: tuple[str, ...]
@@ -52,6 +56,21 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     two_sided: bool = False  # a slot: always closed; code 3 slides pressed on its other face
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
+
+    @property
+    def contact_law(self) -> Law:
+        """Its law, which declares states, guards and events."""
+        return law_of(self.kind, self.two_sided)
+
+    @property
+    def frictional(self) -> bool:
+        """Whether it has a friction force."""
+        return self.tangent_row >= 0
+
+    @property
+    def outlined(self) -> bool:
+        """Whether it shares a guard for closing with the other faces of a convex polygon."""
+        return self.outline >= 0
 
     @property
     def tangent_rows(self) -> tuple[int, ...]:
@@ -72,7 +91,7 @@ def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
     The distance of a corner that is outside is the largest of these gaps: they have one guard for closing.
     """
     outline = contacts[index].outline
-    if outline < 0 or contacts[index].kind != "gap":
+    if outline < 0 or not contacts[index].contact_law.rigid:
         return [index]
     return [i for i, contact in enumerate(contacts) if contact.outline == outline]
 
@@ -112,6 +131,7 @@ class System:
     symbols: dict[str, Node]
     nodes: dict[str, npt.NDArray[Any]]
     tree: Tree | None = None
+    units: Units | None = None
 
     @classmethod
     def build(
@@ -123,12 +143,13 @@ class System:
         quaternions: Sequence[int],
         n_kinematic: int,
         pattern: TreePattern | None = None,
+        units: Units | None = None,
     ) -> System:
-        """Rebuild the nodes of ``program``, the terms program of a model."""
+        """Rebuild the nodes of ``program``, the terms program of a model; ``units`` are the mechanism's own."""
         graph, symbols, nodes = program.graph()
         return cls(
             program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
-            graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]),
+            graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]), units,
         )  # fmt: skip
 
     @cached_property
@@ -151,7 +172,7 @@ class System:
         return self.symbols[f"{self.contacts[contact].name}.sigma"]
 
     def slip(self, row: int) -> Node:
-        """The slip speed ``A u + b`` of a tangent row."""
+        """The speed ``A u + b`` of a row."""
         total: Node = self.nodes["b"][row]
         for j in range(self.n_speeds):
             total = total + self.nodes["A"][row, j] * self.symbols[self.layout.u[j]]
@@ -177,7 +198,7 @@ class System:
             return [(rows[0], sigma)]
         slips = [self.slip(row) for row in rows]
         speed = functions.sqrt(slips[0] * slips[0] + slips[1] * slips[1])
-        moving = functions.compare(">", _ahead(sigma, slips), FOLLOWS)
+        moving = functions.compare(">", _ahead(sigma, slips), FOLLOWS * (self.units.speed if self.units else 1.0))
         kept = (functions.cos(sigma), functions.sin(sigma))
         return [
             (row, functions.where(moving, slip / speed, old)) for row, slip, old in zip(rows, slips, kept, strict=True)
@@ -186,7 +207,7 @@ class System:
     def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
         """Bound of a friction force known beforehand: of dry friction, or ``μ F`` of a compliant contact."""
         bound: Node = self.nodes[which][contact]
-        return bound * self.nodes["elastic"][contact] if self.contacts[contact].kind == "compliant" else bound
+        return bound * self.nodes["elastic"][contact] if self.contacts[contact].contact_law.compliant else bound
 
     def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Evaluate the terms with NumPy; leading axes of x and c broadcast."""

@@ -10,13 +10,20 @@ because passing thirty numbers from function to function costs more than a small
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.system import FOLLOWS as SLIP_FOLLOWED
+from fsm_dyn.programs import Kernels
+from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.bundles import Bundle, Packed
+from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,19 +35,7 @@ FULL: Final = 1
 # positions in ``Online.programs``
 ROWS: Final = 0
 MOTION: Final = 1
-WATCH: Final = 2
-
-# what a guard looks at (``Online.guard_quantity``)
-GAP: Final = 0
-MEETING: Final = 1  # the gap of a pad with loss: what left faster than the surface follows may meet it again before
-FIRMNESS: Final = 2  # factor of a pad's force that a loss may bring to zero
-NORMAL_FORCE: Final = 3
-FRICTION_LIMIT: Final = 4
-SLIP: Final = 5
-REACH: Final = 6
-CONDITION: Final = 7  # of a written transition
-LARGEST_GAP: Final = 9  # of a corner from the faces of a convex polygon
-FRICTION_CIRCLE: Final = 8  # of a contact in space: squares of the limit and of the force
+WATCHED: Final = 2  # ``motion`` and what guards look at
 
 # places in the workspace
 AT_A: Final = 0  # rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
@@ -51,7 +46,7 @@ AT_F: Final = 4
 AT_GAMMA: Final = 5
 AT_KINETIC: Final = 6
 AT_ELASTIC: Final = 7
-AT_STATIC: Final = 8  # what the program ``watch`` gives begins here
+AT_STATIC: Final = 8  # what the program ``watched`` gives beyond ``motion`` begins here
 AT_RESIDUAL: Final = 9
 AT_WHEN: Final = 10
 AT_REACH: Final = 11
@@ -65,7 +60,7 @@ AT_X: Final = 18  # state with dependent speeds recomputed
 AT_P: Final = 19  # eliminated rows, b and gamma behind (n_rows, n_u + 2)
 AT_H: Final = 20  # eliminated rows of forces (n_rows, n_u)
 AT_Q: Final = 21  # scratch of the choice of a chart (n_rows, n_u)
-AT_MT: Final = 22  # M T, then scales
+AT_MT: Final = 22  # M T
 AT_MASS: Final = 23  # reduced mass matrix
 AT_RIGHT: Final = 24  # reduced forces, then independent accelerations
 AT_FORCE: Final = 25  # forces of the mode
@@ -77,24 +72,30 @@ AT_PROBE: Final = 30  # state to difference at
 AT_PROBE_C: Final = 31  # context there
 AT_GUARDS: Final = 32  # guard values there, twice
 AT_WAY: Final = 33  # components of slip directions (n_contacts, 2)
-PLACES: Final = 34
+AT_SCALES: Final = 34  # scales of columns and norms of rows of the reduced equations (2 n_u)
+PLACES: Final = 35
 
 # the chart proper
-CHOSEN: Final = 34  # 1: there is a chart
-RANK: Final = 35  # rows that are independent
-ACTIVE: Final = 36  # rows held; those beyond the rank are implied by the others
-SLIDES: Final = 37  # whether a contact slides under a normal force, so that forces act off the rows
-CHOICES: Final = 38  # charts chosen so far
-BUSY: Final = 39  # contacts that are not open
-PUSHES: Final = 40  # whether one of them pushes along rows that are not held
+CHOSEN: Final = 35  # 1: there is a chart
+RANK: Final = 36  # rows that are independent
+ACTIVE: Final = 37  # rows held; those beyond the rank are implied by the others
+SLIDES: Final = 38  # whether a contact slides under a normal force, so that forces act off the rows
+CHOICES: Final = 39  # charts chosen so far
+BUSY: Final = 40  # contacts that are not open
+PUSHES: Final = 41  # whether one of them pushes along rows that are not held
 # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
-LISTS: Final = 41
+LISTS: Final = 42
 
 
-# entries of ``Online.alarm``
+# entries of ``Online.limits``
 FLOOR: Final = 0
 LEVEL: Final = 1
 KEPT: Final = 2
+FOLLOWS: Final = 3
+REDUNDANCY: Final = 4
+LENGTH_SCALE: Final = 5
+TIME_SCALE: Final = 6
+LIMIT_COUNT: Final = 7
 
 
 class Online(NamedTuple):
@@ -102,21 +103,28 @@ class Online(NamedTuple):
 
     Attributes
     ----------
-    sizes, row_role, contact_kind, contact_flags, contact_rows, contact_outline
+    sizes, row_role, contact_flags, contact_rows, contact_outline, row_begin, row_columns, mass_begin, mass_columns
         As in :class:`~fsm_dyn.simulation.tables.Tables`.
     programs : int64 array, shape (3,)
-        Addresses of the kernels ``rows motion watch`` (:mod:`fsm_dyn.online.programs`).
+        Addresses of the kernels ``rows motion watched`` (:mod:`fsm_dyn.online.programs`).
     states : int8 array, shape (n_contacts,)
         State of every contact.
     guard_quantity, guard_subject : int64 arrays, shape (n_guards,)
-        What each guard looks at, and of which contact; for ``CONDITION`` the transition.
+        What each guard measures (:class:`fsm_dyn.laws.Quantity`), and of which contact; for ``CONDITION`` the
+        transition.
     guard_sign : float64 array, shape (n_guards,)
         The guard is the quantity times this; of a friction limit the slip direction that a slide would take.
-    alarm : float64 array, shape (3,)
+    state_unit : float64 array, shape (n_q + n_u,)
+        As in the tables.
+    limits : float64 array, shape (LIMIT_COUNT,)
         Scaled pivots below which another chart is chosen: ``FLOOR`` in any case, ``LEVEL`` for the present chart, which
-        is the share ``KEPT`` of the best that it has shown.
+        is the share ``KEPT`` of the best that it has shown.  ``FOLLOWS``: slip speed from which on the direction of
+        friction in space follows the slip (m/s).  ``REDUNDANCY``, ``LENGTH_SCALE`` and ``TIME_SCALE``: those of the
+        tolerances.
     chart : int64 array
         See the constants above.
+    held_begin, ..., extent : int64 arrays
+        The same of what is worked out in the present chart, see ``runtime/online_mode.h``.
     room : float64 array
         Workspace.
     floats, integers, top
@@ -127,15 +135,34 @@ class Online(NamedTuple):
     programs: Integers
     states: NDArray[np.int8]
     row_role: Integers
-    contact_kind: Integers
     contact_flags: Integers
     contact_rows: Integers
     contact_outline: Integers
+    row_begin: Integers
+    row_columns: Integers
+    mass_begin: Integers
+    mass_columns: Integers
     guard_quantity: Integers
     guard_subject: Integers
     guard_sign: Floats
-    alarm: Floats
+    state_unit: Floats
+    limits: Floats
     chart: Integers
+    held_begin: Integers
+    held_behind: Integers
+    held_rest: Integers
+    held_columns: Integers
+    below_begin: Integers
+    below_rows: Integers
+    tied_begin: Integers
+    tied_columns: Integers
+    moved_begin: Integers
+    moved_columns: Integers
+    reduced_begin: Integers
+    reduced_behind: Integers
+    reduced_columns: Integers
+    place: Integers
+    extent: Integers
     room: Floats
     floats: Floats
     integers: Integers
@@ -145,19 +172,135 @@ class Online(NamedTuple):
 ONLINE: Final = Bundle(Online, {"contact_rows": 2})
 
 
-def _lengths(sizes: Integers, guards: int) -> list[int]:
+_SHARED: Final = (
+    "sizes", "row_role", "contact_flags", "contact_rows", "contact_outline", "row_begin", "row_columns", "mass_begin",
+    "mass_columns",
+)  # fmt: skip
+
+
+def limits_of(tables: Tables) -> Floats:
+    """Return what :attr:`Online.limits` are with the tolerances of these tables."""
+    given = tables.tolerances
+    limits = np.zeros(LIMIT_COUNT)
+    limits[FLOOR], limits[KEPT] = given[tol.PIVOT], 1.0 / given[tol.HYSTERESIS]
+    limits[FOLLOWS] = SLIP_FOLLOWED * given[tol.LENGTH_SCALE] / given[tol.TIME_SCALE]
+    limits[REDUNDANCY] = given[tol.REDUNDANCY]
+    limits[LENGTH_SCALE], limits[TIME_SCALE] = given[tol.LENGTH_SCALE], given[tol.TIME_SCALE]
+    return limits
+
+
+class Context(NamedTuple):
+    """The context of one mode: arrays of :class:`Online` by name, the structure that compiled code reads, bytes."""
+
+    chart: Integers
+    state_unit: Floats
+    limits: Floats
+    packed: Packed
+    memory: int
+
+
+class _Plan(NamedTuple):
+    """How the context of a mode with so many guards lies in one block of words, the structure behind the arrays."""
+
+    words: int
+    places: dict[str, slice]  # of the arrays
+    structure: Integers
+    own: Integers  # words of the structure that are addresses in the block
+    chart: Integers
+
+
+class Contexts:
+    """Makes contexts for the modes of one automaton; what they have in common is described once.
+
+    Parameters
+    ----------
+    tables : Tables
+        Any of the automaton's.
+    kernels : Kernels
+        ``rows motion watched`` (:mod:`fsm_dyn.online.programs`).
+    """
+
+    def __init__(self, tables: Tables, kernels: Kernels) -> None:
+        self.tables, self.kernels = tables, kernels
+        self._shared = {name: getattr(tables, name) for name in _SHARED} | {"programs": kernels.addresses}
+        self._plans: dict[int, _Plan] = {}
+        self.use(tables)
+
+    def use(self, tables: Tables) -> None:
+        """Give contexts the tolerances and units of these tables from now on."""
+        self._units, self._limits = tables.state_unit, limits_of(tables)
+
+    def new(self, states: Sequence[int], guards: Sequence[Guard]) -> Context:
+        """Return a context of the mode with these contact states and guards, nothing chosen in it yet."""
+        plan = self._plan(len(guards))
+        block = np.zeros(plan.words + len(plan.structure), np.int64)
+        structure = block[plan.words :]
+        structure[:] = plan.structure
+        structure[plan.own] += block.ctypes.data
+        floats = block.view(np.float64)
+        first = 8 * plan.places["states"].start
+        block.view(np.int8)[first : first + len(states)] = states
+        if guards:
+            block[plan.places["guard_quantity"]] = [guard.quantity for guard in guards]
+            block[plan.places["guard_subject"]] = [guard.subject for guard in guards]
+            floats[plan.places["guard_sign"]] = [guard.sign for guard in guards]
+        units, limits = floats[plan.places["state_unit"]], floats[plan.places["limits"]]
+        units[:], limits[:] = self._units, self._limits
+        chart = block[plan.places["chart"]]
+        chart[:] = plan.chart
+        packed = Packed(structure.ctypes.data, structure, (block, self._shared))
+        return Context(chart, units, limits, packed, block.nbytes)
+
+    def _plan(self, guards: int) -> _Plan:
+        if guards not in self._plans:
+            self._plans[guards] = self._new_plan(guards)
+        return self._plans[guards]
+
+    def _new_plan(self, guards: int) -> _Plan:
+        sizes = self.tables.sizes
+        lengths = _lengths(sizes, len(self.tables.mass_columns), guards)
+        room = _room_lengths(sizes, guards)
+        lengths |= {"room": sum(room)}
+        chart = np.zeros(lengths["chart"], np.int64)
+        chart[1:PLACES] = np.cumsum(room)[:-1]
+        structure: list[int] = []
+        own: list[int] = []
+        places: dict[str, slice] = {}
+        words = 0
+        for name in Online._fields:
+            if name in self._shared:
+                structure += (self._shared[name].ctypes.data, *self._shared[name].shape)
+                continue
+            own.append(len(structure))
+            structure += (8 * words, lengths[name])
+            places[name] = slice(words, words + lengths[name])
+            words += lengths[name] if name != "states" else 1 + lengths[name] // 8
+        return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart)
+
+
+def _room_lengths(sizes: Integers, guards: int) -> list[int]:
     """Lengths of what the workspace holds, in the order of the constants above."""
     n_q, U, K, R, C, W = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_K, tb.N_ROWS, tb.N_CONTACTS, tb.N_TRANSITIONS))
     rows = [R * U, R]
     motion = [n_q, U * U, U, R, C, C]
     watch = [C, R, W, C, C, C, C, K * U, K, R * K]
-    scratch = [n_q + U, R * (U + 2), R * U, R * U, max(U, 2) * U, U * U, U, U, U, U, R, R * R, n_q + U]
-    return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C]
+    scratch = [n_q + U, R * (U + 2), R * U, R * U, U * U, U * U, U, U, U, U, R, R * R, n_q + U]
+    return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C, 2 * U]
 
 
-def new_chart(sizes: Integers, guards: int) -> tuple[Integers, Floats]:
-    """Return a chart in which nothing is chosen yet, and the workspace, for a mode with so many guards."""
-    lengths = _lengths(sizes, guards)
-    chart = np.zeros(LISTS + 2 * int(sizes[tb.N_ROWS]) + int(sizes[tb.N_U]) + int(sizes[tb.N_CONTACTS]), np.int64)
-    chart[1:PLACES] = np.cumsum(lengths)[:-1]
-    return chart, np.zeros(sum(lengths))
+def _lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
+    """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix that can differ from zero."""
+    R, U, C = (int(sizes[i]) for i in (tb.N_ROWS, tb.N_U, tb.N_CONTACTS))
+    D = min(R, U)  # rows held that are independent
+    wide = 2 * (R + guards) + 4
+    return {
+        "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
+        "state_unit": int(sizes[tb.N_Q]) + U, "limits": LIMIT_COUNT,
+        "chart": LISTS + 2 * R + U + C,
+        "held_begin": D + 1, "held_behind": D, "held_rest": D, "held_columns": D * U,
+        "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,
+        "moved_begin": U + 1, "moved_columns": U * U,
+        "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
+        # the laws on forces and the simplex table of the widest margin, see runtime/feasibility.c
+        "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": st.TOP_COUNT,
+    }  # fmt: skip

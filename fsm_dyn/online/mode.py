@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,13 @@ import numpy.typing as npt
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.guards import Event, Guard
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.listing import list_guards
-from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.programs import Closures
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
 
 Array = npt.NDArray[np.float64]
@@ -43,44 +38,16 @@ def routine_address() -> int:
 class OnlineFull:
     """Stands in for the full program of a mode.
 
-    ``tables`` are any of the automaton's, ``programs`` (3,) the addresses of its three kernels, kept alive by
-    ``kernels``.
+    ``contexts`` makes what it works in.
     """
 
     states: tuple[int, ...]
-    quantities: tuple[tuple[int, int, float], ...]
-    tables: Tables
-    programs: npt.NDArray[np.int64]
-    kernels: object
+    guards: tuple[Guard, ...]
+    contexts: oc.Contexts
 
-    def context(self) -> tuple[oc.Online, Packed]:
-        """Return a context of the mode, nothing chosen in it yet, and its bundle."""
-        tables, count = self.tables, len(self.quantities)
-        s = tables.sizes
-        chart, room = oc.new_chart(s, count)
-        open_forces = int(s[tb.N_ROWS])
-        wide = 2 * (open_forces + count) + 4
-        online = oc.Online(
-            sizes=s,
-            programs=self.programs,
-            states=np.array(self.states, np.int8),
-            row_role=tables.row_role,
-            contact_kind=tables.contact_kind,
-            contact_flags=tables.contact_flags,
-            contact_rows=tables.contact_rows,
-            contact_outline=tables.contact_outline,
-            guard_quantity=np.array([what for what, _, _ in self.quantities], np.int64),
-            guard_subject=np.array([subject for _, subject, _ in self.quantities], np.int64),
-            guard_sign=np.array([sign for _, _, sign in self.quantities], np.float64),
-            alarm=np.array([tables.tolerances[tol.PIVOT], 0.0, 1.0 / tables.tolerances[tol.HYSTERESIS]]),
-            chart=chart,
-            room=room,
-            # the laws on forces and the simplex table of the widest margin, see fsm_dyn.simulation.feasibility
-            floats=np.zeros(count * (open_forces + 1) + (count + 2) * wide + open_forces),
-            integers=np.zeros(count + 1, np.int64),
-            top=np.zeros(st.TOP_COUNT, np.int64),
-        )
-        return online, oc.ONLINE.pack(online)
+    def context(self) -> oc.Context:
+        """Return a context of the mode, nothing chosen in it yet."""
+        return self.contexts.new(self.states, self.guards)
 
     def evaluate(self, t: Any, x: Any, c: Any) -> dict[str, Array]:
         """Return the outputs of a full program by name, at many states, each in a chart chosen there.
@@ -96,16 +63,16 @@ class OnlineFull:
         times = np.broadcast_to(np.asarray(t, np.float64), shape).ravel()
         states = np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(len(times), -1)
         contexts = np.ascontiguousarray(np.broadcast_to(c, (*shape, c.shape[-1]))).reshape(len(times), -1)
-        s, n_g = self.tables.sizes, len(self.quantities)
+        s, n_g = self.contexts.tables.sizes, len(self.guards)
         n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
         out = np.zeros((len(times), n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS])))
-        online, packed = self.context()
+        context = self.context()
         call = _ROUTINE(routine_address())
         at = (states.ctypes.data, contexts.ctypes.data, out.ctypes.data)
         for i, time in enumerate(times):
-            online.chart[oc.CHOSEN] = 0
+            context.chart[oc.CHOSEN] = 0
             rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
-            call(packed.address, FULL, time, *rows)
+            call(context.packed.address, FULL, time, *rows)
         parts = np.split(out, np.cumsum([n_x, n_u, 1, n_g, n_g]), axis=1)
         return {name: part.reshape(*shape, -1) for name, part in zip(_OUTPUTS, parts, strict=True)}
 
@@ -120,24 +87,24 @@ class Reading:
     """
 
     def __init__(self, full: OnlineFull) -> None:
-        s, n_g = full.tables.sizes, len(full.quantities)
+        s, n_g = full.contexts.tables.sizes, len(full.guards)
         n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
-        self._online, self._packed = full.context()
+        self._context = full.context()
         self._call = _ROUTINE(routine_address())
         self._out = np.zeros(n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS]))
         self._ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
-        self._kept = full.kernels
+        self._kept = full.contexts
 
     def __call__(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Return the outputs of a full program by name at a time (s), state and context."""
         x, c = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(c, np.float64)
-        self._call(self._packed.address, FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data)
+        self._call(self._context.packed.address, FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data)
         return dict(zip(_OUTPUTS, np.split(self._out.copy(), self._ends), strict=True))
 
     @property
     def redundant(self) -> bool:
         """Whether constraint rows were redundant at the state evaluated last."""
-        return bool(self._online.chart[oc.ACTIVE] > self._online.chart[oc.RANK])
+        return bool(self._context.chart[oc.ACTIVE] > self._context.chart[oc.RANK])
 
 
 @dataclass(frozen=True)
@@ -154,14 +121,12 @@ class OnlineMode:
         cls,
         automaton: Automaton,
         states: tuple[int, ...],
-        tables: Tables,
-        programs: npt.NDArray[np.int64],
-        kernels: object,
+        contexts: oc.Contexts,
         place: Place,
     ) -> OnlineMode:
         """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
         guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
-        full = OnlineFull(states, tuple(quantities(automaton, states, guards)), tables, programs, kernels)
+        full = OnlineFull(states, guards, contexts)
         return cls(states, guards, full, _indeterminate(automaton, states, place))
 
 
@@ -169,52 +134,29 @@ class OnlineKernels:
     """The kernels ``rhs`` and ``full`` of a mode, with the context they work in."""
 
     def __init__(self, mode: OnlineMode) -> None:
-        self.online, self._packed = mode.full.context()
-        at = self._packed.address
+        self.context = mode.full.context()
+        self.address = at = self.context.packed.address
         self._closures = Closures(routine_address(), [(at, RHS), (at, FULL)])
         self.rhs, self.full = self._closures.addresses
 
     @property
     def choices(self) -> int:
         """How often a chart was chosen so far."""
-        return int(self.online.chart[oc.CHOICES])
+        return int(self.context.chart[oc.CHOICES])
+
+    @property
+    def memory(self) -> int:
+        """Memory that the mode works in, bytes."""
+        return self.context.memory
+
+    def use(self, tables: Tables) -> None:
+        """Take over the tolerances of tables."""
+        self.context.state_unit[:] = tables.state_unit
+        self.context.limits[:] = oc.limits_of(tables)
 
     def forget(self) -> None:
         """Let a chart be chosen where the mode is evaluated next."""
-        self.online.chart[oc.CHOSEN] = 0
-
-
-def quantities(automaton: Automaton, states: tuple[int, ...], guards: Sequence[Guard]) -> list[tuple[int, int, float]]:
-    """What each guard looks at, whose it is, and its sign."""
-    found: list[tuple[int, int, float]] = []
-    for i, guard in enumerate(guards):
-        again = i > 0 and (guards[i - 1].event, guards[i - 1].subject) == (guard.event, guard.subject)
-        if guard.event == Event.TRANSITION:
-            crossing = automaton.whens[guard.subject].crossing
-            falls = crossing == "falling" or (crossing == "both" and again)
-            found.append((oc.CONDITION, guard.subject, 1.0 if falls else -1.0))
-            continue
-        contact, code = automaton.contacts[guard.subject], states[guard.subject]
-        what, sign = {
-            Event.CLOSES: (_closing(contact), 1.0),
-            Event.OPENS: (oc.NORMAL_FORCE, -1.0 if code == tb.SLIDING_UNDER else 1.0),
-            Event.SLIDES: (oc.FRICTION_LIMIT, guard.direction),
-            Event.STICKS: (oc.SLIP, 1.0),
-            Event.LEAVES: (oc.REACH, 1.0),
-        }[guard.event]
-        if contact.in_space and guard.event == Event.SLIDES:
-            what, sign = oc.FRICTION_CIRCLE, 1.0
-        if contact.kind == "compliant" and guard.event == Event.OPENS:
-            what, sign = (oc.FIRMNESS, 1.0) if again else (oc.GAP, -1.0)
-        found.append((what, guard.subject, sign))
-    return found
-
-
-def _closing(contact: ContactInfo) -> int:
-    """What the guard of an open contact looks at."""
-    if contact.kind == "compliant":
-        return oc.MEETING if contact.lossy else oc.GAP
-    return oc.GAP if contact.outline < 0 else oc.LARGEST_GAP
+        self.context.chart[oc.CHOSEN] = 0
 
 
 def _indeterminate(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The unconstrained terms cut into the three programs that on-line embedding evaluates.
 
 ``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is what accelerations
-take; ``watch`` is what forces and guards take beyond it, and is evaluated at the ends of steps only.
+take; ``watched`` is that and what forces and guards take beyond it, and is evaluated at the ends of steps only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fsm_dyn.programs import Program
 
 
 def online_programs(terms: Program) -> tuple[Program, Program, Program]:
-    """Cut the terms program into ``rows``, ``motion`` and ``watch``, in the order of ``Online.programs``."""
+    """Cut the terms program into ``rows``, ``motion`` and ``watched``, in the order of ``Online.programs``."""
     layout = terms.layout
     n = len(layout.u)
     graph, _symbols, nodes = terms.graph()
@@ -24,5 +24,5 @@ def online_programs(terms: Program) -> tuple[Program, Program, Program]:
     named = ("static", "residual", "when", "reach", "reach_rate", "firm", "aspect")
     watch = {name: nodes.get(name, none) for name in named}
     watch |= {"hidden_M": M[n:, :n], "hidden_f": f[n:], "hidden_A": A[:, n:]}
-    first, second, third = (Program.from_nodes(layout, outputs) for outputs in (rows, motion, watch))
+    first, second, third = (Program.from_nodes(layout, outputs) for outputs in (rows, motion, motion | watch))
     return first, second, third

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from fsm_dyn.analysis.jacobians import jacobian
 from fsm_dyn.analysis.linearisation import independent_coordinates
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.start import start
-from fsm_dyn.compiling import initial_values
 from fsm_dyn.errors import InputError, nearest
 from fsm_dyn.live.holding import Axis, HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap

@@ -30,7 +30,7 @@ from fsm_dyn.programs.functions import (
     where,
 )
 from fsm_dyn.programs.graph import Graph, Node, Scalar
-from fsm_dyn.programs.kernels import SELDOM_RUN, Kernel, Kernels, compile_programs
+from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernel, Kernels, compile_programs
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Counts, Program
 from fsm_dyn.programs.quadratic import Quadratic, leaves_first, recover
@@ -39,6 +39,7 @@ from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute,
 from fsm_dyn.programs.tangents import gradient, tangent
 
 __all__ = [
+    "OPTIMISATION",
     "SELDOM_RUN",
     "Closures",
     "Counts",

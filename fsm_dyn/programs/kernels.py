@@ -21,8 +21,9 @@ from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.programs.angles import share_angles
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.collecting import uncollected
-from fsm_dyn.programs.llvm import CODE_VERSION, module_text
+from fsm_dyn.programs.llvm import CALLED, CODE_VERSION, module_text
 from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.runtime.library import address
 
 ABI = "void(double t, const double *x, const double *c, double *out)"
 OPTIMISATION = 3
@@ -118,7 +119,11 @@ class Kernels(Sequence[Kernel]):
 
 
 def compile_programs(
-    programs: Sequence[Program], objects: ObjectCache | None = None, *, optimisation: int = OPTIMISATION
+    programs: Sequence[Program],
+    objects: ObjectCache | None = None,
+    *,
+    optimisation: int = OPTIMISATION,
+    keep_zeros: bool = False,
 ) -> Kernels:
     """Return machine code of `programs`, from disk if the same ones were compiled before.
 
@@ -129,6 +134,8 @@ def compile_programs(
         Where machine code is kept; by default in :func:`~fsm_dyn.programs.cache.cache_directory`.
     optimisation : int
         The code generator's level, ``SELDOM_RUN`` for long programs that are called now and then.
+    keep_zeros : bool
+        Whether places of the result that are the constant zero are left as they are: the caller's memory is zero there.
 
     Returns
     -------
@@ -145,14 +152,15 @@ def compile_programs(
     if not distinct:
         return Kernels((), from_cache=False)
     names = {digest: f"fsm_dyn_{digest}" for digest in distinct}
-    key = _key(sorted(distinct), optimisation)
+    key = _key(sorted(distinct), optimisation, keep_zeros)
     code = objects.load(key)
     library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
         with uncollected():
-            quicker = [share_angles(program) if optimisation else program for program in distinct.values()]
-            text = module_text(quicker, list(names.values()), target().triple)
+            # at any level of optimisation, so that all give the same numbers
+            quicker = [share_angles(program) for program in distinct.values()]
+            text = module_text(quicker, list(names.values()), target().triple, keep_zeros)
         code = object_code(text, optimisation)
         library = link(code, list(names.values()))
         if library is None:
@@ -192,9 +200,18 @@ def _engine() -> llvm.LLJIT:
     return llvm.create_lljit_compiler()
 
 
-def _key(digests: Sequence[str], optimisation: int) -> str:
+def _key(digests: Sequence[str], optimisation: int, keep_zeros: bool = False) -> str:
     """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
-    parts = [CODE_VERSION, optimisation, ABI, llvmlite.__version__, llvm.llvm_version_info, *target(), *digests]
+    parts = [
+        CODE_VERSION,
+        optimisation,
+        keep_zeros,
+        ABI,
+        llvmlite.__version__,
+        llvm.llvm_version_info,
+        *target(),
+        *digests,
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -230,6 +247,8 @@ def link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
 
 def _link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in CALLED:
+        builder.import_symbol(name, address(name))
     for name in names:
         builder.export_symbol(name)
     try:

@@ -2,8 +2,8 @@
 
 Text is written directly because that is several times faster than building instruction objects.  There are no
 fast-math flags: products and sums are rounded one by one, so that processors with and without fused operations give the
-same bits (docs/decisions/0020).  Sines and cosines are intrinsics, so that the code generator
-merges a pair of one argument into a single call.
+same bits (docs/decisions/0020).  Elementary functions are the runtime's own, for the same reason (docs/decisions/0026);
+sine and cosine of one argument are one call.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fsm_dyn.programs.linearisation import CALLS
 from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
 from fsm_dyn.programs.parts import Part, divide
 from fsm_dyn.programs.program import Program
+from fsm_dyn.runtime.elementary import OF_ONE, OF_TWO
 
 # Beyond so many instructions a program is compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500
 # instructions) parts of 200 took 0.25 s and 0.44 s to compile, parts of 600 took 0.42 s and 0.84 s, and ran no faster;
@@ -24,23 +25,24 @@ LONGEST_FUNCTION = 2000
 PART_LENGTH = 200
 
 # Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 6
+CODE_VERSION = 7
 
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 
-_INTRINSICS = ("sqrt", "sin", "cos", "exp", "log", "fabs", "floor")
-_LIBRARY = ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+_INTRINSICS = ("sqrt", "fabs", "floor")
+#: What machine code calls of the runtime.
+CALLED = tuple(f"fsm_{name}" for name in (*OF_ONE, *OF_TWO, "sin_cos"))
 _DECLARATIONS = "\n".join(
     [f"declare double @llvm.{name}.f64(double)" for name in _INTRINSICS]
-    + ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
-    + ["declare double @llvm.pow.f64(double, double)", "declare double @atan2(double, double) #1"]
-    + [f"declare double @{name}(double) #1" for name in _LIBRARY]
+    + ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare void @fsm_sin_cos(double, ptr nocapture) #0"]
+    + [f"declare double @fsm_{name}(double) #1" for name in OF_ONE]
+    + [f"declare double @fsm_{name}(double, double) #1" for name in OF_TWO]
 )
 _ARGUMENTS = "double %t, ptr noalias readonly %x, ptr noalias readonly %c, ptr noalias %out"
 _ATTRIBUTES = "attributes #0 = { nounwind }\nattributes #1 = { nounwind readnone willreturn }\n"
 
 
-def module_text(programs: Sequence[Program], names: Sequence[str], triple: str) -> str:
+def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, keep_zeros: bool = False) -> str:
     """Return a module with one kernel per program.
 
     Parameters
@@ -50,12 +52,14 @@ def module_text(programs: Sequence[Program], names: Sequence[str], triple: str) 
         Names of the functions; plain identifiers.
     triple : str
         The target, as LLVM names it.
+    keep_zeros : bool
+        Whether places of the result that are the constant zero are not written.
     """
-    kernels = [_kernel(program, name) for program, name in zip(programs, names, strict=True)]
+    kernels = [_kernel(program, name, keep_zeros) for program, name in zip(programs, names, strict=True)]
     return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kernels, _ATTRIBUTES])
 
 
-def _kernel(program: Program, name: str) -> str:
+def _kernel(program: Program, name: str, keep_zeros: bool) -> str:
     """Return the definition of one kernel.
 
     The time of register allocation grows faster than the length of a function, so a long program becomes several
@@ -64,12 +68,12 @@ def _kernel(program: Program, name: str) -> str:
     whole = len(program.instructions) <= LONGEST_FUNCTION
     parts, slots = divide(program, LONGEST_FUNCTION if whole else PART_LENGTH)
     if len(parts) == 1:
-        return f"define void @{name}({_ARGUMENTS}) #0 {{\n{_Function(program, parts[0]).text()}\n}}\n"
+        return f"define void @{name}({_ARGUMENTS}) #0 {{\n{_Function(program, parts[0], keep_zeros).text()}\n}}\n"
     texts = []
     calls = [f"%work = alloca double, i64 {max(slots, 1)}"]
     for k, part in enumerate(parts):
         function = f"@{name}.part{k}"
-        body = _Function(program, part).text()
+        body = _Function(program, part, keep_zeros).text()
         texts.append(f"define internal void {function}({_ARGUMENTS}, ptr noalias %work) #0 {{\n{body}\n}}\n")
         calls.append(f"call void {function}(double %t, ptr %x, ptr %c, ptr %out, ptr %work)")
     main = "\n  ".join(["entry:", *calls, "ret void"])
@@ -84,9 +88,10 @@ def _literal(value: float) -> str:
 class _Function:
     """Writer of one function; `lines` grows, `values` maps a number of the program to an operand text."""
 
-    def __init__(self, program: Program, part: Part) -> None:
+    def __init__(self, program: Program, part: Part, keep_zeros: bool) -> None:
         self.program = program
         self.part = part
+        self.keep_zeros = keep_zeros
         self.lines: list[str] = []
         self.fresh = 0
         first = len(program.layout.arguments)
@@ -94,11 +99,15 @@ class _Function:
         self.values: dict[int, str] = {i: _literal(value) for i, value in self.constants.items()}
         self.values[0] = "%t"
         self.truths: dict[int, str] = {}
+        self.angles: dict[int, dict[str, int]] = {}  # numbers of its sine and cosine, by angle
 
     def text(self) -> str:
         """Return the body of the function."""
         first = self.program.first_instruction
         rows = [(k, *self.program.instructions[k]) for k in range(self.part.start, self.part.stop)]
+        for k, op, operands in rows:
+            if op in ("sin", "cos"):
+                self.angles.setdefault(operands[0], {})[op] = first + k
         last_call = max((k for k, op, _ in rows if op in CALLS), default=-1)
         for k, op, operands in rows:
             self.instruction(first + k, op, operands)
@@ -106,7 +115,8 @@ class _Function:
                 self.forget_loaded()
         for index, slot in self.part.kept.items():
             self.store(self.value(index), "%work", slot)
-        zeros = self.clear([place for place, index in self.part.outputs if self.constants.get(index) == 0.0])
+        constant = [place for place, index in self.part.outputs if self.constants.get(index) == 0.0]
+        zeros = set(constant) if self.keep_zeros else self.clear(constant)
         for place, index in self.part.outputs:
             if place not in zeros:
                 self.store(self.value(index), "%out", place)
@@ -173,8 +183,19 @@ class _Function:
             self.values[number] = self.emit(f"select i1 {bit}, double {a}, double {b}")
         elif op == "pow":
             self.values[number] = self.power(*operands)
+        elif len(self.angles.get(operands[0], ())) == 2 and op in ("sin", "cos"):
+            if number not in self.values:
+                self.sine_and_cosine(operands[0])
         else:
             self.values[number] = _WRITERS[op](self, *map(self.value, operands))
+
+    def sine_and_cosine(self, angle: int) -> None:
+        """Write one call for both."""
+        both = self.emit("alloca [2 x double]")
+        self.lines.append(f"call void @fsm_sin_cos(double {self.value(angle)}, ptr {both})")
+        for place, op in enumerate(("sin", "cos")):
+            pointer = self.emit(f"getelementptr double, ptr {both}, i64 {place}")
+            self.values[self.angles[angle][op]] = self.emit(f"load double, ptr {pointer}")
 
     def truth_valued(self, op: str, operands: tuple[int, ...]) -> str:
         """Write a comparison or a logical operation; return its bit."""
@@ -191,7 +212,7 @@ class _Function:
         constant = self.constants.get(exponent)
         whole = None if constant is None else half_integer(constant)
         if whole is None:
-            return self.emit(f"call double @llvm.pow.f64(double {a}, double {self.value(exponent)})")
+            return self.emit(f"call double @fsm_pow(double {a}, double {self.value(exponent)})")
         result = self.emit(f"call double @llvm.sqrt.f64(double {a})")
         for _ in range(whole):
             result = self.emit(f"fmul double {result}, {a}")
@@ -244,11 +265,11 @@ _WRITERS: dict[str, Callable[..., str]] = {
     "mul": _plain("fmul double {0}, {1}"),
     "div": _plain("fdiv double {0}, {1}"),
     "abs": _plain("call double @llvm.fabs.f64(double {0})"),
-    "atan2": _plain("call double @atan2(double {0}, double {1})"),
+    "atan2": _plain("call double @fsm_atan2(double {0}, double {1})"),
     "sign": _sign,
     "mod": _mod,
     "min": _extremum("olt"),
     "max": _extremum("ogt"),
-    **{name: _plain(f"call double @{name}(double {{0}})") for name in _LIBRARY},
+    **{name: _plain(f"call double @fsm_{name}(double {{0}})") for name in OF_ONE},
     **{name: _plain(f"call double @llvm.{name}.f64(double {{0}})") for name in _INTRINSICS if name != "fabs"},
 }

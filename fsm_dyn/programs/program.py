@@ -23,6 +23,7 @@ from fsm_dyn.programs.sweeps import rebuild
 from fsm_dyn.schemata import convert
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Only: TypeAlias = Mapping[str, Sequence[int] | None]  # names of outputs and which rows of each, None for all
 
 
 class Counts(NamedTuple):
@@ -148,7 +149,13 @@ class Program:
         graph = Graph()
         return graph, *self.nodes(graph)
 
-    def evaluate(self, t: npt.ArrayLike, x: npt.ArrayLike, c: npt.ArrayLike) -> dict[str, Array]:
+    def evaluate(
+        self,
+        t: npt.ArrayLike,
+        x: npt.ArrayLike,
+        c: npt.ArrayLike,
+        only: Only | None = None,
+    ) -> dict[str, Array]:
         """Evaluate by NumPy: the readable cross-check of the kernels, and the way to do many states at once.
 
         Parameters
@@ -157,6 +164,8 @@ class Program:
         x : array-like, shape (..., n_x)
         c : array-like, shape (..., n_c)
             Leading axes are broadcast.
+        only : mapping of str to (sequence of int or None), optional
+            Return these outputs alone, and of each the rows listed, None for all; the rest is not computed.
 
         Returns
         -------
@@ -171,6 +180,8 @@ class Program:
         for name, array, length in (("x", state, self.layout.n_x), ("c", context, self.layout.n_c)):
             if array.ndim == 0 or array.shape[-1] != length:
                 raise InputError(f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"(..., {length})")
+        if only is not None:
+            return self._part(only).evaluate(time, state, context)
         lead = np.broadcast_shapes(time.shape, state.shape[:-1], context.shape[:-1])
         values: list[Any] = [time, *np.moveaxis(state, -1, 0), *np.moveaxis(context, -1, 0), *self.constants]
         with np.errstate(all="ignore"):
@@ -179,6 +190,31 @@ class Program:
                 for i in self._dying[k]:
                     values[i] = None
         return {output.name: _stack([values[i] for i in output.indices], lead, output.shape) for output in self.results}
+
+    def _part(self, only: Only) -> Program:
+        """Return the program that computes some outputs, or some of their rows, and nothing superfluous."""
+        first, wanted = self.first_instruction, []
+        for output in self.results:
+            if output.name in only:
+                table = np.array(output.indices, dtype=np.int64).reshape(output.shape)
+                rows = only[output.name]
+                wanted.append((output.name, table if rows is None else table[list(rows)]))
+        needed = set()
+        ahead = {int(i) for _, table in wanted for i in table.ravel()}
+        for k in reversed(range(len(self.instructions))):
+            if first + k in ahead:
+                needed.add(k)
+                ahead.update(self.instructions[k][1])
+        number = list(range(first))
+        instructions: list[Instruction] = []
+        for k, (op, operands) in enumerate(self.instructions):
+            number.append(first + len(instructions) if k in needed else -1)
+            if k in needed:
+                instructions.append((op, tuple(number[i] for i in operands)))
+        results = tuple(
+            Output(name, table.shape, tuple(number[i] for i in table.ravel().tolist())) for name, table in wanted
+        )
+        return Program(self.layout, self.constants, tuple(instructions), results)
 
     @cached_property
     def _dying(self) -> list[list[int]]:
@@ -194,6 +230,13 @@ class Program:
         for i, k in last.items():
             dying[k].append(i)
         return dying
+
+    def can_differ_from_zero(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return where the output `name` is not the constant zero, in its shape."""
+        first = len(self.layout.arguments)
+        zeros = [first + i for i, value in enumerate(self.constants) if value == 0.0]
+        output = next(output for output in self.results if output.name == name)
+        return ~np.isin(np.array(output.indices, dtype=np.int64), zeros).reshape(output.shape)
 
     def counts(self) -> Counts:
         """Count the operations, as they are written (a square counts as one product)."""
@@ -251,8 +294,12 @@ def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
 
 
 def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Put scalars-or-arrays that broadcast to `lead` into one array of shape ``(*lead, *shape)``."""
-    result = np.empty((*lead, len(entries)), dtype=np.float64)
+    """Put scalars-or-arrays that broadcast to `lead` into one array of shape ``(*lead, *shape)``.
+
+    An entry is in one piece of memory, whatever the number of states: entries scattered over it cost six times as much.
+    """
+    result = np.empty((len(entries), *lead), dtype=np.float64)
     for i, entry in enumerate(entries):
-        result[..., i] = entry
-    return result.reshape((*lead, *shape))
+        result[i] = entry
+    axes = range(len(shape))
+    return np.moveaxis(result.reshape((*shape, *lead)), axes, range(-len(shape), 0)) if shape else result[0]

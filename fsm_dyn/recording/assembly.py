@@ -64,7 +64,7 @@ def run_model(
         rows=tuple(Row(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
         loads=automaton.load_names,
-        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.kind == "compliant"),
+        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
         units=units(mechanism),
         scene=scene_of(automaton, parameters, values),
     )

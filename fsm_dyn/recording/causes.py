@@ -10,22 +10,13 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.modes.guards import VERBS, Event
+from fsm_dyn.laws import FREE, SLIDING, Event, Law
+from fsm_dyn.modes.system import ContactInfo
 from fsm_dyn.simulation import resolution
 from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
 from fsm_dyn.simulation.raw_run import Transitions
 
-FREE, HELD, SLIDING = 0, 1, 2
-
 States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
-
-_SIGNS = {
-    Event.CLOSES: "gap fell to zero",
-    Event.OPENS: "force fell to zero",
-    Event.SLIDES: "friction reached its limit",
-    Event.STICKS: "slip came to rest",
-    Event.LEAVES: "its face ends there",
-}
 
 
 def cause(automaton: Automaton, found: Transitions, states: States, number: int, labels: Labels) -> str:
@@ -82,7 +73,7 @@ def fired(automaton: Automaton, found: Transitions, number: int) -> tuple[tuple[
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
         written = event is Event.TRANSITION
-        text = automaton.whens[subject].name if written else f"{automaton.contacts[subject].name} {VERBS[event]}"
+        text = automaton.whens[subject].name if written else _announced(automaton.contacts[subject], event)
         guards.append((text, float(found.value[number, k]), float(found.slope[number, k])))
     return tuple(guards)
 
@@ -105,8 +96,8 @@ def _written(automaton: Automaton, index: int) -> str:
 
 def _moved(automaton: Automaton, contact: int, event: Event, before: int, after: int) -> str:
     """Return what a contact whose guard fired did; a guard may be answered by more than one thing."""
-    name = automaton.contacts[contact].name
-    if event is Event.CLOSES and after == FREE:
+    law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
+    if event is Event.CLOSES and after == FREE and law.has_gap:
         return f"{name} strikes and rebounds"
     if event is Event.OPENS and automaton.contacts[contact].two_sided:
         return f"{name} presses on its other face"
@@ -114,7 +105,11 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
         return f"the force of {name} fell to zero"
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
-    return f"{name} {VERBS[event]} ({_SIGNS[event]})"
+    return f"{name} {law.verb(event)} ({law.sign(event)})"
+
+
+def _announced(contact: ContactInfo, event: Event) -> str:
+    return f"{contact.name} {contact.contact_law.verb(event)}"
 
 
 def _handovers(
@@ -134,7 +129,7 @@ def _handovers(
         contact, code = automaton.contacts[new], after[new]
         changed = code != before[old]
         told[old, new] = labels.passes_on(old, new) + (
-            f" and {_became(contact.kind, code, contact.states[code])}" if changed else ""
+            f" and {_became(contact.contact_law, contact.states[code])}" if changed else ""
         )
     return told
 
@@ -148,13 +143,11 @@ def _beyond(automaton: Automaton, found: Transitions, number: int, contact: int,
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
     """Return what became of the contacts that changed their state without a guard of their own."""
     return [
-        f"{contact.name} {_became(contact.kind, code, contact.states[code])}"
+        f"{contact.name} {_became(contact.contact_law, contact.states[code])}"
         for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))
         if code != old and i not in told
     ]
 
 
-def _became(kind: str, code: int, state: str) -> str:
-    if kind == "lock":
-        return state
-    return {FREE: "opens", HELD: "sticks" if state == "stick" else "closes"}.get(code, "slides")
+def _became(law: Law, state: str) -> str:
+    return law.became.get(state, state)

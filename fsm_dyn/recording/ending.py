@@ -16,7 +16,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 MOST: Final = 6  # gaps, speeds and transitions told
 WEIGHTLESS: Final = 1e-12  # share of its inertia without which a direction of motion has none
-_GAP: Final = Tolerances().gap
+_GAP: Final = Tolerances().scaled().gap or 0.0
 
 
 def describe_end(rows: Samples, transitions: Sequence[Transition], record: Record) -> tuple[str, ...]:
@@ -57,13 +57,13 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
     else:
         speeds = terms["A"][:, : len(model.layout.u)] @ rows.u[-1] + terms["b"]
         for contact in model.contacts:
-            if contact.kind == "gap" and abs(terms["residual"][contact.normal_row]) <= _GAP:
+            if contact.contact_law.rigid and abs(terms["residual"][contact.normal_row]) <= _GAP:
                 yield f"{contact.name} still closes with {-speeds[contact.normal_row]:.6g} m/s"
 
 
 def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:
     """Tell the gaps below a depth, the deepest first."""
-    found = [(residual[contact.normal_row], contact.name) for contact in model.contacts if contact.kind == "gap"]
+    found = [(residual[contact.normal_row], contact.name) for contact in model.contacts if contact.contact_law.rigid]
     for gap, name in sorted(found)[:MOST]:
         if gap < deepest:
             yield f"{name} is {-gap:.6g} m deep"

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.laws import Event
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.system import ContactInfo, shared_name
 from fsm_dyn.recording.arrays import FloatArray
 from fsm_dyn.recording.change_points import ChangePoint
@@ -147,15 +148,14 @@ def _contact(
     admissible: bool,
 ) -> ContactAt:
     normal, tangent = contact.normal_row, contact.tangent_row
-    has_gap = contact.kind in ("gap", "compliant")
-    load = {"gap": abs(float(forces[normal])), "compliant": own["elastic"]}.get(contact.kind, 1.0)
+    load = {"constraint": abs(float(forces[normal])), "force law": own["elastic"]}.get(contact.contact_law.normal, 1.0)
     limit = own["static" if code == 1 else "kinetic"] * load
     shared = normal in indeterminate or tangent in indeterminate
-    bounded = tangent >= 0 and code > 0 and not contact.sticks_always
+    bounded = code > 0 and (contact.contact_law.force_limit or (tangent >= 0 and not contact.sticks_always))
     return ContactAt(
         name=contact.name,
         state=contact.states[code],
-        gap=float(residual[normal]) if has_gap else None,
+        gap=float(residual[normal]) if contact.contact_law.has_gap else None,
         slip=_size(speeds, contact),
         normal=float(forces[normal]) if normal >= 0 and code > 0 else None,
         friction=_size(forces, contact) if code > 0 else None,
@@ -177,10 +177,11 @@ def _announced(model: RunModel, guard: Guard) -> str:
     """Return what a guard announces: an event of a contact, or the condition of a written transition."""
     if guard.event is Event.TRANSITION:
         return "a written transition"
-    name = model.contacts[guard.subject].name
+    contact = model.contacts[guard.subject]
+    name = contact.name
     if guard.event is Event.CLOSES:
         name = shared_name(model.contacts, guard.subject)
-    return f"{name} {VERBS[guard.event]}"
+    return f"{name} {contact.contact_law.verb(guard.event)}"
 
 
 def _zero_in(value: float, slope: float) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs import Layout, Program
 from fsm_dyn.recording.arrays import BoolArray, FloatArray, InputFunction, IntArray
 from fsm_dyn.recording.change_points import ChangePoint
 from fsm_dyn.recording.scene import Scene
@@ -49,7 +49,7 @@ class RunModel:
         The name of each mode index; charts of one mode share its name.
     outputs, loads : tuple of str
         Names of the written outputs and of the loads whose power is no part of the potential energy.
-    terms : Evaluates
+    terms : Program
         Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
         shape (n_rows,): what remains at rest.
     report : Evaluates
@@ -66,7 +66,7 @@ class RunModel:
     name: str
     layout: Layout
     modes: tuple[str, ...]
-    terms: Evaluates
+    terms: Program
     report: Evaluates
     full: Sequence[Evaluates]
     parameters: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -147,3 +147,28 @@ class Record:
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
         return begins
+
+
+def joined(before: Record, after: Record, rows: int, transitions: int, change_points: int) -> Record:
+    """Return a run and its continuation as one.
+
+    Parameters
+    ----------
+    before : Record
+    after : Record
+        Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
+    rows, transitions, change_points : int
+        How many of ``before`` are kept.
+    """
+
+    def both(name: str) -> np.ndarray:
+        return np.concatenate([getattr(before, name)[: rows - 1], getattr(after, name)])
+
+    return Record(
+        **{name: both(name) for name in ("t", "x", "x_dot", "x_mid", "mode", "held")},
+        tell=lambda: (*before.transitions[:transitions], *after.transitions),
+        inputs=after.inputs,
+        outcome=after.outcome,
+        tried=after.tried,
+        change_points=(*before.change_points[:change_points], *after.change_points),
+    )

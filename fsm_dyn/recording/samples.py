@@ -111,11 +111,10 @@ class Samples:
 
     def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""
-        model = self.model
+        model, t, x, context = self.model, self.t[chosen], self.x[chosen], self.context[chosen]
         return reported_forces(
             model.layout, model.contacts, model.charts[index].states,
-            model.terms.evaluate(self.t[chosen], self.x[chosen], self.context[chosen]),
-            self.x[chosen], self.context[chosen], forces,
+            lambda which, only: model.terms.evaluate(t[which], x[which], context[which], only), x, context, forces,
         )  # fmt: skip
 
     @cached_property
@@ -176,13 +175,15 @@ class Samples:
 
     @cached_property
     def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
-        """``A u`` and ``b`` of every row, shape (n, n_rows) each."""
-        terms = self.model.terms.evaluate(self.t, self.x, self.context)
+        """``A u`` and ``b`` of every row that bears a force, shape (n, n_rows) each; zero for others."""
+        rows = np.flatnonzero(self.multiplier_table.any(axis=0)).tolist()
+        terms = self.model.terms.evaluate(self.t, self.x, self.context, {"A": rows, "b": rows})
         n_u = len(self.model.layout.u)
+        velocity, remainder = np.zeros((2, len(self), len(self.model.rows)))
         # The speeds of the kinematic rows are zero by definition, so their columns add nothing.
-        velocity = np.einsum("...rk,...k->...r", np.asarray(terms["A"])[..., :n_u], self.u)
-        shape = (len(self), len(self.model.rows))
-        return velocity, np.broadcast_to(np.asarray(terms["b"]), shape)
+        velocity[:, rows] = np.einsum("...rk,...k->...r", terms["A"][..., :n_u], self.u)
+        remainder[:, rows] = terms["b"]
+        return velocity, remainder
 
     def columns(self) -> Iterator[tuple[str, FloatArray]]:
         """Yield every column by name: states, inputs, memory, multipliers (``lambda.<name>``), outputs, energies."""

@@ -16,6 +16,7 @@ import numpy as np
 from fsm_dyn.errors import InputError, Location
 from fsm_dyn.recording.arrays import FloatArray, InputFunction
 from fsm_dyn.recording.change_points import ChangePoint
+from fsm_dyn.recording.continuation import StoredContinuation
 from fsm_dyn.recording.dense import locate
 from fsm_dyn.recording.record import Record, RunModel
 from fsm_dyn.recording.transitions import Transition
@@ -74,17 +75,22 @@ class _StoredRun(msgspec.Struct):
     held: Table
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
+    continuation: StoredContinuation | str = "the file was written by an earlier version"
 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows."""
+    """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows.
+
+    ``continuation``: what it can be continued from, or why it cannot.
+    """
 
     text: str
     parameters: FloatArray
     modes: tuple[tuple[int, ...], ...]
     record: Record
     n_inputs: int
+    continuation: StoredContinuation | str
 
     def check(self, model: RunModel) -> None:
         """Check that the rows fit the model.
@@ -109,8 +115,8 @@ class SavedRun:
             raise InputError("the saved run does not fit its model", remedy="run the model again")
 
 
-def write_run(model: RunModel, record: Record, path: Path) -> Path:
-    """Write a run and return the path.
+def write_run(model: RunModel, record: Record, path: Path, continuation: StoredContinuation | str) -> Path:
+    """Write a run, with what it can be continued from or why it cannot, and return the path.
 
     Raises
     ------
@@ -130,6 +136,7 @@ def write_run(model: RunModel, record: Record, path: Path) -> Path:
         "modes": [chart.states for chart in model.charts],
         "transitions": record.transitions,
         "change_points": record.change_points,
+        "continuation": continuation,
         # the middle of a step that does not exist was never filled
         "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
     }
@@ -161,7 +168,7 @@ def read_run(path: str) -> SavedRun:
         **numbers, mode=mode, tell=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
         change_points=data.change_points,
     )  # fmt: skip
-    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs)
+    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
 
 
 def is_run(path: str) -> bool:

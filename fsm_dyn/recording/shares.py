@@ -14,18 +14,19 @@ and that is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
+from fsm_dyn.laws import HELD, SLIDING_UNDER
 from fsm_dyn.modes.system import FOLLOWS, ContactInfo
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.recording.arrays import BoolArray, FloatArray
+from fsm_dyn.programs.program import Only
+from fsm_dyn.recording.arrays import BoolArray, FloatArray, IntArray
 
-HELD: Final = 1
-UNDER: Final = 3  # slides pressed on the other face of a slot
 DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 KEPT: Final = 4e-9  # violation of a law, as a fraction of the largest force, that counts as none: guards have a fourth
 NEARLY: Final = 1e-7  # the same of shares found where hardly any are admissible
@@ -62,8 +63,8 @@ class States:
     states : sequence of int
         Contact state codes of the mode.
     terms : mapping
-        ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``b`` (n, n_rows), ``static``, ``kinetic`` and
-        ``elastic`` (n, n_contacts).
+        ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``f`` (n, n_speeds), ``b`` (n, n_rows),
+        ``static``, ``kinetic`` and ``elastic`` (n, n_contacts).
     u : ndarray, shape (n, n_u)
     sigma : ndarray, shape (n, n_contacts)
         Slip directions.
@@ -88,10 +89,10 @@ class States:
         for k, (contact, code) in enumerate(zip(self.contacts, self.states, strict=True)):
             if code == 0:
                 continue
-            if contact.kind in ("gap", "lock"):
+            if contact.contact_law.rigid or contact.contact_law.switched:
                 column = _unit(n, n_rows, contact.normal_row)
                 if code > HELD and contact.tangent_rows:
-                    side = -1.0 if code == UNDER else 1.0
+                    side = -1.0 if code == SLIDING_UNDER else 1.0
                     friction = -side * self.terms["kinetic"][:, k, None] * self._direction(k)
                     column[:, list(contact.tangent_rows)] = friction
                 columns.append(column)
@@ -112,23 +113,38 @@ class States:
         found: FloatArray = np.where(moving[:, None], slip / size[:, None], kept)
         return found
 
+    def loads(self) -> FloatArray:
+        """Return how large the forces of the loads are in the directions of the rows, shape (n,), N.
+
+        Decisions judge forces against the accelerations without contacts, in the metric of kinetic energy; so here.
+        """
+        mass = np.einsum("nii->ni", self.terms["M"])
+        mass = np.where(mass > 0.0, mass, np.inf)
+        free = np.sqrt(np.sum(self.terms["f"] ** 2 / mass, axis=1))
+        yields = np.sqrt(np.einsum("nrj,nj->nr", self.terms["A"] ** 2, 1.0 / mass))
+        most = yields.max(axis=1, initial=0.0)
+        found: FloatArray = np.where(most > 0.0, free / np.where(most > 0.0, most, 1.0), 0.0)
+        return found
+
     def laws(self, forces: FloatArray) -> list[Law]:
         """Return the laws of the contacts, with coefficients and sides as they are in the forces given."""
         n, n_rows = forces.shape
         nothing = np.zeros((n, n_rows))
         found = []
         for k, (contact, code) in enumerate(zip(self.contacts, self.states, strict=True)):
-            if code == 0 or contact.kind == "lock":
+            if code and contact.contact_law.force_limit:
+                found.append(Law(nothing, self.terms["static"][:, k], (contact.normal_row,)))
+            if code == 0 or contact.contact_law.switched:
                 continue
             normal, load = nothing, np.ones(n)
-            if contact.kind == "gap":
+            if contact.contact_law.rigid:
                 side = np.where(forces[:, contact.normal_row] < 0.0, -1.0, 1.0) if code == HELD else 1.0
                 side = side if contact.two_sided else 1.0
-                side = -1.0 if code == UNDER else side
+                side = -1.0 if code == SLIDING_UNDER else side
                 normal, load = np.zeros((n, n_rows)), np.zeros(n)
                 normal[:, contact.normal_row] = side
                 found.append(Law(normal, load))
-            elif contact.kind == "compliant":
+            elif contact.contact_law.compliant:
                 load = self.terms["elastic"][:, k]
             if code == HELD and contact.tangent_rows and not contact.sticks_always:
                 limit = self.terms["static"][:, k]
@@ -136,7 +152,7 @@ class States:
         return found
 
     def without_effect(self, unknowns: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return forces that change no motion, orthonormal, (n, n_rows, n_unknowns), and which of them count."""
+        """Return forces that change no motion, orthonormal, (n, n_rows, most), and which of the ``most`` count."""
         inertia = np.einsum("nii->ni", self.terms["M"])
         scale = 1.0 / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
         effect = np.einsum("nj,nrj,nru->nju", scale, self.terms["A"], unknowns)
@@ -146,6 +162,8 @@ class States:
         effect = np.concatenate([effect / unit, np.zeros((len(effect), missing, effect.shape[2]))], axis=1)
         _, values, right = np.linalg.svd(effect)
         counts = values[:, : effect.shape[2]] <= DEPENDENT
+        most = int(counts.sum(axis=1).max(initial=0))  # values fall: those that count are the last
+        right, counts = right[:, right.shape[1] - most :], counts[:, counts.shape[1] - most :]
         basis = unknowns @ (np.swapaxes(right, 1, 2) / np.swapaxes(unit, 1, 2)) * counts[:, None, :]
         return _orthonormal(basis), counts
 
@@ -174,7 +192,7 @@ def reported_forces(
     layout: Layout,
     contacts: Sequence[ContactInfo],
     states: Sequence[int],
-    terms: Mapping[str, FloatArray],
+    terms: Callable[[IntArray, Only], Mapping[str, FloatArray]],
     x: FloatArray,
     context: FloatArray,
     forces: FloatArray,
@@ -185,32 +203,9 @@ def reported_forces(
     ----------
     states : sequence of int
         Contact state codes of the mode.
-    terms : mapping
-        What the terms' program gives; without a leading axis where it is the same for all.
-    x, context : ndarrays, shape (n, n_x) and (n, n_c)
-    forces : ndarray, shape (n, n_rows)
-        As the programs of the mode give them.
-
-    Returns
-    -------
-    forces, admissible
-        See :func:`admissible_forces`.
-    """
-    n, n_rows = forces.shape
-    n_speeds = np.shape(terms["M"])[-1]
-    shapes = {"A": (n_rows, n_speeds), "M": (n_speeds, n_speeds), "b": (n_rows,)}
-    full = {name: np.broadcast_to(terms[name], (n, *shapes.get(name, (len(contacts),)))) for name in _TERMS}
-    return admissible_forces(
-        States(contacts, states, full, x[:, layout.u_slice], context[:, layout.sigma_slice]), forces
-    )
-
-
-def admissible_forces(at: States, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return the shares to be reported.
-
-    Parameters
-    ----------
-    at : States
+    terms : callable
+        Returns unconstrained terms at some of the instants: of each output named the rows listed, None for all.
+    x, context : ndarrays, shapes (n, n_x) and (n, n_c)
     forces : ndarray, shape (n, n_rows)
         As the programs of the mode give them.
 
@@ -222,28 +217,62 @@ def admissible_forces(at: States, forces: FloatArray) -> tuple[FloatArray, BoolA
         False where none are: there the forces are those given.
     """
     result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
-    laws, size = at.laws(forces), np.abs(forces).max(axis=1, initial=0.0)
-    broken = np.zeros(len(forces), dtype=np.bool_)
-    for law in laws:
-        broken |= law.margin(forces) < -KEPT * size
-    where = np.flatnonzero(broken)
-    if not len(where):
-        return result, admissible
-    some = States(
-        at.contacts, at.states, {name: at.terms[name][where] for name in _TERMS}, at.u[where], at.sigma[where]
-    )
-    basis, counts = some.without_effect(some.unknowns(forces[where]))
-    for i, row in enumerate(where):
-        free = basis[i][:, counts[i]]
-        own = [Law(law.normal[row : row + 1], law.load[row : row + 1], law.tangents) for law in laws]
-        found = smallest_admissible(forces[row] / size[row], free, own, size[row])
-        admissible[row] = found is not None
-        if found is not None:
-            result[row] = found * size[row]
+    closed = [k for k, code in enumerate(states) if code]
+    open_rows = {
+        r for c, code in zip(contacts, states, strict=True) for r in (c.normal_row, *c.tangent_rows) if not code
+    }
+    rows = [r for r in range(forces.shape[1]) if r not in open_rows]
+    number = {r: i for i, r in enumerate(rows)} | {-1: -1}
+    some = [
+        msgspec.structs.replace(c, normal_row=number[c.normal_row], tangent_row=number[c.tangent_row])
+        for c in (contacts[k] for k in closed)
+    ]
+    bounds: Only = dict.fromkeys(("static", "kinetic", "elastic"), closed)
+
+    def at(which: IntArray, only: Only) -> States:
+        sigma = context[which][:, layout.sigma_slice][:, closed]
+        return States(some, [states[k] for k in closed], terms(which, only), x[which][:, layout.u_slice], sigma)
+
+    largest = np.abs(forces).max(axis=1, initial=0.0)
+    where = breaking_laws(at(np.arange(len(forces)), bounds), forces[:, rows], largest)
+    if len(where):
+        some_states = at(where, {**bounds, "A": rows, "b": rows, "M": None, "f": None})
+        size = np.maximum(largest[where], some_states.loads())
+        found, admissible[where] = admissible_forces(some_states, forces[where][:, rows], size)
+        result[where[:, None], rows] = found
     return result, admissible
 
 
-_TERMS: Final = ("A", "M", "b", "static", "kinetic", "elastic")
+def breaking_laws(at: States, forces: FloatArray, size: FloatArray) -> IntArray:
+    """Return the instants at which the forces (n, n_rows) break a law of a contact by more than a part of ``size``."""
+    broken = np.zeros(len(forces), dtype=np.bool_)
+    for law in at.laws(forces):
+        broken |= law.margin(forces) < -KEPT * size
+    return np.flatnonzero(broken)
+
+
+def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Return of all forces of the same effect the smallest admissible, (n, n_rows), and whether there are any, (n,).
+
+    Parameters
+    ----------
+    at : States
+    forces : ndarray, shape (n, n_rows)
+    size : ndarray, shape (n,)
+        The largest force at play, N.
+    """
+    result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
+    laws = at.laws(forces)
+    where = breaking_laws(at, forces, size)
+    basis, counts = at.without_effect(at.unknowns(forces))
+    for i in where:
+        free = basis[i][:, counts[i]]
+        own = [Law(law.normal[i : i + 1], law.load[i : i + 1], law.tangents) for law in laws]
+        found = smallest_admissible(forces[i] / size[i], free, own, size[i])
+        admissible[i] = found is not None
+        if found is not None:
+            result[i] = found * size[i]
+    return result, admissible
 
 
 def smallest_admissible(forces: FloatArray, free: FloatArray, laws: Sequence[Law], size: float) -> FloatArray | None:

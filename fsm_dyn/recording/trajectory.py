@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.recording import export
 from fsm_dyn.recording.arrays import FloatArray, IntArray
 from fsm_dyn.recording.change_points import ChangePoint
+from fsm_dyn.recording.continuation import StoredContinuation
 from fsm_dyn.recording.dense import locate, quartic
 from fsm_dyn.recording.ending import describe_end
 from fsm_dyn.recording.energy import EnergyAccount, account
@@ -31,6 +32,25 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 
+class Resumes(Protocol):
+    """Continues a run."""
+
+    def __call__(
+        self,
+        before: Trajectory,
+        until: float,
+        *,
+        whole: bool,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Return the run, or its continuation, to ``until`` (s)."""
+
+    def stored(self) -> StoredContinuation:
+        """Return what a file holds so that the run can be continued from it."""
+
+
 class Trajectory:
     """A run: states, modes, forces and the transitions with their reasons.
 
@@ -43,12 +63,19 @@ class Trajectory:
         Names and programs of the model.
     record : Record
         What the stepper left.
+    resume : Resumes, optional
+        What continues the run; without it, ``final`` tells why it cannot be continued.
+    final : str
     """
 
-    def __init__(self, model: RunModel, record: Record) -> None:
+    def __init__(
+        self, model: RunModel, record: Record, resume: Resumes | None = None, final: str = "it was not kept for that"
+    ) -> None:
         self.model = model
         self.record = record
         self.outcome = record.outcome
+        self._resume = resume
+        self._final = final
 
     @cached_property
     def rows(self) -> Samples:
@@ -197,6 +224,52 @@ class Trajectory:
             )
         return self._between(wanted, locate(self.t, wanted)[0])
 
+    def resume(
+        self,
+        until: float,
+        *,
+        whole: bool = True,
+        max_steps: int = 10_000_000,
+        on_failure: str = "raise",
+        progress: Callable[[float], None] | None = None,
+    ) -> Trajectory:
+        """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
+
+        It goes on from the instant before it first mattered where the run ended, so that rows and transitions are, to
+        the last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, goes on
+        too; one that failed, or was stopped by a transition, does not.
+
+        Parameters
+        ----------
+        until : float
+            End of the run, s; not before its end so far.
+        whole : bool
+            Whether the result is the whole run, or only what follows the instant from which it goes on.
+        max_steps : int
+            Bound on the number of further steps.
+        on_failure, progress
+            As for :func:`fsm_dyn.simulate`.
+
+        Returns
+        -------
+        Trajectory
+            Which can be continued in turn.
+
+        Raises
+        ------
+        InputError
+            The run cannot be continued, or ends later.
+        RunError
+            The run could not go on; its ``trajectory`` holds what was recorded.
+        """
+        if self._resume is None:
+            raise InputError("this run cannot be continued", found=self._final, remedy="run it anew")
+        if not until >= self.t[-1]:
+            raise InputError(
+                "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"
+            )
+        return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
+
     def explain(self, time: float) -> Explanation:
         """Return why the mechanism is in its mode at a time, what bears it there, and what may end it.
 
@@ -219,7 +292,7 @@ class Trajectory:
         InputError
             If the run has no model text to go with it.
         """
-        return write_run(self.model, self.record, Path(path))
+        return write_run(self.model, self.record, Path(path), self._resume.stored() if self._resume else self._final)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""

@@ -5,6 +5,7 @@
      above kinetic friction both may be consistent, and this decides).
    - Otherwise the candidate that changes least is taken. */
 
+#include "elementary.h"
 #include "contacts.h"
 
 #define FSM_STATE_CHANGE 1.0  // cost of a contact state that differs
@@ -96,9 +97,9 @@ static void admit_choices(const struct fsm_contact_problem *problem, int64_t at,
 /* Whether contact `k` has something to choose: closed, dry friction, or compressed with friction. */
 static bool takes_part(const struct fsm_resolution *r, int64_t k)
 {
-    int64_t kind = r->tables->contact_kind.at[k];
-    bool compressed = kind == FSM_KIND_COMPLIANT && r->outcome->wanted.at[k] != FSM_CONTACT_FREE;
-    return r->closed.at[k] == 1 || kind == FSM_KIND_DRY_FRICTION ||
+    int64_t flags = r->tables->contact_flags.at[k];
+    bool compressed = (flags & FSM_FLAG_COMPLIANT) != 0 && r->outcome->wanted.at[k] != FSM_CONTACT_FREE;
+    return r->closed.at[k] == 1 || (flags & FSM_FLAG_FRICTION_ONLY) != 0 ||
            (compressed && AT(r->tables->contact_rows, k, 1) >= 0);
 }
 
@@ -106,7 +107,7 @@ static bool takes_part(const struct fsm_resolution *r, int64_t k)
 static double fill_friction(const struct fsm_resolution *r, const struct fsm_contact_problem *problem, int64_t at)
 {
     int64_t k = problem->contact.at[at], row = AT(r->tables->contact_rows, k, 1);
-    double load = r->tables->contact_kind.at[k] == FSM_KIND_COMPLIANT ? r->terms->elastic.at[k] : 1.0;
+    double load = (r->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0 ? r->terms->elastic.at[k] : 1.0;
     problem->static_friction.at[at] = load * r->terms->static_friction.at[k];
     problem->kinetic_friction.at[at] = load * r->terms->kinetic_friction.at[k];
     double slip = fsm_row_speed(r->terms, row, r->u);
@@ -116,7 +117,7 @@ static double fill_friction(const struct fsm_resolution *r, const struct fsm_con
     double second = fsm_row_speed(r->terms, row + 1, r->u);
     AT(problem->slip_direction, at, 0) = slip; // not normalised yet
     AT(problem->slip_direction, at, 1) = second;
-    return hypot(slip, second);
+    return fsm_hypot(slip, second);
 }
 
 /* Return the unscaled contact problem of all contacts that have something to choose, on the acceleration level. */
@@ -135,7 +136,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
             continue;
         }
         int64_t at = problem.contact.n;
-        bool gap = tables->contact_kind.at[k] == FSM_KIND_GAP;
+        bool gap = (tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0;
         // a corner on a straight face that begins counts as if it had been closed
         bool corner = gap && AT(tables->contact_ends, k, 0) >= 0;
         bool closes = r->event.at[k] == FSM_EVENT_CLOSES || (corner && r->before.at[k] == FSM_CONTACT_FREE);
@@ -144,7 +145,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
                                         .event = r->event.at[k],
                                         .slip = problem.tangent.at[at] >= 0 ? fill_friction(r, &problem, at) : 0.0,
                                         .sigma = r->sigma.at[k]};
-        admit_choices(&problem, at, &motion, tables->tolerances->speed);
+        double slow = problem.tangent.at[at] >= 0 ? fsm_slip_tolerance(tables, k) : 0.0;
+        admit_choices(&problem, at, &motion, slow);
         if (any_slides && problem.spatial.at[at] && r->before.at[k] == FSM_CONTACT_SLIDING &&
             r->event.at[k] != FSM_EVENT_STICKS) {
             AT(problem.cost, at, FSM_CHOICE_FORWARD) =

@@ -24,7 +24,7 @@ FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
 {
     double slip = AT(tables->contact_ends, k, 1) >= 0 ? fabs(terms->reach_rate.at[k]) : 0.0;
-    return tables->tolerances->speed + FSM_SAME_ROW * slip;
+    return fsm_speed_tolerance(tables, AT(tables->contact_rows, k, 0)) + FSM_SAME_ROW * slip;
 }
 
 /* Whether contact `j` leaves its round face, of the same two shapes, at the end where the face of `k` begins. */
@@ -37,7 +37,8 @@ static bool leaves_beside(const struct fsm_resolution *r, int64_t j, int64_t k)
     }
     bool closed = r->before.at[j] != FSM_CONTACT_FREE && (tables->contact_flags.at[j] & FSM_FLAG_LIMITED) != 0;
     return r->event.at[j] == FSM_EVENT_LEAVES ||
-           (closed && r->terms->reach.at[j] < sqrt(tables->tolerances->gap) && r->terms->reach_rate.at[j] < 0.0);
+           (closed && r->terms->reach.at[j] < sqrt(tables->tolerances->gap * tables->tolerances->length_scale) &&
+            r->terms->reach_rate.at[j] < 0.0);
 }
 
 /* Exclude from the closed contacts those that would strike where another one leaves its round face.
@@ -56,7 +57,8 @@ FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r)
         if (!begins || r->terms->reach.at[k] > tables->tolerances->gap) {
             continue;
         }
-        if (fsm_row_speed(r->terms, AT(tables->contact_rows, k, 0), r->u) >= -tables->tolerances->speed) {
+        int64_t row = AT(tables->contact_rows, k, 0);
+        if (fsm_row_speed(r->terms, row, r->u) >= -fsm_speed_tolerance(tables, row)) {
             continue;
         }
         for (int64_t j = 0; j < r->closed.n; j++) {

@@ -2,6 +2,7 @@
 
    So it is known which candidate is chosen, and how many others are consistent (docs/theory.md, "Resolution"). */
 
+#include "elementary.h"
 #include "contacts.h"
 
 #define FSM_SAME_MOTION 1e-6  // motions that differ by less than this part of the scale are one
@@ -18,7 +19,7 @@ static void enter_candidate(struct fsm_candidate_log *log, const struct fsm_cont
     }
     double members = 0.0, digits = 0.0;
     for (int64_t k = 0; k < choices.n; k++) {
-        members += pow(2.0, (double)problem->contact.at[k]);
+        members += fsm_pow(2.0, (double)problem->contact.at[k]);
         digits = 10.0 * digits + (double)choices.at[k];
     }
     log->entries.at[at] = members;

@@ -2,6 +2,7 @@
 
    Where contacts are redundant, satisfying the laws is a question of feasibility (feasibility.c). */
 
+#include "elementary.h"
 #include "contacts.h"
 
 #define FSM_STIRS                                                                                                      \
@@ -10,7 +11,7 @@
 /* Return the magnitude against which the laws are judged, for the forces `y` (n,). */
 FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y)
 {
-    double scale = fsm_larger(problem->scale, 1e-300);
+    double scale = fsm_larger(problem->scale, FSM_TINIEST);
     for (int64_t i = 0; i < y.n; i++) {
         scale = fsm_larger(scale, fabs(y.at[i]));
         scale = fsm_larger(scale, fabs(problem->base.at[i] - problem->target.at[i]));
@@ -155,7 +156,7 @@ static void judge_friction(const struct fsm_contact_problem *problem, int64_t ch
         if (a >= 0) {
             load = problem->two_sided.at[k] ? fabs(y.at[a]) : y.at[a];
         }
-        double friction = spatial ? hypot(y.at[b], y.at[b + 1]) : fabs(y.at[b]);
+        double friction = spatial ? fsm_hypot(y.at[b], y.at[b + 1]) : fabs(y.at[b]);
         worst->excess = fsm_larger(worst->excess, friction - problem->kinetic_friction.at[k] * load);
         enter_violation(worst, friction - problem->static_friction.at[k] * load, FSM_LAW_FRICTION_EXCEEDED, k);
     }

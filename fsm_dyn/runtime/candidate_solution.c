@@ -5,9 +5,10 @@
    direction converges at once where the Delassus matrix is isotropic in the tangent plane, and Newton's method on the
    angles elsewhere (docs/theory.md, "Friction in space"). */
 
+#include "elementary.h"
 #include "contacts.h"
 
-#define FSM_CANDIDATE_RANK   1e-11
+#define FSM_CANDIDATE_RANK   1e-11 // rounding: a pivot below this fraction of the first is zero
 #define FSM_ROUNDS           12    // of fixed-point sweeps and a step of Newton's method
 #define FSM_SLIP_SWEEPS      6     // in a round
 #define FSM_SLIP_CONVERGED   1e-14 // rad: no more than rounding
@@ -177,13 +178,13 @@ static double fixed_point_step(const struct fsm_contact_problem *problem, int64_
     double bound = problem->kinetic_friction.at[k] * (a >= 0 ? fsm_larger(y.at[a], 0.0) : 1.0);
     double stiff = bound * (fsm_larger(AT(K, b, b), AT(K, b + 1, b + 1)) + fabs(AT(K, b, b + 1)));
     double first = v.at[b] + stiff * direction[0], second = v.at[b + 1] + stiff * direction[1];
-    double length = hypot(first, second);
+    double length = fsm_hypot(first, second);
     if (length == 0.0) {
         return 0.0;
     }
     first /= length;
     second /= length;
-    double change = hypot(first - direction[0], second - direction[1]);
+    double change = fsm_hypot(first - direction[0], second - direction[1]);
     direction[0] = first;
     direction[1] = second;
     return change;
@@ -200,7 +201,7 @@ static double lateral_motion(const struct fsm_contact_problem *problem, int64_t 
 static void rotate(const struct fsm_contact_problem *problem, int64_t k, double angle)
 {
     double *direction = &AT(problem->slip_direction, k, 0);
-    double c = cos(angle), s = sin(angle);
+    double c = fsm_cos(angle), s = fsm_sin(angle);
     double first = c * direction[0] - s * direction[1], second = s * direction[0] + c * direction[1];
     direction[0] = first;
     direction[1] = second;
@@ -255,7 +256,7 @@ static void find_slip_directions(struct fsm_arena *arena, const struct fsm_conta
     for (int64_t i = 0; i < sought.n; i++) {
         double *direction = &AT(problem->slip_direction, sought.at[i], 0);
         int64_t b = problem->tangent.at[sought.at[i]];
-        double friction = hypot(y.at[b], y.at[b + 1]);
+        double friction = fsm_hypot(y.at[b], y.at[b + 1]);
         direction[0] = friction > 0.0 ? -y.at[b] / friction : 1.0;
         direction[1] = friction > 0.0 ? -y.at[b + 1] / friction : 0.0;
     }

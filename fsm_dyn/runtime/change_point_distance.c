@@ -2,6 +2,7 @@
 
    All of it follows from what fsm_assess has found of the rows: what is left of them and when rank is lost. */
 
+#include "elementary.h"
 #include "stepping.h"
 
 #define CLOSEST  1e-5            // what is left of the rows at the ends of steps over a change point, at least
@@ -36,7 +37,7 @@ FSM_LOCAL bool fsm_is_near(const struct fsm_rank *rank, double h, double left)
    `rtol`: relative tolerance of the run. */
 FSM_LOCAL double fsm_least_left(const struct fsm_tables *tables, double rtol)
 {
-    return fsm_smaller(FSM_NEAR, sqrt(10.0 * tables->tolerances->projection / rtol));
+    return fsm_smaller(FSM_NEAR, sqrt(10.0 * tables->tolerances->projection / tables->tolerances->length_scale / rtol));
 }
 
 /* Return the length of a step, `h` at most, whose nodes keep clear of a change point `ahead` (s) from here.
@@ -71,8 +72,8 @@ FSM_LOCAL double fsm_passing_fraction(int64_t stages, bool guards)
    `turn`: how much of the rows is left a step from the change point; `rtol`: relative tolerance of the run. */
 FSM_LOCAL double fsm_least_passage(double turn, double rtol)
 {
-    double rounding = ROUNDING / (rtol * fsm_larger(turn * turn, 1e-30));
-    return pow(fsm_larger(1.0, fsm_smaller(rounding, 1000000.0)), 0.125);
+    double rounding = ROUNDING / (rtol * fsm_larger(turn * turn, FSM_TINIEST));
+    return fsm_pow(fsm_larger(1.0, fsm_smaller(rounding, 1000000.0)), 0.125);
 }
 
 /* Return what rounding may do to the estimated error of a step of length `h`, 1 where it does nothing.
@@ -93,7 +94,7 @@ FSM_LOCAL double fsm_allowance(const struct fsm_rank *rank, double h, double rto
    That of a method falls with the fifth power at least; rounding near a change point does not. */
 FSM_LOCAL bool fsm_is_rounding(double error, double h, double tried_error, double tried)
 {
-    return 0.0 < h && h < tried && error > tried_error * pow(h / tried, 2.5);
+    return 0.0 < h && h < tried && error > tried_error * fsm_pow(h / tried, 2.5);
 }
 
 /* Remember whether the step from `t` to `t_end` passes the change point ahead, and how long it is to the next.

@@ -1,5 +1,6 @@
 /* Steps near change points: how long they are, and when one is accepted (docs/theory.md, "Change points"). */
 
+#include "elementary.h"
 #include "stepping.h"
 
 /* Look for change points ahead of an implicit step of length `h` (s).
@@ -54,7 +55,7 @@ static bool at_floor(const struct fsm_run *run, const struct fsm_trial *trial)
         return trial->error <= fsm_allowance(rank, trial->h, rtol);
     }
     double longer = fsm_least_passage(trial->h * rank->rate, rtol);
-    return (trial->error < 4.0 * pow(longer, 6.0) && longer > 1.0) ||
+    return (trial->error < 4.0 * fsm_pow(longer, 6.0) && longer > 1.0) ||
            fsm_is_rounding(trial->error, trial->h, rank->tried_error, rank->tried_step);
 }
 

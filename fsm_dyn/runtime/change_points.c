@@ -12,29 +12,30 @@
 #define FSM_COINCIDENT      1.3   // change points whose times are within this ratio are kept clear of as one
 #define FSM_REAL            0.3   // an eigenvalue with a smaller imaginary part, relative, is a time
 #define FSM_STILL_LOOKED_AT 1e-12 // part of a row left that is looked at where none was redundant before
+#define FSM_DIFFERENCE      1e-6  // time, relative to that of the motion, over which rows are differenced
 #define FSM_PROBES          4     // configurations beside the start at which the sizes of rows are seen
 
-/* Return how fast the coordinates change at most, over their size where that is above 1 (1/s). */
-static double motion_of(fsm_vector x, fsm_vector x_dot, int64_t n_q)
+/* Return how fast the first `n` states change at most, over their size where that is above their unit (1/s). */
+static double motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot, int64_t n)
 {
     double fastest = 0.0;
-    for (int64_t i = 0; i < n_q; i++) {
-        fastest = fsm_larger(fastest, fabs(x_dot.at[i]) / (1.0 + fabs(x.at[i])));
+    for (int64_t i = 0; i < n; i++) {
+        fastest = fsm_larger(fastest, fabs(x_dot.at[i]) / (tables->state_unit.at[i] + fabs(x.at[i])));
     }
     return fastest;
 }
 
 /* Return over what time (s) rows are differenced, from how fast the state changes. */
-static double difference_time(fsm_vector x, fsm_vector x_dot)
+static double difference_time(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot)
 {
-    double fastest = motion_of(x, x_dot, x.n);
-    return fastest > 0.0 ? 1e-06 / fsm_larger(fastest, 1e-300) : 1e-06;
+    double fastest = motion_of(tables, x, x_dot, x.n);
+    return fastest > 0.0 ? FSM_DIFFERENCE / fastest : FSM_DIFFERENCE * tables->tolerances->time_scale;
 }
 
 /* Return the time (s) in which rank could be lost, `rate tau + (change tau)^2 / 2 = sigma`. */
 static double soonest_loss(double sigma, double rate, double change)
 {
-    return 2.0 * sigma / fsm_larger(rate + sqrt(rate * rate + 2.0 * sigma * change * change), 1e-300);
+    return 2.0 * sigma / fsm_larger(rate + sqrt(rate * rate + 2.0 * sigma * change * change), FSM_TINIEST);
 }
 
 /* Return how fast a row changes at most (1/s). */
@@ -78,7 +79,7 @@ static void find_row_sizes(const struct fsm_run *run, const struct fsm_terms *te
         fsm_put(probe, x);
         for (int64_t i = 0; i < n_q; i++) { // the same ones every time; the golden ratio spreads them evenly
             double part = fmod((double)(k * (i + 1)) * FSM_GOLDEN_RATIO, 1.0);
-            probe.at[i] += (0.6 * part - 0.3) * (double)fsm_least(k, 1);
+            probe.at[i] += (0.6 * part - 0.3) * (double)fsm_least(k, 1) * tables->state_unit.at[i];
         }
         for (int64_t m = 0; m < tables->quaternions.n; m++) {
             int64_t first = tables->quaternions.at[m];
@@ -240,7 +241,7 @@ static void forget_rank(const struct fsm_run *run)
     rank->sigma = 1.0;
     rank->rate = 0.0;
     rank->left_at = FSM_INFINITY;
-    rank->motion = motion_of(run->state->x, run->state->x_dot, run->tables->sizes->n_q);
+    rank->motion = motion_of(run->tables, run->state->x, run->state->x_dot, run->tables->sizes->n_q);
 }
 
 /* Write how much every row takes part in the loss of rank: those that become dependent, and what they depend on. */
@@ -303,7 +304,8 @@ FSM_LOCAL void fsm_assess(const struct fsm_run *run)
     fsm_indices order = fsm_arena_indices(arena, m);
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     bool were_independent = rank->active == (double)m && rank->independent == (double)m;
-    int64_t taken = fsm_orthogonalise(Q, order, L, were_independent ? FSM_STILL_LOOKED_AT : FSM_ROW_RANK_REDUNDANT);
+    int64_t taken =
+        fsm_orthogonalise(Q, order, L, were_independent ? FSM_STILL_LOOKED_AT : tables->tolerances->redundancy);
     if (taken == 0) {
         return;
     }
@@ -314,7 +316,7 @@ FSM_LOCAL void fsm_assess(const struct fsm_run *run)
     while (first > 0 && AT(L, first - 1, first - 1) < FSM_SMALL * AT(L, 0, 0)) {
         first--;
     }
-    double extent = difference_time(state->x, state->x_dot);
+    double extent = difference_time(tables, state->x, state->x_dot);
     fsm_matrix after = fsm_rows_along(run, state->x_dot, rows, scale, sizes, extent, extent);
     find_times(run, before, after, Q, order, L, first, taken, extent);
     weigh_rows(run, rows, order, L, first, taken);
@@ -335,7 +337,7 @@ FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run)
     struct fsm_rank *rank = run->state->rank;
     rank->unseen += 1.0;
     // what is at rest may start moving
-    bool faster = motion_of(x, x_dot, tables->sizes->n_q) > FSM_FASTER * rank->motion;
+    bool faster = motion_of(tables, x, x_dot, tables->sizes->n_q) > FSM_FASTER * rank->motion;
     if (t >= rank->left_at || faster || rank->lands != 0.0 || rank->unseen > FSM_UNSEEN_STEPS) {
         rank->unseen = 0.0;
         fsm_assess(run);

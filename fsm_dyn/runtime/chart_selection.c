@@ -34,11 +34,46 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
     return best;
 }
 
-/* Return a chart of the mode `target` that is good at the state at hand, `target` itself if it is.
+/* Whether a mode embedded on line has taken as many evaluations as kernels of its own would be worth. */
+FSM_LOCAL bool fsm_has_earned_kernels(const struct fsm_run *run, int64_t mode)
+{
+    return run->state->spent.at[mode] > run->tables->mode_allowance.at[mode];
+}
+
+/* Return a chart of the mode `target` with kernels of its own that is good at the state at hand, -1 if there is none.
+
+   `work->full_mid` is overwritten. */
+FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    int64_t at = state->x.n + tables->sizes->n_u;
+    for (int64_t chart = 0; chart < tables->sizes->n_modes; chart++) {
+        if (tables->mode_group.at[chart] != tables->mode_group.at[target] ||
+            tables->mode_allowance.at[chart] != FSM_NEVER) {
+            continue;
+        }
+        tables->mode_full.at[chart](state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        if (work->full_mid.at[at] >= FSM_GOOD) {
+            return chart;
+        }
+    }
+    return -1;
+}
+
+/* Return a chart of the mode `target` that is good at the state at hand: one with kernels of its own if the mode has
+   earned them, else `target` itself if it is good.
 
    Where none is, -1; or, once one was asked for, the best there is.  `work->full_mid` is overwritten. */
 FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target)
 {
+    if (fsm_has_earned_kernels(run, target)) {
+        int64_t own = fsm_own_kernels(run, target);
+        if (own >= 0) {
+            return own;
+        }
+    }
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;

@@ -18,10 +18,9 @@ static bool closes(const struct fsm_resolution *r, int64_t k, double gap, double
 static bool mark_closed(const struct fsm_resolution *r, double near)
 {
     const struct fsm_tables *tables = r->tables;
-    double small = tables->tolerances->gap;
     for (int64_t k = 0; k < r->closed.n; k++) {
         r->closed.at[k] = 0;
-        if (tables->contact_kind.at[k] != FSM_KIND_GAP) {
+        if ((tables->contact_flags.at[k] & FSM_FLAG_RIGID) == 0) {
             continue;
         }
         bool released = r->transition >= 0 && AT(tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
@@ -30,14 +29,17 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
         } else if (r->before.at[k] != FSM_CONTACT_FREE) {
             r->closed.at[k] = !released && r->event.at[k] != FSM_EVENT_LEAVES;
         } else if (r->terms->closes_if.at[k] != 0.0 && !released && fsm_within_face(tables, r->terms, k)) {
-            double gap = r->terms->residual.at[AT(tables->contact_rows, k, 0)];
+            int64_t row = AT(tables->contact_rows, k, 0);
+            double gap = r->terms->residual.at[row], small = fsm_gap_tolerance(tables, row);
             // a guard that was seen in this instant, and changed nothing, is watched from somewhat below zero on
-            bool seen = r->event.at[k] == FSM_EVENT_CLOSES || near < small;
+            bool seen = r->event.at[k] == FSM_EVENT_CLOSES || near < tables->tolerances->gap;
             bool deep = gap < (seen ? -FSM_DEEPEST * small : -small);
             if (deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
                 return false;
             }
-            r->closed.at[k] = !deep && closes(r, k, gap, near); // behind a face that ends there is no penetration
+            r->closed.at[k] =
+                !deep &&
+                closes(r, k, gap, near * tables->row_unit.at[row]); // behind a face that ends there is no penetration
         }
     }
     return true;

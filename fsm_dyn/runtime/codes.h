@@ -112,24 +112,22 @@ enum fsm_transition_column {
     FSM_TRANSITION_WIDTH = 4,
 };
 
-/* Kinds of contact (`fsm_tables.contact_kind`). */
-enum fsm_contact_kind {
-    FSM_KIND_GAP = 0,
-    FSM_KIND_DRY_FRICTION = 1,
-    FSM_KIND_LOCK = 2,
-    FSM_KIND_COMPLIANT = 3, // a gap whose force is a law of its depth
-};
-
-/* Bits of `fsm_tables.contact_flags`. */
+/* Bits of `fsm_tables.contact_flags`: properties of a contact and of its law (fsm_dyn/laws). */
 enum fsm_contact_flag {
-    FSM_FLAG_FRICTION = 1,      // has a tangent row
-    FSM_FLAG_STICKS_ALWAYS = 2, // infinite friction: never slides
-    FSM_FLAG_GATED = 4,         // has a closes_if
-    FSM_FLAG_LIMITED = 8,       // is on a bounded face
-    FSM_FLAG_TWO_SIDED = 16,    // a slot: always closed, its normal force may have either sign
-    FSM_FLAG_POISSON = 32,      // restitution of impulses, not of speeds
-    FSM_FLAG_IN_SPACE = 64,     // slips in two directions: the row after its tangent row is the second
-    FSM_FLAG_GROUP = 1024,      // bits from here on: number of the first contact of the same entry of the model
+    FSM_FLAG_FRICTION = 1,         // has a tangent row
+    FSM_FLAG_STICKS_ALWAYS = 2,    // infinite friction: never slides
+    FSM_FLAG_GATED = 4,            // has a closes_if
+    FSM_FLAG_LIMITED = 8,          // is on a bounded face
+    FSM_FLAG_TWO_SIDED = 16,       // a slot: always closed, its normal force may have either sign
+    FSM_FLAG_POISSON = 32,         // restitution of impulses, not of speeds
+    FSM_FLAG_IN_SPACE = 64,        // slips in two directions: the row after its tangent row is the second
+    FSM_FLAG_RIGID = 128,          // its normal force is a constraint force, which the contact problem determines
+    FSM_FLAG_COMPLIANT = 256,      // its normal force is a function of the state, no constraint force
+    FSM_FLAG_SWITCHED = 512,       // its constraint acts while it is held: transitions switch it
+    FSM_FLAG_FRICTION_ONLY = 1024, // a friction force with given bounds, and no normal force
+    FSM_FLAG_NO_GAP = 2048,        // rigid, on the level of speeds: there is no distance that closes
+    FSM_FLAG_FORCE_LIMIT = 4096,   // its constraint lets go at the force that the term `static_friction` gives
+    FSM_FLAG_GROUP = 65536,        // bits from here on: number of the first contact of the same entry of the model
 };
 
 #define FSM_TURNING 100.0 // times the speed that counts as zero: slip in space that came to rest may be so much off it

@@ -11,6 +11,7 @@
 
 #include "contacts.h"
 
+#define FSM_NO_MOTION    0.1 // part of the tolerance below which a motion without forces is none
 #define FSM_NEVER_SLIDES 1e6 // stands in for infinite friction
 
 /* The complementarity problem of a contact problem, with these coefficients of friction. */
@@ -54,6 +55,22 @@ static void express_forces(const struct fsm_contact_problem *problem, const stru
     }
 }
 
+/* Add to the motions of the rows what `z` of contact `k` gives: `motions += K forces`, its own columns alone. */
+static void add_motions(const struct fsm_contact_problem *problem, const struct lcp *lcp, int64_t k, fsm_matrix forces,
+                        fsm_matrix motions)
+{
+    int64_t rows[] = {problem->normal.at[k], problem->tangent.at[k]}, first = lcp->first.at[k];
+    int64_t last = k + 1 < lcp->first.n ? lcp->first.at[k + 1] : lcp->q.n;
+    for (int64_t which = 0; which < 2; which++) {
+        int64_t j = rows[which];
+        for (int64_t i = 0; j >= 0 && i < motions.n; i++) {
+            for (int64_t s = first; s < last; s++) {
+                AT(motions, i, s) += AT(problem->K, i, j) * AT(forces, j, s);
+            }
+        }
+    }
+}
+
 /* Fill in `P` and `q`: the motions of the rows as they follow from z, contact by contact. */
 static void fill_lcp(struct fsm_arena *arena, const struct fsm_contact_problem *problem, const struct lcp *lcp)
 {
@@ -65,10 +82,10 @@ static void fill_lcp(struct fsm_arena *arena, const struct fsm_contact_problem *
         motion.at[i] = problem->base.at[i] - problem->target.at[i];
         for (int64_t j = 0; j < n; j++) {
             motion.at[i] += AT(problem->K, i, j) * given.at[j];
-            for (int64_t s = 0; s < size; s++) {
-                AT(motions, i, s) += AT(problem->K, i, j) * AT(forces, j, s);
-            }
         }
+    }
+    for (int64_t k = 0; k < problem->normal.n; k++) {
+        add_motions(problem, lcp, k, forces, motions);
     }
     for (int64_t k = 0; k < problem->normal.n; k++) {
         int64_t a = problem->normal.at[k], b = problem->tangent.at[k], at = lcp->first.at[k];
@@ -110,10 +127,11 @@ static enum fsm_choice choice_of(const struct fsm_contact_problem *problem, cons
     if (problem->slipping.at[k]) {
         return AT(problem->allowed, k, FSM_CHOICE_FORWARD) ? FSM_CHOICE_FORWARD : FSM_CHOICE_BACKWARD;
     }
-    if (lcp->w.at[at] > lcp->z.at[at] && lcp->w.at[at] > small) {
+    double forward = lcp->w.at[at], backward = lcp->z.at[at + 1]; // one of them is zero, or rounding
+    if (forward >= backward && forward > lcp->z.at[at] && forward > small) {
         return FSM_CHOICE_FORWARD;
     }
-    if (lcp->z.at[at + 1] > lcp->w.at[at + 1] && lcp->z.at[at + 1] > small) {
+    if (backward > lcp->w.at[at + 1] && backward > small) {
         return FSM_CHOICE_BACKWARD;
     }
     return FSM_CHOICE_HOLD;
@@ -135,13 +153,18 @@ static bool propose_with(struct fsm_arena *arena, const struct fsm_contact_probl
                       .q = fsm_arena_vector(arena, size),
                       .z = fsm_arena_vector(arena, size)};
     fill_lcp(arena, problem, &lcp);
+    double scale = problem->scale;
+    for (int64_t i = 0; i < size; i++) {
+        scale = fsm_larger(scale, fabs(lcp.q.at[i]));
+    }
+    for (int64_t i = 0; i < size; i++) { // what counts as none is none: its sign would decide between equals
+        lcp.q.at[i] = fabs(lcp.q.at[i]) <= FSM_NO_MOTION * tolerance * scale ? 0.0 : lcp.q.at[i];
+    }
     if (!fsm_solve_lcp(arena, lcp.P, lcp.q, lcp.z)) {
         return false;
     }
     lcp.w = fsm_arena_copy(arena, lcp.q);
-    double scale = problem->scale;
     for (int64_t i = 0; i < size; i++) {
-        scale = fsm_larger(scale, fabs(lcp.q.at[i]));
         for (int64_t j = 0; j < size; j++) {
             lcp.w.at[i] += AT(lcp.P, i, j) * lcp.z.at[j];
         }

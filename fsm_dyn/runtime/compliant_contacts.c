@@ -30,8 +30,8 @@ static bool next_face_acts(const struct fsm_resolution *r, int64_t k)
             continue;
         }
         for (int64_t m = 0; m < r->event.n; m++) {
-            bool acts = tables->contact_kind.at[m] == FSM_KIND_COMPLIANT && r->before.at[m] != FSM_CONTACT_FREE &&
-                        r->event.at[m] != FSM_EVENT_OPENS;
+            bool acts = (tables->contact_flags.at[m] & FSM_FLAG_COMPLIANT) != 0 &&
+                        r->before.at[m] != FSM_CONTACT_FREE && r->event.at[m] != FSM_EVENT_OPENS;
             if (acts && (m == j || fsm_same_normal(tables, terms, m, j, FSM_SUCCESSOR_ALIKE))) {
                 return true;
             }
@@ -77,7 +77,8 @@ static bool follows(const struct fsm_tables *tables, const struct fsm_terms *ter
     double difference = gap - terms->residual.at[AT(tables->contact_rows, k, 0)];
     bool straight = AT(tables->contact_ends, j, 0) >= 0 && AT(tables->contact_ends, k, 0) >= 0;
     double alike = FSM_SUCCESSOR_ALIKE * fabs(gap);
-    if (tables->contact_kind.at[k] != FSM_KIND_COMPLIANT || fabs(difference) > small + (straight ? alike : 0.0)) {
+    if ((tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) == 0 ||
+        fabs(difference) > small + (straight ? alike : 0.0)) {
         return false;
     }
     if (!straight) {
@@ -98,7 +99,7 @@ static int64_t successor(const struct fsm_resolution *r, int64_t j, int64_t k)
     const struct fsm_tables *tables = r->tables;
     int64_t best = k, corner = AT(tables->contact_ends, j, 0);
     for (int64_t m = 0; m < r->event.n; m++) {
-        if (m == k || tables->contact_kind.at[m] != FSM_KIND_COMPLIANT || r->before.at[m] != FSM_CONTACT_FREE ||
+        if (m == k || (tables->contact_flags.at[m] & FSM_FLAG_COMPLIANT) == 0 || r->before.at[m] != FSM_CONTACT_FREE ||
             r->event.at[m] == FSM_EVENT_LEAVES) {
             continue;
         }
@@ -130,7 +131,7 @@ static bool is_compressed(const struct fsm_resolution *r, int64_t k)
     const struct fsm_tables *tables = r->tables;
     const struct fsm_terms *terms = r->terms;
     int64_t row = AT(tables->contact_rows, k, 0), event = r->event.at[k];
-    double small = tables->tolerances->gap, gap = terms->residual.at[row];
+    double small = fsm_gap_tolerance(tables, row), gap = terms->residual.at[row];
     bool open = r->outcome->wanted.at[k] == FSM_CONTACT_FREE, deep = gap < -small;
     if (open && (terms->closes_if.at[k] == 0.0 || !fsm_within_face(tables, terms, k))) {
         return false;
@@ -141,7 +142,7 @@ static bool is_compressed(const struct fsm_resolution *r, int64_t k)
     if (event == FSM_EVENT_CLOSES) {
         return !next_face_acts(r, k) && !is_inner_compression(tables, terms, k);
     }
-    bool closing = fabs(gap) <= small && fsm_row_speed(terms, row, r->u) < -tables->tolerances->speed;
+    bool closing = fabs(gap) <= small && fsm_row_speed(terms, row, r->u) < -fsm_speed_tolerance(tables, row);
     if (!(deep && terms->elastic.at[k] >= 0.0) && !closing) {
         return false;
     }
@@ -156,7 +157,7 @@ static bool is_compressed(const struct fsm_resolution *r, int64_t k)
 FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_resolution *r, fsm_vector force)
 {
     for (int64_t k = 0; k < r->event.n; k++) {
-        if (r->tables->contact_kind.at[k] != FSM_KIND_COMPLIANT) {
+        if ((r->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) == 0) {
             continue;
         }
         bool compressed = is_compressed(r, k);

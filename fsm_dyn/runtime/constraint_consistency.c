@@ -22,16 +22,17 @@ FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, doubl
     fsm_vector u = fsm_vector_part(x, n_q, n_q + tables->sizes->n_u);
     double worst = 0.0;
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
-        int64_t code = AT(tables->mode_states, mode, k), kind = tables->contact_kind.at[k];
-        if (code == FSM_CONTACT_FREE || kind == FSM_KIND_LOCK) {
+        int64_t code = AT(tables->mode_states, mode, k), flags = tables->contact_flags.at[k];
+        if (code == FSM_CONTACT_FREE || (flags & FSM_FLAG_SWITCHED) != 0) {
             continue;
         }
-        if (kind == FSM_KIND_GAP) {
-            worst = fsm_larger(worst, fabs(fsm_row_speed(terms, AT(tables->contact_rows, k, 0), u)));
+        if ((flags & FSM_FLAG_RIGID) != 0) {
+            int64_t row = AT(tables->contact_rows, k, 0);
+            worst = fsm_larger(worst, fabs(fsm_row_speed(terms, row, u)) / fsm_speed_tolerance(tables, row));
         }
         if (code == FSM_CONTACT_HELD && AT(tables->contact_rows, k, 1) >= 0) {
-            worst = fsm_larger(worst, fsm_slip_speed(tables, terms, k, u));
+            worst = fsm_larger(worst, fsm_slip_speed(tables, terms, k, u) / fsm_slip_tolerance(tables, k));
         }
     }
-    return worst / tables->tolerances->speed;
+    return worst;
 }

@@ -7,6 +7,7 @@
    Rows are scaled so that K has a unit diagonal: rank and tolerances then do not depend on units, and forces, impulses
    and motions of all rows compare with one scale. */
 
+#include "elementary.h"
 #include "contacts.h"
 
 /* Return the slip direction of a choice, 0 where it does not slide. */
@@ -128,7 +129,7 @@ static void scale_laws(const struct fsm_contact_problem *problem, fsm_vector uni
             }
             problem->static_friction.at[k] *= ratio;
             problem->kinetic_friction.at[k] *= ratio;
-            AT(problem->slack, k, 1) /= pow(unit.at[tangent], problem->spatial.at[k] ? 2.0 : 1.0);
+            AT(problem->slack, k, 1) /= fsm_pow(unit.at[tangent], problem->spatial.at[k] ? 2.0 : 1.0);
         }
         if (normal >= 0) {
             AT(problem->slack, k, 0) /= unit.at[normal];

@@ -113,8 +113,7 @@ struct fsm_candidate_log {
     int64_t count;      // candidates entered, also those that found no room
 };
 
-#define FSM_LAWS_TOLERANCE 1e-9  // violation up to which the laws of impact are satisfied, as a fraction of the scale
-#define FSM_HIDDEN         1e-12 // a row whose response is this part of its free response is held by the other rows
+#define FSM_HIDDEN 1e-12 // a row whose response is this part of its free response is held by the other rows
 
 /* ---- the resolution of an event ---- */
 
@@ -180,7 +179,13 @@ struct fsm_impact_balance {
     fsm_vector before; // (n,): speeds of the contact rows before
     double base_work;  // twice the work of the bilateral rows without contact impulses (J)
     fsm_vector work;   // (n,): the same per unit of each contact impulse
+    double tolerance;  // fraction of the work by which the energy may rise
 };
+
+/* limited_locks.c */
+FSM_LOCAL void fsm_release_overloaded_locks(const struct fsm_resolution *r);
+FSM_LOCAL void fsm_suspend_limited_locks(const struct fsm_resolution *r);
+FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 
 /* bounded_faces.c */
 #define FSM_SAME_ROW 1e-7 // normals that differ by less than this part are those of flush faces
@@ -263,6 +268,7 @@ FSM_LOCAL bool fsm_update_slip_directions(struct fsm_work *work, const struct fs
 
 /* impact_problem.c */
 FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states);
+FSM_LOCAL fsm_indices fsm_unlimited_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states);
 FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(const struct fsm_resolution *r, fsm_indices closed,
                                                               enum fsm_purpose purpose);
 FSM_LOCAL bool fsm_base_impact(const struct fsm_resolution *r, const struct fsm_bilateral_system *bilateral,

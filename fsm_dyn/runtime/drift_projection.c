@@ -7,8 +7,7 @@
 
 #define FSM_NEWTON_STEPS 2
 #define FSM_INDEPENDENT_PIVOT                                                                                          \
-    1e-4                  // the least pivot, a square of what is left of a row, above which no row is redundant
-#define FSM_NO_DRIFT 1e-5 // a residual (m) beyond this after the Newton steps is no drift but a failure
+    1e-4 // the least pivot, a square of what is left of a row, above which no row is redundant
 
 /* Constraints on coordinates and the normal rows of what is closed or engaged; what yields has a depth. */
 static fsm_indices configuration_rows(const struct fsm_run *run)
@@ -26,8 +25,8 @@ static fsm_indices configuration_rows(const struct fsm_run *run)
     }
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
         int64_t r = AT(tables->contact_rows, k, 0);
-        bool held =
-            AT(tables->mode_states, mode, k) != FSM_CONTACT_FREE && tables->contact_kind.at[k] != FSM_KIND_COMPLIANT;
+        bool held = AT(tables->mode_states, mode, k) != FSM_CONTACT_FREE &&
+                    (tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) == 0;
         if (r >= 0 && held && tables->row_positional.at[r] == 1) {
             rows.at[count] = r;
             count++;
@@ -36,12 +35,12 @@ static fsm_indices configuration_rows(const struct fsm_run *run)
     return fsm_indices_first(rows, count);
 }
 
-/* Return the largest residual of rows (m). */
-static double largest_residual(const struct fsm_terms *terms, fsm_indices rows)
+/* Return the largest residual of rows, as a length (m). */
+static double largest_residual(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices rows)
 {
     double largest = 0.0;
     for (int64_t k = 0; k < rows.n; k++) {
-        largest = fsm_larger(largest, fabs(terms->residual.at[rows.at[k]]));
+        largest = fsm_larger(largest, fabs(terms->residual.at[rows.at[k]]) / tables->row_unit.at[rows.at[k]]);
     }
     return largest;
 }
@@ -54,7 +53,7 @@ static void newton_step(const struct fsm_run *run, const struct fsm_terms *terms
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     if (fsm_least_pivot(&bilateral) < FSM_INDEPENDENT_PIVOT) {
-        rows = fsm_independent_rows(&work->arena, terms, rows, n_u);
+        rows = fsm_independent_rows(&work->arena, tables, terms, rows);
         bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     }
     int64_t m = rows.n;
@@ -88,7 +87,7 @@ FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_v
     fsm_arena_clear(arena);
     tables->terms.at[0](t, x.at, c.at, terms->whole.at);
     fsm_indices rows = configuration_rows(run);
-    double worst = largest_residual(terms, rows);
+    double worst = largest_residual(tables, terms, rows);
     *moved = false;
     if (worst <= tolerance) {
         return FSM_CONTINUE;
@@ -100,13 +99,14 @@ FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_v
         newton_step(run, terms, rows, x);
         fsm_arena_release(arena, top);
         tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-        if (largest_residual(terms, rows) <= tolerance) {
+        if (largest_residual(tables, terms, rows) <= tolerance) {
             break;
         }
     }
-    if (!(largest_residual(terms, rows) <= FSM_NO_DRIFT)) {
-        fsm_indices independent = fsm_independent_rows(arena, terms, rows, tables->sizes->n_u);
-        return largest_residual(terms, independent) <= FSM_NO_DRIFT ? FSM_CONTRADICTORY : FSM_PROJECTION_FAILED;
+    if (!(largest_residual(tables, terms, rows) <= tables->tolerances->drift)) {
+        fsm_indices independent = fsm_independent_rows(arena, tables, terms, rows);
+        bool redundant = largest_residual(tables, terms, independent) <= tables->tolerances->drift;
+        return redundant ? FSM_CONTRADICTORY : FSM_PROJECTION_FAILED;
     }
     drift.at[0] += terms->energies.at[0] + terms->energies.at[1] - before;
     *moved = true;
@@ -132,10 +132,10 @@ FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run)
         int64_t flags = tables->contact_flags.at[k];
         bool gated = (flags & FSM_FLAG_GATED) && !(flags & FSM_FLAG_LIMITED) &&
                      AT(tables->mode_states, mode, k) == FSM_CONTACT_FREE;
-        if (tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && terms->elastic.at[k] <= 0.0) {
+        if ((tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0 && terms->elastic.at[k] <= 0.0) {
             continue; // its surface still follows what left it
         }
-        if (gated && terms->closes_if.at[k] != 0.0 && terms->residual.at[row] < -tables->tolerances->gap) {
+        if (gated && terms->closes_if.at[k] != 0.0 && terms->residual.at[row] < -fsm_gap_tolerance(tables, row)) {
             return true;
         }
     }

@@ -5,7 +5,7 @@
 
 #include "algebra.h"
 
-#define FSM_EIGENVALUE_ROUNDING 2.220446049250313e-16
+#define FSM_EIGENVALUE_ROUNDING FSM_EPS
 #define FSM_MOST_QR_STEPS       60 // double steps per eigenvalue
 
 static void to_hessenberg(fsm_matrix H);
@@ -48,7 +48,7 @@ static int64_t deflate(fsm_matrix H, int64_t high)
     int64_t k = high;
     while (k > 0) {
         double size = fabs(AT(H, k, k)) + fabs(AT(H, k - 1, k - 1));
-        if (fabs(AT(H, k, k - 1)) <= FSM_EIGENVALUE_ROUNDING * size || fabs(AT(H, k, k - 1)) < 1e-300) {
+        if (fabs(AT(H, k, k - 1)) <= FSM_EIGENVALUE_ROUNDING * size || fabs(AT(H, k, k - 1)) < FSM_TINIEST) {
             AT(H, k, k - 1) = 0.0;
             return k;
         }

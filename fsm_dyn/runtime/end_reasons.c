@@ -5,12 +5,14 @@
 
 #include "stepping.h"
 
-#define FSM_AT_REST  1e-9 // scaled speed below which nothing moves
-#define FSM_WEAK     1e-4 // what is left of a row that is stretched to its limit
-#define FSM_DRIVEN   1e-3 // part of the largest speed imposed that such a row must go on asking for
-#define FSM_TURNS_UP 1e-3 // change, per scaled length, of a row that vanishes here and holds something elsewhere
-#define FSM_MISSED   1e-6 // acceleration that a row that vanishes may ask for, relative to its terms
-#define FSM_EXTENT   1e-6
+#define FSM_AT_REST      1e-9  // scaled speed, in the mechanism's own units, below which nothing moves
+#define FSM_NO_DIRECTION 1e-12 // rounding of the square of what rows leave of a direction of about the size 1
+#define FSM_WEAK         1e-4  // what is left of a row that is stretched to its limit
+#define FSM_DRIVEN       1e-3  // part of the largest speed imposed that such a row must go on asking for
+#define FSM_TURNS_UP                                                                                                   \
+    1e-3 // change, per scaled length in the mechanism's own units, of a row that vanishes here and holds something elsewhere
+#define FSM_MISSED 1e-6 // acceleration that a row that vanishes may ask for, relative to its terms
+#define FSM_EXTENT 1e-6 // scaled length, in the mechanism's own units, over which rows are differenced
 
 /* Return what the weak rows ask of the speeds, relative to what is imposed; `missed`: what the vanished ones ask of the
    accelerations, relative to their terms.  The weights of the rows that ask for something are set. */
@@ -39,21 +41,23 @@ static double asked_for(const struct fsm_run *run, double *missed)
     int64_t taken = fsm_orthogonalise(B, order, L, FSM_WEAK);
     fsm_vector combination = fsm_arena_vector(&work->arena, m);
     *missed = 0.0;
-    double driven = 0.0, imposed = 1e-300;
+    const struct fsm_tolerances *tolerances = tables->tolerances;
+    double unit = fsm_scaled_length(tolerances) / tolerances->time_scale; // of scaled speeds
+    double driven = 0.0, imposed = FSM_TINIEST;
     for (int64_t k = 0; k < rows.n; k++) {
         int64_t r = rows.at[k];
-        imposed = fsm_larger(imposed, fabs(terms->b.at[r]) / fsm_larger(sizes.at[r], 1e-300));
+        imposed = fsm_larger(imposed, fabs(terms->b.at[r]) / fsm_larger(sizes.at[r], FSM_TINIEST));
     }
     for (int64_t k = taken; k < m; k++) {
         fsm_combination_of(L, taken, k, combination);
         int64_t row = rows.at[order.at[k]];
-        double speed = terms->b.at[row] / fsm_larger(sizes.at[row], 1e-300),
-               left = terms->gamma.at[row] / fsm_larger(sizes.at[row], 1e-300);
+        double speed = terms->b.at[row] / fsm_larger(sizes.at[row], FSM_TINIEST),
+               left = terms->gamma.at[row] / fsm_larger(sizes.at[row], FSM_TINIEST);
         double magnitude = fabs(left);
         for (int64_t j = 0; j < taken; j++) {
             int64_t other = rows.at[order.at[j]];
-            speed -= combination.at[j] * terms->b.at[other] / fsm_larger(sizes.at[other], 1e-300);
-            double part = combination.at[j] * terms->gamma.at[other] / fsm_larger(sizes.at[other], 1e-300);
+            speed -= combination.at[j] * terms->b.at[other] / fsm_larger(sizes.at[other], FSM_TINIEST);
+            double part = combination.at[j] * terms->gamma.at[other] / fsm_larger(sizes.at[other], FSM_TINIEST);
             left -= part;
             magnitude += fabs(part);
         }
@@ -62,8 +66,10 @@ static double asked_for(const struct fsm_run *run, double *missed)
         for (int64_t i = 0; i < n_u; i++) {
             weak += fsm_square(AT(B, order.at[k], i));
         }
-        if (sqrt(weak) < FSM_ROW_RANK_REDUNDANT) {
-            *missed = fsm_larger(*missed, magnitude > 1e-09 ? fabs(left) / fsm_larger(magnitude, 1e-300) : 0.0);
+        if (sqrt(weak) < tables->tolerances->redundancy) {
+            *missed = fsm_larger(*missed, magnitude > FSM_AT_REST * unit / tolerances->time_scale
+                                              ? fabs(left) / fsm_larger(magnitude, FSM_TINIEST)
+                                              : 0.0);
         }
         if (fabs(speed) > FSM_DRIVEN * imposed || fabs(left) > FSM_MISSED * magnitude) {
             weights.at[row] = 1.0;
@@ -116,7 +122,7 @@ static int64_t count_vanishing(const struct fsm_run *run)
     fsm_fill_scaled(terms, rows, scale, sizes, Q);
     fsm_indices order = fsm_arena_indices(&work->arena, m);
     fsm_matrix L = fsm_arena_matrix(&work->arena, m, m);
-    int64_t taken = fsm_orthogonalise(Q, order, L, FSM_ROW_RANK_REDUNDANT);
+    int64_t taken = fsm_orthogonalise(Q, order, L, tables->tolerances->redundancy);
     if (taken == m) {
         return 0;
     }
@@ -129,7 +135,7 @@ static int64_t count_vanishing(const struct fsm_run *run)
     for (int64_t i = 0; i < n_u; i++) {
         norm += direction.at[i] * direction.at[i];
     }
-    if (!(norm > 1e-12)) {
+    if (!(norm > FSM_NO_DIRECTION)) {
         return 0;
     }
     for (int64_t i = 0; i < n_q; i++) {
@@ -137,7 +143,8 @@ static int64_t count_vanishing(const struct fsm_run *run)
             x_dot.at[i] += AT(terms->W, i, j) * scale.at[j] * direction.at[j] / sqrt(norm);
         }
     }
-    fsm_matrix after = fsm_rows_along(run, x_dot, rows, scale, sizes, FSM_EXTENT, 0.0);
+    double unit = fsm_scaled_length(tables->tolerances);
+    fsm_matrix after = fsm_rows_along(run, x_dot, rows, scale, sizes, FSM_EXTENT * unit, 0.0);
     int64_t count = 0;
     fsm_vector combination = fsm_arena_vector(&work->arena, m);
     fsm_vector change = fsm_arena_vector(&work->arena, n_u);
@@ -163,6 +170,13 @@ static int64_t count_vanishing(const struct fsm_run *run)
     return count;
 }
 
+/* Whether nothing moves. */
+static bool is_at_rest(const struct fsm_run *run)
+{
+    const struct fsm_tolerances *tolerances = run->tables->tolerances;
+    return run->state->rank->speed_norm <= FSM_AT_REST * fsm_scaled_length(tolerances) / tolerances->time_scale;
+}
+
 /* Return the outcome of a run that failed with `status`: one of those that belong to a loss of rank, if it is one.
 
    FSM_STRETCHED (`rank->ahead` is then how long the motion could have gone on, s), FSM_UNDETERMINED, FSM_NO_BRANCH, or
@@ -185,13 +199,13 @@ FSM_LOCAL enum fsm_status fsm_why_not(const struct fsm_run *run, enum fsm_status
         }
     }
     fsm_assess(run);
-    double speed = rank->speed_norm, missed;
+    double missed;
     double driven = asked_for(run, &missed);
-    if (speed <= FSM_AT_REST && count_vanishing(run) > 0) {
+    if (is_at_rest(run) && count_vanishing(run) > 0) {
         return FSM_UNDETERMINED;
     }
     if (driven > FSM_DRIVEN) {
-        rank->ahead = 0.5 * rank->sigma / fsm_larger(rank->rate, 1e-300);
+        rank->ahead = 0.5 * rank->sigma / fsm_larger(rank->rate, FSM_TINIEST);
         return FSM_STRETCHED;
     }
     return missed > FSM_MISSED ? FSM_NO_BRANCH : status;
@@ -201,7 +215,7 @@ FSM_LOCAL enum fsm_status fsm_why_not(const struct fsm_run *run, enum fsm_status
 FSM_LOCAL bool fsm_rests_in_change_point(const struct fsm_run *run)
 {
     struct fsm_rank *rank = run->state->rank;
-    if (rank->independent >= rank->active || rank->speed_norm > FSM_AT_REST) {
+    if (rank->independent >= rank->active || !is_at_rest(run)) {
         return false;
     }
     return count_vanishing(run) > 0;

@@ -18,10 +18,11 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t held = sizes->n_rows, n = 3 * contacts;
     int64_t system = sizes->n_u + held;
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
-    int64_t floats = system * (system + n + 12) + 23 * n * n + 108 * n + 20;
+    int64_t floats = system * (system + n + 12) + 24 * n * n + 112 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
     floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 6 * sizes->n_contacts;
-    *integers = 3 * system + 2 * held + 8 * sizes->n_contacts + 100 * contacts + sizes->max_guards + 450;
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 8 * sizes->n_contacts + 100 * contacts +
+                sizes->max_guards + 450;
     return floats;
 }
 
@@ -30,8 +31,8 @@ static bool has_room(const struct fsm_resolution *r)
 {
     int64_t contacts = 0, integers;
     for (int64_t k = 0; k < r->closed.n; k++) {
-        int64_t kind = r->tables->contact_kind.at[k];
-        contacts += r->closed.at[k] == 1 || kind == FSM_KIND_DRY_FRICTION || kind == FSM_KIND_COMPLIANT;
+        int64_t flags = r->tables->contact_flags.at[k];
+        contacts += r->closed.at[k] == 1 || (flags & FSM_FLAG_FRICTION_ONLY) != 0 || (flags & FSM_FLAG_COMPLIANT) != 0;
     }
     int64_t floats = fsm_arena_sizes(r->tables->sizes, contacts, &integers);
     if (r->arena->floats.n < floats || r->arena->integers.n < integers) {
@@ -118,11 +119,12 @@ static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *ins
             continue;
         }
         int8_t asked = AT(r->tables->transition_states, r->transition, k);
-        bool lock = r->tables->contact_kind.at[k] == FSM_KIND_LOCK;
+        bool lock = (r->tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0;
         if (asked == FSM_CONTACT_FREE || (asked > FSM_CONTACT_FREE && lock)) {
             r->outcome->wanted.at[k] = asked;
         }
     }
+    fsm_release_overloaded_locks(r);
     return true;
 }
 
@@ -159,11 +161,25 @@ static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_
     return status;
 }
 
+/* Whether contact `k` takes the place of one that was closed and leaves its face. */
+static bool succeeds_another(const struct fsm_resolution *r, int64_t k)
+{
+    for (int64_t j = 0; j < r->before.n; j++) {
+        if (r->before.at[j] != FSM_CONTACT_FREE && r->event.at[j] == FSM_EVENT_LEAVES &&
+            fsm_same_place(r->tables, r->terms, j, k)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Velocity at a Zeno time: complete the sequence of impacts of the contacts whose guards fired; returns a status. */
 static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_instant *instant)
 {
     for (int64_t k = 0; k < r->closed.n; k++) {
-        if (r->before.at[k] == FSM_CONTACT_FREE && r->event.at[k] != FSM_EVENT_CLOSES) {
+        bool has_gap = (r->tables->contact_flags.at[k] & FSM_FLAG_NO_GAP) == 0;
+        bool apart = r->before.at[k] == FSM_CONTACT_FREE && r->event.at[k] != FSM_EVENT_CLOSES;
+        if (apart && has_gap && !succeeds_another(r, k)) {
             r->closed.at[k] = 0; // near, but not of the sequence: it has an impact of its own
         }
     }
@@ -207,9 +223,12 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
 /* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
 static int64_t impact_without_collision(const struct fsm_resolution *r)
 {
+    fsm_suspend_limited_locks(r);
     fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, r->u.n);
-    return fsm_simultaneous_impact(r, &bilateral, r->closed, FSM_IMPACT_ARREST);
+    int64_t status = fsm_simultaneous_impact(r, &bilateral, r->closed, FSM_IMPACT_ARREST);
+    fsm_resume_limited_locks(r);
+    return status;
 }
 
 /* Acceleration: select the contact states after the instant, after an impact without collision if the model says so. */

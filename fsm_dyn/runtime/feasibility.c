@@ -7,9 +7,9 @@
 
 #include "contacts.h"
 
-#define FSM_LEAST_PIVOT 1e-9 // an entry below this is rounding of the pivots before, and none to divide by
-#define FSM_FEASIBILITY_PIVOT 1e-12
-#define FSM_NEGLIGIBLE        1e-9 // part of the largest entry of a null vector below which an entry is rounding
+#define FSM_LEAST_PIVOT       1e-9  // an entry below this is rounding of the pivots before, and none to divide by
+#define FSM_FEASIBILITY_PIVOT 1e-12 // rounding: a pivot below this fraction of the first is zero
+#define FSM_NEGLIGIBLE        1e-9  // part of the largest entry of a null vector below which an entry is rounding
 #define FSM_MOST_PIVOTS       500
 
 /* Return a basis (n, n - rank) of the null space of a factored matrix.

@@ -7,6 +7,7 @@
 
 #include "contacts.h"
 
+#define FSM_BESIDE 3e-6 // normals that differ by less than this part are one to the rank of a candidate's rows
 #define FSM_ACCELERATION_EQUAL 1e-9 // accelerations that differ by less than this part are the same
 
 static double normal_speed(const struct fsm_resolution *r, int64_t k)
@@ -24,6 +25,20 @@ static bool coincide(const struct fsm_resolution *r, int64_t j, int64_t k)
 {
     return fsm_at_end(r->tables, r->terms, k) && fsm_at_end(r->tables, r->terms, j) &&
            fsm_same_corners(r->tables, r->terms, j, k);
+}
+
+/* Whether contact `k` is on its face, and `j` beside its own, and the rates of their gaps are those of one place.
+
+   Corners that coincide may be apart by the tolerance of a gap; bodies that turn have other speeds there. */
+static bool is_decided_by_place(const struct fsm_resolution *r, int64_t j, int64_t k)
+{
+    double close = r->tables->tolerances->projection, size = 0.0;
+    int64_t row = AT(r->tables->contact_rows, k, 0);
+    for (int64_t i = 0; i < r->u.n; i++) {
+        size += fabs(AT(r->terms->A, row, i) * r->u.at[i]);
+    }
+    return r->terms->reach.at[k] > close && r->terms->reach.at[j] < -close &&
+           normal_speed(r, j) - normal_speed(r, k) <= FSM_SAME_ROW * size;
 }
 
 /* Remove from the closed contacts the pairs of two coinciding corners that close faster than another.
@@ -44,7 +59,7 @@ static void separate_corners(const struct fsm_resolution *r)
         double rate = normal_speed(r, k);
         for (int64_t j = 0; j < r->closed.n; j++) {
             if (j != k && coincide(r, j, k) && normal_speed(r, j) > rate + fsm_still(r->tables, r->terms, k)) {
-                r->closed.at[k] = 0;
+                r->closed.at[is_decided_by_place(r, j, k) ? j : k] = 0;
             }
         }
     }
@@ -89,7 +104,26 @@ static void remove_one(const struct fsm_resolution *r, int64_t j, int64_t k)
     r->closed.at[better ? j : k] = 0;
 }
 
-/* Whether contact `i` lies between two other closed ones on one line. */
+/* Whether contact `k` is so far within its face that its end is not level with it. */
+static bool is_off_ends(const struct fsm_resolution *r, int64_t k)
+{
+    return r->terms->reach.at[k] > FSM_LEVEL * r->tables->tolerances->gap;
+}
+
+/* Of two closed contacts nanometres apart, a corner on either body, return the one whose gap grows as the other's falls;
+   -1 for others.
+
+   Both gaps are to be kept, but their rows are the same to rounding: the one that falls keeps the other. */
+static int64_t find_kept_beside(const struct fsm_resolution *r, int64_t j, int64_t k)
+{
+    double ahead = normal_speed(r, j) - normal_speed(r, k);
+    double still = fsm_larger(fsm_still(r->tables, r->terms, j), fsm_still(r->tables, r->terms, k));
+    bool beside = fabs(ahead) > still && is_off_ends(r, j) && is_off_ends(r, k) && fsm_exchangeable(r->tables, j, k) &&
+                  fsm_same_normal(r->tables, r->terms, j, k, FSM_BESIDE);
+    return beside ? (ahead > 0.0 ? j : k) : -1;
+}
+
+/* Whether contact `i` lies between two other closed ones on one line, and its gap does not fall while theirs last. */
 static bool is_between(const struct fsm_resolution *r, int64_t i)
 {
     for (int64_t j = 0; j < r->closed.n; j++) {
@@ -101,7 +135,9 @@ static bool is_between(const struct fsm_resolution *r, int64_t i)
                 continue;
             }
             double s = fsm_between(r->tables, r->terms, i, j, k, FSM_SAME_ROW);
-            if (s > 0.0 && s < 1.0) {
+            double kept = (1.0 - s) * normal_speed(r, j) + s * normal_speed(r, k);
+            bool falls = is_off_ends(r, i) && normal_speed(r, i) < kept - fsm_still(r->tables, r->terms, i);
+            if (s > 0.0 && s < 1.0 && !falls) {
                 return true;
             }
         }
@@ -117,8 +153,16 @@ static void remove_redundant(const struct fsm_resolution *r)
     int64_t n = r->closed.n;
     for (int64_t k = 0; k < n; k++) {
         for (int64_t j = 0; j < k; j++) {
-            if (r->closed.at[j] == 1 && r->closed.at[k] == 1 && fsm_same_place(r->tables, r->terms, j, k)) {
+            if (r->closed.at[j] == 0 || r->closed.at[k] == 0) {
+                continue;
+            }
+            if (fsm_same_place(r->tables, r->terms, j, k)) {
                 remove_one(r, j, k);
+                continue;
+            }
+            int64_t kept = find_kept_beside(r, j, k);
+            if (kept >= 0) {
+                r->closed.at[kept] = 0;
             }
         }
     }
@@ -161,7 +205,7 @@ static fsm_vector gap_accelerations(const struct fsm_resolution *r)
     fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, terms, held, n_u);
     fsm_vector motion = fsm_arena_vector(r->arena, n_u), rates = fsm_arena_vector(r->arena, r->closed.n);
-    fsm_base_accelerations(r->arena, terms, &bilateral, fsm_vector_first(terms->f, n_u), r->u, motion);
+    fsm_base_accelerations(r->arena, r->tables, terms, &bilateral, fsm_vector_first(terms->f, n_u), r->u, motion);
     for (int64_t k = 0; k < r->closed.n; k++) {
         if (r->closed.at[k] == 1) {
             int64_t row = AT(r->tables->contact_rows, k, 0);

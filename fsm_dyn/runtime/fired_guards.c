@@ -111,7 +111,7 @@ FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r)
 {
     for (int64_t k = 0; k < r->event.n; k++) {
         int64_t event = r->event.at[k];
-        bool released = event == FSM_EVENT_OPENS && r->tables->contact_kind.at[k] == FSM_KIND_GAP;
+        bool released = event == FSM_EVENT_OPENS && (r->tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0;
         if (released || event == FSM_EVENT_STICKS || event == FSM_EVENT_SLIDES) {
             r->event.at[k] = 0;
         }

@@ -2,6 +2,7 @@
 
    M. Jean (1999), *The non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Eng. 177. */
 
+#include "elementary.h"
 #include "time_stepping.h"
 
 #define FSM_MOST_SWEEPS 2000
@@ -13,7 +14,7 @@ FSM_LOCAL bool fsm_is_converged(double change, double fastest)
     return change <= FSM_CONVERGED * fastest;
 }
 
-/* Return the largest friction impulse of a contact (N s), static where it stuck before; negative: there is none. */
+/* Return the largest friction impulse of a contact, or impulse of a lock that lets go at a force (N s), static where it stuck before; negative: there is none. */
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse)
 {
@@ -23,14 +24,14 @@ FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const stru
     }
     bool stuck = step->codes.at[k] == FSM_CONTACT_HELD;
     double ratio = stuck ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
-    switch (step->tables->contact_kind.at[k]) {
-    case FSM_KIND_DRY_FRICTION:
+    int64_t flags = step->tables->contact_flags.at[k];
+    if (flags & (FSM_FLAG_FRICTION_ONLY | FSM_FLAG_FORCE_LIMIT)) {
         return ratio * step->h;
-    case FSM_KIND_COMPLIANT:
-        return ratio * step->h * terms->elastic.at[k];
-    default:
-        return ratio * fabs(impulse.at[active->normal.at[k]]);
     }
+    if (flags & FSM_FLAG_COMPLIANT) {
+        return ratio * step->h * terms->elastic.at[k];
+    }
+    return ratio * fabs(impulse.at[active->normal.at[k]]);
 }
 
 /* Update the friction impulse in space of the tangent rows `r` and `r + 1`, within a circle; returns the change of a
@@ -39,7 +40,7 @@ static double project_disc(fsm_matrix K, fsm_vector speed, fsm_vector impulse, i
 {
     double stiff = fsm_larger(AT(K, r, r), AT(K, r + 1, r + 1)) + fabs(AT(K, r, r + 1));
     double first = impulse.at[r] - speed.at[r] / stiff, second = impulse.at[r + 1] - speed.at[r + 1] / stiff;
-    double size = hypot(first, second);
+    double size = fsm_hypot(first, second);
     if (0.0 <= bound && bound < size) {
         first = first * bound / size;
         second = second * bound / size;
@@ -67,7 +68,7 @@ static double set_impulse(fsm_matrix K, fsm_vector speed, fsm_vector impulse, in
     return fabs(change) * AT(K, r, r);
 }
 
-/* Update the impulses of all contacts once; returns the largest change of a speed.  `speed` (n,) follows `impulse`. */
+/* Update the impulses of all contacts once; returns the largest change of a speed, as that of a length.  `speed` (n,) follows `impulse`. */
 static double sweep(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
                     fsm_vector target, fsm_vector speed, fsm_vector impulse)
 {
@@ -80,24 +81,26 @@ static double sweep(const struct fsm_time_step *step, const struct fsm_active_ro
             if ((flags & FSM_FLAG_TWO_SIDED) == 0) {
                 after = fsm_larger(0.0, after);
             }
-            largest = fsm_larger(largest, set_impulse(K, speed, impulse, normal, after));
+            double unit = step->tables->row_unit.at[active->rows.at[normal]];
+            largest = fsm_larger(largest, set_impulse(K, speed, impulse, normal, after) / unit);
         }
         if (tangent < 0 || AT(K, tangent, tangent) <= 0.0) {
             continue;
         }
         double bound = fsm_friction_bound(step, active, k, impulse);
+        double unit = step->tables->row_unit.at[active->rows.at[tangent]];
         if (bound < 0.0 && normal >= 0 && impulse.at[normal] == 0.0) {
             bound = 0.0; // infinite friction does not act without a normal impulse
         }
         if (flags & FSM_FLAG_IN_SPACE) {
-            largest = fsm_larger(largest, project_disc(K, speed, impulse, tangent, bound));
+            largest = fsm_larger(largest, project_disc(K, speed, impulse, tangent, bound) / unit);
             continue;
         }
         double after = impulse.at[tangent] - (speed.at[tangent] - target.at[tangent]) / AT(K, tangent, tangent);
         if (bound >= 0.0) {
             after = fsm_smaller(bound, fsm_larger(-bound, after));
         }
-        largest = fsm_larger(largest, set_impulse(K, speed, impulse, tangent, after));
+        largest = fsm_larger(largest, set_impulse(K, speed, impulse, tangent, after) / unit);
     }
     return largest;
 }
@@ -127,7 +130,10 @@ FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const st
 {
     int64_t n = speed.n;
     fsm_vector zero = fsm_arena_vector(step->arena, n);
-    struct fsm_impact_balance balance = {.before = fsm_arena_copy(step->arena, speed), .base_work = 0.0, .work = zero};
+    struct fsm_impact_balance balance = {.before = fsm_arena_copy(step->arena, speed),
+                                         .base_work = 0.0,
+                                         .work = zero,
+                                         .tolerance = step->tables->tolerances->energy};
     double change = sweep_to_convergence(step, active, K, target, fastest, speed, impulse);
     bool rebounds = false;
     for (int64_t r = 0; r < n; r++) {

@@ -35,9 +35,10 @@ static double slip_left(const struct fsm_run *run, int64_t guard, double slope)
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
     double left = 2.0 * slope * tables->tolerances->coincidence;
-    bool in_space = (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_IN_SPACE) != 0;
+    int64_t contact = tables->guard_contact.at[guard];
+    bool in_space = (tables->contact_flags.at[contact] & FSM_FLAG_IN_SPACE) != 0;
     if (in_space || state->counters->instant >= FSM_IN_TURN) {
-        left = fsm_larger(left, FSM_TURNING * tables->tolerances->speed);
+        left = fsm_larger(left, FSM_TURNING * fsm_slip_tolerance(tables, contact));
     }
     return left;
 }
@@ -70,7 +71,7 @@ static bool has_outline(const struct fsm_tables *tables, int64_t guard)
     return tables->contact_outline.at[tables->guard_contact.at[guard]] >= 0;
 }
 
-/* Return the largest multiplier in the output of the full kernel at the state at hand (N or N m). */
+/* Return the largest multiplier in the output of the full kernel at the state at hand, as a force (N). */
 static double largest_force(const struct fsm_run *run)
 {
     const struct fsm_sizes *sizes = run->tables->sizes;
@@ -78,7 +79,7 @@ static double largest_force(const struct fsm_run *run)
     const double *multipliers = run->work->full_end.at + run->state->x.n + sizes->n_u + 1 + 2 * n_g;
     double largest = 0.0;
     for (int64_t r = 0; r < sizes->n_rows; r++) {
-        largest = fsm_larger(largest, fabs(multipliers[r]));
+        largest = fsm_larger(largest, fabs(multipliers[r]) * run->tables->row_unit.at[r]);
     }
     return largest;
 }
@@ -121,17 +122,25 @@ struct entered_guard {
     double depth;         // how far below zero it may begin
 };
 
-/* Return how far below zero a guard has not fired; `largest`: the largest multiplier of the mode (N, N m).
+/* Return the unit of the force that a guard on a force measures, over that of a force along a length. */
+static double force_unit(const struct fsm_tables *tables, int64_t guard)
+{
+    int64_t column = tables->guard_event.at[guard] == FSM_EVENT_OPENS ? 0 : 1;
+    return 1.0 / tables->row_unit.at[AT(tables->contact_rows, tables->guard_contact.at[guard], column)];
+}
+
+/* Return how far below zero a guard has not fired; `largest`: the largest multiplier of the mode, as a force (N).
 
    A contact that yields opens by its depth, not by its force. */
 static double tolerance_of(const struct fsm_tables *tables, int64_t guard, double largest)
 {
     int64_t event = tables->guard_event.at[guard], contact = tables->guard_contact.at[guard];
-    double graze = tables->tolerances->graze;
-    bool releases = event == FSM_EVENT_OPENS && tables->contact_kind.at[contact] != FSM_KIND_COMPLIANT;
+    double graze = fsm_graze_tolerance(tables, guard);
+    bool releases = event == FSM_EVENT_OPENS && (tables->contact_flags.at[contact] & FSM_FLAG_COMPLIANT) == 0;
     if (!releases && event != FSM_EVENT_SLIDES) {
         return graze;
     }
+    largest *= force_unit(tables, guard);
     double tolerance = graze + tables->tolerances->multiplier * largest;
     if (event == FSM_EVENT_SLIDES && (tables->contact_flags.at[contact] & FSM_FLAG_IN_SPACE) != 0) {
         tolerance *= tolerance + largest; // the guard is a difference of squares
@@ -151,28 +160,33 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     double *tolerance = &run->state->guards.at[2 * tables->sizes->max_guards + g->j];
     int64_t contact = tables->guard_contact.at[g->number];
     bool closes = g->event == FSM_EVENT_CLOSES, fired = just_fired(run, g->number);
-    double zero = g->tolerance;
+    bool on_speeds = closes && (tables->contact_flags.at[contact] & FSM_FLAG_NO_GAP) != 0;
+    int64_t row = closes ? AT(tables->contact_rows, contact, 0) : -1;
+    double zero = g->tolerance, small = 0.0;
+    if (closes) {
+        small = on_speeds ? fsm_speed_tolerance(tables, row) : fsm_gap_tolerance(tables, row);
+    }
     if (fired) {
         zero = g->tolerance + 2.0 * fabs(g->slope) * tolerances->coincidence;
     }
     if (closes &&
         run->work->implied.at[contact] == 1) { // two others keep this gap: it is zero up to what counts as flush
-        *tolerance = fsm_larger(g->tolerance, 2.0 * tolerances->gap);
+        *tolerance = fsm_larger(g->tolerance, 2.0 * small);
         return FSM_GUARD_ARMED;
     }
     bool outside = closes && always_outside(tables, contact);
     if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
         outside = is_met(tables, terms, g->number);
     }
-    if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -tolerances->gap) {
+    if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -small) {
         bool seen = fired || run->state->counters->instant >= FSM_IN_TURN;
         double depth = g->depth;
         if (seen && run->work->notes->changed == 0) {
-            depth = 2.0 * tolerances->gap;
-        } else if (g->slope < -tolerances->speed) {
+            depth = 2.0 * small;
+        } else if (g->slope < -fsm_speed_tolerance(tables, row)) {
             *fires = true;
         }
-        *tolerance = tolerances->graze + fsm_larger(depth, -g->value);
+        *tolerance = fsm_graze_tolerance(tables, g->number) + fsm_larger(depth, -g->value);
         return FSM_GUARD_ARMED;
     }
     bool falls = g->value <= zero && g->slope < 0.0 && (fired || g->event == FSM_EVENT_WRITTEN);
@@ -187,10 +201,14 @@ static bool is_undecided(const struct fsm_run *run, const struct entered_guard *
     }
     fsm_vector f = fsm_terms_of(run->work)->f;
     double largest = run->state->clock->force;
+    const struct fsm_tables *tables = run->tables;
+    const double *unit = tables->state_unit.at + tables->sizes->n_q; // of the speeds, to which hidden ones are added
+    double speed = tables->tolerances->length_scale / tables->tolerances->time_scale;
     for (int64_t i = 0; i < f.n; i++) {
-        largest = fsm_larger(largest, fabs(f.at[i]));
+        double ratio = i < tables->sizes->n_u ? unit[i] / speed : 1.0;
+        largest = fsm_larger(largest, fabs(f.at[i]) * ratio);
     }
-    return g->value >= -FSM_UNDECIDED * run->tables->tolerances->multiplier * largest;
+    return g->value >= -FSM_UNDECIDED * tables->tolerances->multiplier * largest * force_unit(tables, g->number);
 }
 
 /* Return the status of any other guard; `fires`: it fires at once.
@@ -199,18 +217,18 @@ static bool is_undecided(const struct fsm_run *run, const struct entered_guard *
 static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct entered_guard *g, bool *fires)
 {
     const struct fsm_tolerances *tolerances = run->tables->tolerances;
-    double still = tolerances->speed;
+    double still = tolerances->speed, graze = fsm_graze_tolerance(run->tables, g->number);
     if (g->event == FSM_EVENT_STICKS && g->slope > 0.0 && -slip_left(run, g->number, g->slope) < g->value &&
         g->value < 0.0) {
         return FSM_GUARD_WAITING;
     }
     if (g->event == FSM_EVENT_LEAVES && 0.0 > g->value && g->value >= -2.0 * tolerances->gap && g->slope >= -still) {
-        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = tolerances->graze - g->value;
+        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = graze - g->value;
         return g->slope > still ? FSM_GUARD_WAITING : FSM_GUARD_ARMED; // it comes in from there, or stays
     }
     if (run->state->counters->instant >= FSM_IN_TURN && is_undecided(run, g)) {
         // contacts would give way in turn, each with the other held: they are kept until the limit is clearly exceeded
-        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = tolerances->graze - 2.0 * g->value;
+        run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = graze - 2.0 * g->value;
         return FSM_GUARD_ARMED;
     }
     *fires = g->value < -g->tolerance;
@@ -248,7 +266,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
             }
             g.slope = at_corners(run, terms, j, g.number, &g.depth);
             slopes[j] = g.slope;
-            tolerances[j] = tables->tolerances->graze + g.depth;
+            tolerances[j] = fsm_graze_tolerance(tables, g.number) + g.depth;
         }
         bool fires = false;
         state->armed.at[j] =
@@ -274,8 +292,9 @@ FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run)
     struct fsm_state *state = run->state;
     int64_t most = tables->sizes->max_guards;
     int64_t n_g = fsm_guard_count(tables, state->counters->mode);
+    int64_t first = tables->mode_guard_start.at[state->counters->mode];
     for (int64_t j = 0; j < n_g; j++) {
-        state->guards.at[2 * most + j] = tables->tolerances->graze;
+        state->guards.at[2 * most + j] = fsm_graze_tolerance(tables, first + j);
         state->armed.at[j] = state->guards.at[j] > 0.0 ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
     }
 }
@@ -291,7 +310,7 @@ static bool is_inside(const struct fsm_run *run)
         if (state->guards.at[j] < -FSM_DEEP * tables->tolerances->gap && state->armed.at[j] == FSM_GUARD_WAITING) {
             int64_t contact = tables->guard_contact.at[first + j];
             bool closes = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
-                          tables->contact_kind.at[contact] == FSM_KIND_GAP;
+                          (tables->contact_flags.at[contact] & FSM_FLAG_RIGID) != 0;
             if (closes && has_outline(tables, first + j) && always_outside(tables, contact)) {
                 return true;
             }

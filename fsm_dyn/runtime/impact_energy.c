@@ -2,8 +2,6 @@
 
 #include "contacts.h"
 
-#define FSM_ENERGY_ROUNDING 1e-15
-
 /* Whether contact impulses `forces` (n,), after which the rows have the speeds `motions` (n,), raise the energy.
 
    The energy is that seen from the moving constraints: the gain is `½ Σ Λ (v⁺ + v⁻)` over all rows. */
@@ -15,7 +13,7 @@ FSM_LOCAL bool fsm_gains_energy(const struct fsm_impact_balance *balance, fsm_ve
         gain += forces.at[r] * (motions.at[r] + before + work);
         size += fabs(forces.at[r]) * (fabs(motions.at[r]) + fabs(before) + fabs(work));
     }
-    return gain > FSM_ENERGY_ROUNDING * size;
+    return gain > balance->tolerance * size;
 }
 
 /* Return the largest β ≤ 1 at which the impulses `plastic + β (forces - plastic)` do not raise the energy.

@@ -2,8 +2,9 @@
 
 #include "contacts.h"
 
-/* Return the bilateral constraint rows: constraints, and the locks that are engaged in `states` (n_contacts,). */
-FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states)
+/* Return the rows of constraints, and of engaged locks without the flag `except`. */
+static fsm_indices rows_except(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states,
+                               int64_t except)
 {
     fsm_indices rows = fsm_arena_indices(arena, tables->sizes->n_rows);
     int64_t count = 0;
@@ -13,11 +14,24 @@ FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct f
         }
     }
     for (int64_t k = 0; k < states.n; k++) {
-        if (tables->contact_kind.at[k] == FSM_KIND_LOCK && states.at[k] == FSM_CONTACT_HELD) {
+        int64_t flags = tables->contact_flags.at[k];
+        if ((flags & FSM_FLAG_SWITCHED) != 0 && (flags & except) == 0 && states.at[k] == FSM_CONTACT_HELD) {
             rows.at[count++] = AT(tables->contact_rows, k, 0);
         }
     }
     return fsm_indices_first(rows, count);
+}
+
+/* Return the bilateral constraint rows: constraints, and the locks that are engaged in `states` (n_contacts,). */
+FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states)
+{
+    return rows_except(arena, tables, states, 0);
+}
+
+/* Return the bilateral constraint rows without those of locks that let go at a force. */
+FSM_LOCAL fsm_indices fsm_unlimited_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states)
+{
+    return rows_except(arena, tables, states, FSM_FLAG_FORCE_LIMIT);
 }
 
 /* Allow choice `choice` of contact `at`, at this cost. */
@@ -31,9 +45,10 @@ static void allow(const struct fsm_contact_problem *problem, int64_t at, enum fs
 static void allow_caught(const struct fsm_resolution *r, const struct fsm_contact_problem *problem, int64_t at,
                          bool single)
 {
-    double speed = fsm_row_speed(r->terms, AT(r->tables->contact_rows, problem->contact.at[at], 0), r->u);
+    int64_t row = AT(r->tables->contact_rows, problem->contact.at[at], 0);
+    double speed = fsm_row_speed(r->terms, row, r->u);
     // without a normal impulse it could also slide on; an open one is admitted only if others act on it, or it parts
-    AT(problem->allowed, at, FSM_CHOICE_OPEN) = speed > r->tables->tolerances->speed || !single;
+    AT(problem->allowed, at, FSM_CHOICE_OPEN) = speed > fsm_speed_tolerance(r->tables, row) || !single;
     // where the normal impulse would have to pull, friction alone stops the slip, and the contact opens
     allow(problem, at, FSM_CHOICE_PARTED_HOLD, 3.0);
 }
@@ -43,7 +58,7 @@ static void allow_sliding(const struct fsm_resolution *r, const struct fsm_conta
                           enum fsm_purpose purpose)
 {
     int64_t k = problem->contact.at[at];
-    double slow = r->tables->tolerances->speed;
+    double slow = fsm_slip_tolerance(r->tables, k);
     bool arrest = purpose == FSM_IMPACT_ARREST && fsm_slip_speed(r->tables, r->terms, k, r->u) > slow;
     allow(problem, at, FSM_CHOICE_FORWARD, 1.0);
     if (!problem->spatial.at[at]) {
@@ -104,10 +119,8 @@ FSM_LOCAL bool fsm_base_impact(const struct fsm_resolution *r, const struct fsm_
     fsm_indices held = bilateral->held;
     fsm_vector momentum = fsm_arena_vector(r->arena, u.n), target = fsm_arena_vector(r->arena, held.n);
     double twice = 0.0;
+    fsm_momentum(terms, u, momentum);
     for (int64_t i = 0; i < u.n; i++) {
-        for (int64_t j = 0; j < u.n; j++) {
-            momentum.at[i] += AT(terms->M, i, j) * u.at[j];
-        }
         twice += momentum.at[i] * u.at[i];
     }
     for (int64_t k = 0; k < held.n; k++) {
@@ -116,7 +129,8 @@ FSM_LOCAL bool fsm_base_impact(const struct fsm_resolution *r, const struct fsm_
     *base = (struct fsm_base_motion){.u = fsm_arena_vector(r->arena, u.n),
                                      .reaction = fsm_arena_vector(r->arena, held.n),
                                      .scale = sqrt(fsm_larger(twice, 0.0))};
-    return fsm_solve_bilateral(bilateral, momentum, target, base->u, base->reaction, fsm_rounding_of(terms, u, false));
+    return fsm_solve_bilateral(bilateral, momentum, target, base->u, base->reaction,
+                               fsm_rounding_of(r->tables, terms, u, false));
 }
 
 /* Set the speeds to those after contact impulses `forces` (n,) along `rows` (n,); add these and the reactions.

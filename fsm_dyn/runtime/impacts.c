@@ -10,7 +10,8 @@
 
 #include "contacts.h"
 
-#define FSM_MOST_IMPACT_SWEEPS 2000 // of sequential impacts, each over all closed contacts
+#define FSM_MOST_IMPACT_SWEEPS 2000  // of sequential impacts, each over all closed contacts
+#define FSM_PULL               1e-12 // part of the largest impulse below which one that pulls is rounding
 
 /* The impact law of the contacts of an impact. */
 enum impact_law {
@@ -30,14 +31,14 @@ struct impact {
 /* Whether the speeds violate the rows of closed contact `k`. */
 static bool strikes(const struct fsm_resolution *r, int64_t k)
 {
-    double slow = r->tables->tolerances->speed;
-    double speed = fsm_row_speed(r->terms, AT(r->tables->contact_rows, k, 0), r->u);
+    int64_t row = AT(r->tables->contact_rows, k, 0);
+    double slow = fsm_speed_tolerance(r->tables, row), speed = fsm_row_speed(r->terms, row, r->u);
     int64_t flags = r->tables->contact_flags.at[k];
     if (speed < -slow || ((flags & FSM_FLAG_TWO_SIDED) && speed > slow)) {
         return true;
     }
     bool caught = (flags & FSM_FLAG_STICKS_ALWAYS) && AT(r->tables->contact_rows, k, 1) >= 0 && speed <= slow;
-    return caught && fsm_slip_speed(r->tables, r->terms, k, r->u) > slow;
+    return caught && fsm_slip_speed(r->tables, r->terms, k, r->u) > fsm_slip_tolerance(r->tables, k);
 }
 
 /* Whether the speeds violate the rows of any closed contact. */
@@ -62,7 +63,8 @@ static enum impact_law set_targets(const struct fsm_resolution *r, const struct 
     for (int64_t at = 0; at < unscaled->contact.n; at++) {
         int64_t k = unscaled->contact.at[at], normal = unscaled->normal.at[at];
         double e = r->terms->restitution.at[k];
-        if (!(speed.at[normal] < -r->tables->tolerances->speed) || !(e > 0.0) || unscaled->two_sided.at[at]) {
+        double slow = fsm_speed_tolerance(r->tables, unscaled->row.at[normal]);
+        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->two_sided.at[at]) {
             continue;
         }
         if (r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) {
@@ -110,8 +112,8 @@ static int64_t solve_impact(const struct fsm_resolution *r, const struct fsm_con
 {
     struct fsm_enumeration_result result;
     r->outcome->log.count = 0;
-    int64_t status =
-        fsm_solve_contact_problem(r->arena, problem, FSM_LAWS_TOLERANCE, solution, &r->outcome->log, &result);
+    double tolerance = r->tables->tolerances->impact;
+    int64_t status = fsm_solve_contact_problem(r->arena, problem, tolerance, solution, &r->outcome->log, &result);
     return status == FSM_NON_UNIQUE_STATE ? FSM_CONTINUE : status;
 }
 
@@ -175,12 +177,32 @@ static int64_t find_impulses(const struct fsm_resolution *r, const struct impact
     return FSM_CONTINUE;
 }
 
+/* Remove impulses that pull: those within the tolerance of the laws would do work all the same. */
+static void remove_tension(const struct fsm_contact_problem *unscaled, fsm_vector forces)
+{
+    double largest = 0.0;
+    for (int64_t i = 0; i < forces.n; i++) {
+        largest = fsm_larger(largest, fabs(forces.at[i]));
+    }
+    for (int64_t at = 0; at < unscaled->contact.n; at++) {
+        int64_t normal = unscaled->normal.at[at], tangent = unscaled->tangent.at[at];
+        if (unscaled->two_sided.at[at] || !(forces.at[normal] < -FSM_PULL * largest)) {
+            continue;
+        }
+        forces.at[normal] = 0.0;
+        for (int64_t i = 0; tangent >= 0 && !unscaled->infinite.at[at] && i < (unscaled->spatial.at[at] ? 2 : 1); i++) {
+            forces.at[tangent + i] = 0.0;
+        }
+    }
+}
+
 /* Return the terms of the energy balance of an impact of the contact rows `rows`. */
 static struct fsm_impact_balance impact_balance(const struct fsm_resolution *r, fsm_indices rows, fsm_indices held,
                                                 const struct fsm_base_motion *base, const struct fsm_response *response)
 {
     struct fsm_impact_balance balance = {.before = fsm_arena_vector(r->arena, rows.n),
-                                         .work = fsm_arena_vector(r->arena, rows.n)};
+                                         .work = fsm_arena_vector(r->arena, rows.n),
+                                         .tolerance = r->tables->tolerances->energy};
     for (int64_t i = 0; i < rows.n; i++) {
         balance.before.at[i] = fsm_row_speed(r->terms, rows.at[i], r->u);
     }
@@ -207,7 +229,7 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(const struct fsm_resolution *r, const 
     struct impact impact = {.unscaled = fsm_build_impact_problem(r, closed, purpose)};
     fsm_indices rows = impact.unscaled.row;
     struct fsm_response response = fsm_unit_responses(r->arena, r->terms, bilateral, rows, r->u.n);
-    fsm_vector free_response = fsm_free_response(r->arena, r->terms, rows, r->u.n);
+    fsm_vector free_response = fsm_free_response(r->arena, r->terms, rows);
     fsm_vector base_speed = fsm_arena_vector(r->arena, rows.n), forces = fsm_arena_vector(r->arena, rows.n);
     for (int64_t i = 0; i < rows.n; i++) {
         base_speed.at[i] = fsm_row_speed(r->terms, rows.at[i], base.u);
@@ -217,6 +239,7 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(const struct fsm_resolution *r, const 
     impact.problem = fsm_scale_problem(r->arena, &impact.unscaled, response.K, base_speed, free_response, base.scale);
     int64_t status = find_impulses(r, &impact, forces);
     if (status == FSM_CONTINUE) {
+        remove_tension(&impact.unscaled, forces);
         fsm_apply_impulses(r, rows, bilateral->held, &base, &response, forces);
     }
     return status;
@@ -262,15 +285,14 @@ static int64_t sequential_impacts(const struct fsm_resolution *r, const struct f
     return FSM_IMPACTS_DIVERGE;
 }
 
-/* Carry out the impacts of the closed contacts if the speeds violate rows that hold now; returns a status.
-
-   They are simultaneous or sequential, as the model says. */
-FSM_LOCAL int64_t fsm_resolve_impact(const struct fsm_resolution *r, enum fsm_purpose purpose)
+/* Carry out the impacts of the closed contacts and the bilateral rows if the speeds violate them; returns a status. */
+static int64_t resolve_violation(const struct fsm_resolution *r, enum fsm_purpose purpose)
 {
     fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
     bool violated = false;
     for (int64_t k = 0; k < held.n; k++) {
-        violated = violated || fabs(fsm_row_speed(r->terms, held.at[k], r->u)) > r->tables->tolerances->speed;
+        violated =
+            violated || fabs(fsm_row_speed(r->terms, held.at[k], r->u)) > fsm_speed_tolerance(r->tables, held.at[k]);
     }
     if (!violated && !fsm_any_strikes(r)) {
         return FSM_CONTINUE;
@@ -280,4 +302,15 @@ FSM_LOCAL int64_t fsm_resolve_impact(const struct fsm_resolution *r, enum fsm_pu
         return fsm_simultaneous_impact(r, &bilateral, r->closed, purpose);
     }
     return sequential_impacts(r, &bilateral, purpose, violated);
+}
+
+/* Carry out the impacts of the closed contacts if the speeds violate rows that hold now; returns a status.
+
+   They are simultaneous or sequential, as the model says. */
+FSM_LOCAL int64_t fsm_resolve_impact(const struct fsm_resolution *r, enum fsm_purpose purpose)
+{
+    fsm_suspend_limited_locks(r);
+    int64_t status = resolve_violation(r, purpose);
+    fsm_resume_limited_locks(r);
+    return status;
 }

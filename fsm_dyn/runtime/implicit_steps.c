@@ -21,6 +21,7 @@ FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t wha
         if (state->rank->lands != 0.0) {
             fsm_land(run, t, work->y, FSM_INFINITY);
         }
+        state->spent.at[state->counters->mode]++;
         run->tables->mode_rhs.at[state->counters->mode](t, work->y.at, state->c.at, work->k.at);
         return FSM_CONTINUE;
     }

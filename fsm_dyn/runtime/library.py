@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
-from ctypes import POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_int64, c_void_p
+from collections.abc import Callable
+from ctypes import POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,6 +80,15 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
+    "fsm_end_is_near": (c_bool, (POINTER(Run),)),
+    "fsm_save": (c_int64, (POINTER(Run), Vector, c_uint64, c_void_p, c_int64)),
+    "fsm_restore": (c_int, (POINTER(Run), Vector, c_uint64, c_void_p, c_int64)),
+    "fsm_save_steps": (c_int64, (c_void_p, POINTER(TimeStepping), c_int64, c_uint64, c_void_p, c_int64)),
+    "fsm_restore_steps": (
+        c_int,
+        (c_void_p, POINTER(TimeStepping), POINTER(c_int64), c_int64, c_uint64, c_void_p, c_int64),
+    ),
+    "fsm_restored_sentence": (c_char_p, (c_int64,)),
     "fsm_online_evaluate": (c_int64, (c_void_p, c_int64, c_double, *3 * (c_void_p,))),
     "fsm_move": (c_int, (c_void_p, c_bool)),
     "fsm_live_tick": (c_int, (c_void_p, *6 * (c_int64,))),
@@ -145,12 +155,18 @@ def address(name: str) -> int:
 
 advance = function("fsm_advance")
 implicit_step = function("fsm_implicit_step")
+end_is_near = function("fsm_end_is_near")
 move = function("fsm_move")
 live_tick = function("fsm_live_tick")
 release_device = function("fsm_release_device")
 finish_tick = function("fsm_finish_tick")
 
 _arena_sizes = function("fsm_arena_sizes")
+_save = function("fsm_save")
+_restore = function("fsm_restore")
+_save_steps = function("fsm_save_steps")
+_restore_steps = function("fsm_restore_steps")
+_restored_sentence = function("fsm_restored_sentence")
 _moreau_jean_steps = function("fsm_moreau_jean_steps")
 _moreau_jean_may_start = function("fsm_moreau_jean_may_start")
 
@@ -162,15 +178,63 @@ def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     return int(floats), integers.value
 
 
+_NO_MODES: Final = Vector(None, 0)
+
+RESTORED: Final = 0
+LACKS_MODE: Final = 1
+
+
+def restored_sentence(result: int) -> str:
+    """Return what was found when a state was restored, in words."""
+    text: bytes = _restored_sentence(result)
+    return text.decode()
+
+
+def save(run: Run, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
+    """Return the whole state of a run, as words; see ``runtime/saved_state.h``."""
+    modes = vector(online) if len(online) else _NO_MODES
+    return _saved(lambda words: _save(run, modes, digest, words.ctypes.data, len(words)))
+
+
+def restore(run: Run, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
+    """Give a run the state of :func:`save`; return RESTORED, LACKS_MODE or why it is refused."""
+    return int(_restore(run, vector(online), digest, words.ctypes.data, len(words)))
+
+
+def save_steps(tables: int, run: TimeStepping, step: int, digest: int) -> NDArray[np.uint64]:
+    """Return the whole state of a run by time stepping after step ``step``, as words."""
+    return _saved(lambda words: _save_steps(tables, run, step, digest, words.ctypes.data, len(words)))
+
+
+def restore_steps(
+    tables: int, run: TimeStepping, segments: int, digest: int, words: NDArray[np.uint64]
+) -> tuple[int, int]:
+    """Give a run by time stepping the state of :func:`save_steps`; return RESTORED or why not, and the step."""
+    step = c_int64()
+    result = _restore_steps(tables, run, step, segments, digest, words.ctypes.data, len(words))
+    return int(result), step.value
+
+
+def _saved(save_into: Callable[[NDArray[np.uint64]], int]) -> NDArray[np.uint64]:
+    words = np.empty(768, np.uint64)
+    count = save_into(words)
+    if count > len(words):
+        words = np.empty(count, np.uint64)
+        save_into(words)
+    return words[:count].copy()
+
+
+def time_stepping(segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]) -> TimeStepping:
+    """Return a run by time stepping; ``arrays``: by their names in ``runtime/time_stepping.h``."""
+    views = {name: vector(array) if array.ndim == 1 else matrix(array) for name, array in arrays.items()}
+    return TimeStepping(report=vector(report).at, segment=segment, **views)
+
+
 def moreau_jean_steps(
     tables: int, inputs: int, work: int, segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]
 ) -> tuple[int, int, int]:
-    """Step through all times; return status, last row written and its segment.
-
-    ``arrays``: by their names in ``struct fsm_time_stepping`` (``runtime/time_stepping.h``).
-    """
-    views = {name: vector(array) if array.ndim == 1 else matrix(array) for name, array in arrays.items()}
-    run = TimeStepping(report=vector(report).at, segment=segment, **views)
+    """Step through all times; return status, last row written, its segment; ``arrays`` as of :func:`time_stepping`."""
+    run = time_stepping(segment, report, **arrays)
     status = _moreau_jean_steps(tables, inputs, work, ctypes.addressof(run))
     return int(status), run.row, run.segment
 

@@ -2,14 +2,18 @@
 
 #include "contacts.h"
 
-#define FSM_NO_ACCELERATION 1e-3 // m/s²; against less than this no acceleration is judged: all of it may be rounding
+/* Whether the speed along a normal row is positive. */
+static bool parts(const struct fsm_resolution *r, int64_t row)
+{
+    return fsm_row_speed(r->terms, row, r->u) > fsm_speed_tolerance(r->tables, row);
+}
 
 /* Open the closed contacts that part: whatever the accelerations, they do not remain closed. */
 static void open_parting(const struct fsm_resolution *r)
 {
     for (int64_t k = 0; k < r->closed.n; k++) {
         if (r->closed.at[k] == 1 && (r->tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0 &&
-            fsm_row_speed(r->terms, AT(r->tables->contact_rows, k, 0), r->u) > r->tables->tolerances->speed) {
+            parts(r, AT(r->tables->contact_rows, k, 0))) {
             r->closed.at[k] = 0;
         }
     }
@@ -21,7 +25,7 @@ static void open_parting(const struct fsm_resolution *r)
 static bool vanishes(const struct fsm_resolution *r, fsm_matrix K, fsm_vector free_response, int64_t row)
 {
     for (int64_t k = 0; k < r->outcome->wanted.n; k++) {
-        if (r->tables->contact_kind.at[k] == FSM_KIND_LOCK && r->outcome->wanted.at[k] != FSM_CONTACT_FREE) {
+        if ((r->tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0 && r->outcome->wanted.at[k] != FSM_CONTACT_FREE) {
             return false;
         }
     }
@@ -29,16 +33,19 @@ static bool vanishes(const struct fsm_resolution *r, fsm_matrix K, fsm_vector fr
 }
 
 /* Return the magnitude of the accelerations (n_u,) in the metric of kinetic energy, square root of (J/s²). */
-static double acceleration_scale(const struct fsm_terms *terms, fsm_vector motion)
+static double acceleration_scale(const struct fsm_resolution *r, fsm_vector motion)
 {
-    double twice = 0.0, heaviest = 0.0;
+    const struct fsm_terms *terms = r->terms;
+    const struct fsm_tables *tables = r->tables;
+    double twice = 0.0, least = 0.0;
     for (int64_t i = 0; i < motion.n; i++) {
-        for (int64_t j = 0; j < motion.n; j++) {
+        for (int64_t e = terms->mass_begin.at[i]; e < terms->mass_begin.at[i + 1]; e++) {
+            int64_t j = terms->mass_columns.at[e];
             twice += motion.at[i] * AT(terms->M, i, j) * motion.at[j];
         }
-        heaviest = fsm_larger(heaviest, AT(terms->M, i, i));
+        least = fsm_larger(least, AT(terms->M, i, i) * fsm_square(fsm_least_acceleration(tables, i)));
     }
-    return sqrt(fsm_larger(twice, heaviest * fsm_square(FSM_NO_ACCELERATION)));
+    return sqrt(fsm_larger(twice, least));
 }
 
 /* Restrict what contacts may choose; returns what was admissible before guards that fired excluded choices. */
@@ -98,7 +105,7 @@ static void adopt_states(const struct fsm_resolution *r, const struct fsm_contac
     fsm_codes wanted = r->outcome->wanted;
     fsm_vector old_sigma = fsm_arena_copy(r->arena, r->sigma);
     for (int64_t k = 0; k < wanted.n; k++) {
-        if (r->tables->contact_kind.at[k] == FSM_KIND_GAP) {
+        if ((r->tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0) {
             wanted.at[k] = FSM_CONTACT_FREE;
         }
         r->sigma.at[k] = 0.0;
@@ -132,23 +139,20 @@ FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r)
     fsm_indices rows = unscaled.row;
     struct fsm_bilateral_system bilateral =
         fsm_factor_bilateral(arena, terms, fsm_bilateral_rows(arena, r->tables, r->outcome->wanted), n_u);
-    if (!fsm_base_accelerations(arena, terms, &bilateral, force, r->u, motion)) {
+    if (!fsm_base_accelerations(arena, r->tables, terms, &bilateral, force, r->u, motion)) {
         r->outcome->notes->candidates = 0;
         r->outcome->notes->consistent = 0;
         r->outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
         return FSM_SINGULAR;
     }
     struct fsm_response response = fsm_unit_responses(arena, terms, &bilateral, rows, n_u);
-    fsm_vector free_response = fsm_free_response(arena, terms, rows, n_u), base = fsm_arena_vector(arena, rows.n);
+    fsm_vector free_response = fsm_free_response(arena, terms, rows), base = fsm_arena_vector(arena, rows.n);
     for (int64_t k = 0; k < rows.n; k++) {
-        base.at[k] = terms->gamma.at[rows.at[k]];
-        for (int64_t i = 0; i < n_u; i++) {
-            base.at[k] += AT(terms->A, rows.at[k], i) * motion.at[i];
-        }
+        base.at[k] = fsm_row_product(terms, rows.at[k], motion, terms->gamma.at[rows.at[k]]);
     }
     fsm_index_table admissible = restrict_choices(r, &unscaled, response.K, free_response);
     struct fsm_contact_problem problem =
-        fsm_scale_problem(arena, &unscaled, response.K, base, free_response, acceleration_scale(terms, motion));
+        fsm_scale_problem(arena, &unscaled, response.K, base, free_response, acceleration_scale(r, motion));
     struct fsm_contact_solution solution = fsm_allocate_solution(arena, unscaled.contact.n, rows.n);
     int64_t status = solve_selection(r, &problem, admissible, &solution);
     if (status == FSM_CONTINUE) {

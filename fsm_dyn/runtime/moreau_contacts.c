@@ -24,7 +24,7 @@ FSM_LOCAL void fsm_begin_sides(const struct fsm_time_step *step)
     for (int64_t k = 0; k < codes.n; k++) {
         int64_t row = AT(tables->contact_rows, k, 0);
         bool limited = (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
-        if (!limited || codes.at[k] != FSM_CONTACT_FREE || terms->residual.at[row] >= -tables->tolerances->gap) {
+        if (!limited || codes.at[k] != FSM_CONTACT_FREE || terms->residual.at[row] >= -fsm_gap_tolerance(tables, row)) {
             free_side.at[k] = 1;
         }
     }
@@ -38,10 +38,10 @@ static double neighbour_depth(const struct fsm_time_step *step, int64_t k)
     fsm_codes codes = step->codes;
     double depth = 0.0;
     for (int64_t j = 0; j < codes.n; j++) {
-        int64_t kind = tables->contact_kind.at[j];
-        bool beside = kind == FSM_KIND_COMPLIANT &&
+        int64_t flags = tables->contact_flags.at[j];
+        bool beside = (flags & FSM_FLAG_COMPLIANT) != 0 &&
                       tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
-        if (codes.at[j] != FSM_CONTACT_FREE && (kind == FSM_KIND_GAP || beside)) {
+        if (codes.at[j] != FSM_CONTACT_FREE && ((flags & FSM_FLAG_RIGID) != 0 || beside)) {
             depth = fsm_larger(depth, -terms->residual.at[AT(tables->contact_rows, j, 0)]);
         }
     }
@@ -76,7 +76,7 @@ FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k)
 {
     const struct fsm_tables *tables = step->tables;
     const struct fsm_terms *terms = step->terms;
-    if (tables->contact_kind.at[k] != FSM_KIND_COMPLIANT || step->free_side.at[k] == 0) {
+    if ((tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) == 0 || step->free_side.at[k] == 0) {
         return false;
     }
     bool deep = terms->residual.at[AT(tables->contact_rows, k, 0)] < 0.0 && terms->elastic.at[k] > 0.0;
@@ -133,12 +133,12 @@ static bool is_inner_contact(const struct fsm_tables *tables, const struct fsm_t
     }
     double gap = terms->residual.at[AT(tables->contact_rows, k, 0)];
     for (int64_t j = 0; j < part.n; j++) {
-        if (j == k || part.at[j] == 0 || tables->contact_kind.at[j] != FSM_KIND_GAP ||
+        if (j == k || part.at[j] == 0 || (tables->contact_flags.at[j] & FSM_FLAG_RIGID) == 0 ||
             !fsm_exchangeable(tables, j, k)) {
             continue;
         }
         for (int64_t m = j + 1; m < part.n; m++) {
-            if (m == k || part.at[m] == 0 || tables->contact_kind.at[m] != FSM_KIND_GAP ||
+            if (m == k || part.at[m] == 0 || (tables->contact_flags.at[m] & FSM_FLAG_RIGID) == 0 ||
                 !fsm_exchangeable(tables, m, k)) {
                 continue;
             }
@@ -163,13 +163,13 @@ static void choose_corners(const struct fsm_time_step *step, fsm_indices part)
     const struct fsm_terms *terms = step->terms;
     int64_t n = part.n;
     for (int64_t k = 0; k < n; k++) {
-        if (part.at[k] == 0 || tables->contact_kind.at[k] != FSM_KIND_GAP) {
+        if (part.at[k] == 0 || (tables->contact_flags.at[k] & FSM_FLAG_RIGID) == 0) {
             continue;
         }
         int64_t row = AT(tables->contact_rows, k, 0);
         double end = terms->residual.at[row] + 0.5 * step->h * fsm_row_speed(terms, row, step->u);
         for (int64_t j = 0; j < n; j++) {
-            if (tables->contact_kind.at[j] != FSM_KIND_GAP || !share_an_end(tables, j, k)) {
+            if ((tables->contact_flags.at[j] & FSM_FLAG_RIGID) == 0 || !share_an_end(tables, j, k)) {
                 continue;
             }
             int64_t other = AT(tables->contact_rows, j, 0);
@@ -184,7 +184,8 @@ static void choose_corners(const struct fsm_time_step *step, fsm_indices part)
         }
     }
     for (int64_t k = 0; k < n; k++) {
-        if (part.at[k] == 1 && tables->contact_kind.at[k] == FSM_KIND_GAP && is_inner_contact(tables, terms, part, k)) {
+        if (part.at[k] == 1 && (tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0 &&
+            is_inner_contact(tables, terms, part, k)) {
             part.at[k] = 0;
         }
     }
@@ -195,22 +196,20 @@ static bool takes_part_in_step(const struct fsm_time_step *step, int64_t k)
 {
     const struct fsm_tables *tables = step->tables;
     const struct fsm_terms *terms = step->terms;
-    switch (tables->contact_kind.at[k]) {
-    case FSM_KIND_DRY_FRICTION:
-        return true;
-    case FSM_KIND_COMPLIANT:
+    int64_t flags = tables->contact_flags.at[k];
+    if (flags & FSM_FLAG_COMPLIANT) {
         return fsm_presses(step, k);
-    case FSM_KIND_GAP:
-        break;
-    default:
-        return false;
     }
-    if (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) {
+    if (flags & (FSM_FLAG_FRICTION_ONLY | FSM_FLAG_TWO_SIDED)) {
         return true;
     }
-    double near = step->codes.at[k] != FSM_CONTACT_FREE ? tables->tolerances->gap : 0.0;
-    return terms->residual.at[AT(tables->contact_rows, k, 0)] <= near && step->free_side.at[k] != 0 &&
-           terms->closes_if.at[k] != 0.0 && (fsm_within_face(tables, terms, k) || is_concave(step, k));
+    if ((flags & FSM_FLAG_RIGID) == 0) {
+        return (flags & FSM_FLAG_FORCE_LIMIT) != 0 && step->codes.at[k] == FSM_CONTACT_HELD;
+    }
+    int64_t row = AT(tables->contact_rows, k, 0);
+    double near = step->codes.at[k] != FSM_CONTACT_FREE ? fsm_gap_tolerance(tables, row) : 0.0;
+    return terms->residual.at[row] <= near && step->free_side.at[k] != 0 && terms->closes_if.at[k] != 0.0 &&
+           (fsm_within_face(tables, terms, k) || is_concave(step, k));
 }
 
 /* Return the constraint rows of the contacts that take part in the step. */
@@ -230,11 +229,12 @@ FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *ste
     fsm_indices_fill(active.normal, -1);
     fsm_indices_fill(active.tangent, -1);
     for (int64_t k = 0; k < count; k++) {
-        int64_t tangent = AT(tables->contact_rows, k, 1);
+        bool lock = (tables->contact_flags.at[k] & FSM_FLAG_FORCE_LIMIT) != 0; // its force has a bound, as friction has
+        int64_t tangent = AT(tables->contact_rows, k, lock ? 0 : 1);
         if (part.at[k] == 0) {
             continue;
         }
-        if (tables->contact_kind.at[k] == FSM_KIND_GAP) {
+        if ((tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0) {
             active.normal.at[k] = active.rows.n;
             active.rows.at[active.rows.n++] = AT(tables->contact_rows, k, 0);
         }
@@ -253,12 +253,13 @@ FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *ste
 FSM_LOCAL bool fsm_any_penetration(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes)
 {
     for (int64_t k = 0; k < codes.n; k++) {
-        bool plain = tables->contact_kind.at[k] == FSM_KIND_GAP &&
+        bool plain = (tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0 &&
                      (tables->contact_flags.at[k] & (FSM_FLAG_LIMITED | FSM_FLAG_TWO_SIDED)) == 0;
         if (!plain || codes.at[k] != FSM_CONTACT_FREE || terms->closes_if.at[k] == 0.0) {
             continue;
         }
-        if (terms->residual.at[AT(tables->contact_rows, k, 0)] < -tables->tolerances->gap) {
+        int64_t row = AT(tables->contact_rows, k, 0);
+        if (terms->residual.at[row] < -fsm_gap_tolerance(tables, row)) {
             return true;
         }
     }

@@ -10,12 +10,15 @@
    J. J. Moreau (1988), *Unilateral contact and dry friction in finite freedom dynamics*; M. Jean (1999), *The non-smooth
    contact dynamics method*, Comput. Methods Appl. Mech. Eng. 177.  See docs/theory.md, "Time stepping". */
 
+#include "elementary.h"
 #include "time_stepping.h"
 
-#define FSM_THETA       0.5
-#define FSM_HELD_BACK   0.1 // part of a constraint's drift that a step closes again
-#define FSM_CORRECTIONS 2   // passes of the θ-method
-#define FSM_SLOW        2.0 // times the change of speed in a step without contacts, below which there is no restitution
+#define FSM_THETA        0.5
+#define FSM_HELD_BACK    0.1  // part of a constraint's drift that a step closes again
+#define FSM_CORRECTIONS  2    // passes of the θ-method
+#define FSM_SAME_INSTANT 1e-9 // part of a step by which a jump of inputs may be off its end
+#define FSM_STILL        1e-9 // part of the fastest speed of a step below which a contact is at rest
+#define FSM_SLOW 2.0 // times the change of speed in a step without contacts, below which there is no restitution
 
 /* Evaluate the unconstrained terms at the time `t` (s) and the state `x` (n_q + n_u,). */
 static void evaluate_terms(const struct fsm_time_step *step, double t, fsm_vector x)
@@ -60,7 +63,7 @@ static bool find_free_speeds(const struct fsm_time_step *step, const struct fsm_
                 target.at[k] -= FSM_HELD_BACK * terms->residual.at[held.at[k]] / h;
             }
         }
-        double rounding = fsm_rounding_of(terms, step->u, false);
+        double rounding = fsm_rounding_of(tables, terms, step->u, false);
         if (!fsm_solve_bilateral(bilateral, momentum, target, free_speeds, reaction, rounding)) {
             return false;
         }
@@ -92,12 +95,13 @@ static void find_targets(const struct fsm_time_step *step, const struct fsm_acti
 static bool is_loaded(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                       fsm_vector impulse)
 {
-    if (step->tables->contact_kind.at[k] == FSM_KIND_COMPLIANT) {
+    if ((step->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0) {
         return fsm_presses(step, k);
     }
     int64_t normal = active->normal.at[k];
     return (step->tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) != 0 ||
-           step->tables->contact_kind.at[k] == FSM_KIND_DRY_FRICTION || (normal >= 0 && impulse.at[normal] > 0.0);
+           (step->tables->contact_flags.at[k] & FSM_FLAG_FRICTION_ONLY) != 0 ||
+           (normal >= 0 && impulse.at[normal] > 0.0);
 }
 
 /* Write the contact states of the step by its impulses: none, within the friction cone, or on it; and slip directions. */
@@ -106,21 +110,26 @@ static void find_contact_states(const struct fsm_time_step *step, const struct f
 {
     const struct fsm_tables *tables = step->tables;
     fsm_vector sigma = fsm_vector_from(step->context, fsm_sigma_at(tables->sizes));
-    double small = 1e-09 * fastest;
     for (int64_t k = 0; k < step->codes.n; k++) {
         int64_t normal = active->normal.at[k], r = active->tangent.at[k];
-        if (tables->contact_kind.at[k] == FSM_KIND_LOCK) {
+        double small = FSM_STILL * fastest;
+        if ((tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0) {
+            if (r >= 0 && fabs(speed.at[r]) > small * tables->row_unit.at[active->rows.at[r]]) { // beyond its limit
+                step->codes.at[k] = FSM_CONTACT_FREE;
+            }
             continue;
         }
         sigma.at[k] = 0.0;
-        if (!is_loaded(step, active, k, impulse) || (normal >= 0 && speed.at[normal] > small)) {
+        if (!is_loaded(step, active, k, impulse) ||
+            (normal >= 0 && speed.at[normal] > small * tables->row_unit.at[active->rows.at[normal]])) {
             step->codes.at[k] = FSM_CONTACT_FREE;
             continue;
         }
         bool spatial = (tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0;
         bool slides = false;
         if (r >= 0 && fsm_friction_bound(step, active, k, impulse) >= 0.0) {
-            slides = (spatial ? hypot(speed.at[r], speed.at[r + 1]) : fabs(speed.at[r])) > small;
+            double slip = spatial ? fsm_hypot(speed.at[r], speed.at[r + 1]) : fabs(speed.at[r]);
+            slides = slip > small * tables->row_unit.at[active->rows.at[r]];
         }
         step->codes.at[k] = slides ? FSM_CONTACT_SLIDING : FSM_CONTACT_HELD;
         if (slides) {
@@ -193,11 +202,13 @@ static void solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
     struct fsm_response response = fsm_unit_responses(step->arena, step->terms, bilateral, active.rows, step->u.n);
     fsm_vector speed = fsm_arena_vector(step->arena, n), target = fsm_arena_vector(step->arena, n);
     fsm_vector impulse = fsm_arena_vector(step->arena, n);
-    double fastest = 1e-300;
+    double fastest = FSM_TINIEST;
     for (int64_t r = 0; r < n; r++) {
-        speed.at[r] = fsm_row_speed(step->terms, active.rows.at[r], free_speeds);
-        fastest = fsm_larger(fastest, fabs(speed.at[r]));
-        fastest = fsm_larger(fastest, fabs(fsm_row_speed(step->terms, active.rows.at[r], step->u)));
+        int64_t row = active.rows.at[r];
+        double unit = step->tables->row_unit.at[row];
+        speed.at[r] = fsm_row_speed(step->terms, row, free_speeds);
+        fastest = fsm_larger(fastest, fabs(speed.at[r]) / unit);
+        fastest = fsm_larger(fastest, fabs(fsm_row_speed(step->terms, row, step->u)) / unit);
     }
     find_targets(step, &active, free_speeds, target);
     double change = fsm_contact_impulses(step, &active, response.K, target, fastest, speed, impulse, kept);
@@ -234,8 +245,8 @@ static void go_to_end(const struct fsm_time_step *step, const struct fsm_input_t
 /* Take the step from `times[i]` to `times[i + 1]`; row i + 1 of the run has the values of row i.
 
    Returns FSM_CONTINUE, FSM_SINGULAR, FSM_STEP_TOO_LONG or FSM_NON_FINITE. */
-static int64_t step_through(const struct fsm_tables *tables, const struct fsm_input_tables *inputs, struct fsm_work *work,
-                         const struct fsm_time_stepping *run, int64_t i)
+static int64_t step_through(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
+                            struct fsm_work *work, const struct fsm_time_stepping *run, int64_t i)
 {
     fsm_vector x = fsm_row(run->x, i + 1), free_speeds = fsm_row(run->free_speeds, i + 1);
     fsm_vector energies = fsm_row(run->energies, i + 1);
@@ -254,7 +265,7 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
                                  .codes = fsm_code_row(run->codes, i + 1),
                                  .free_side = run->free_side};
     go_to_middle(&step, inputs, run->segment, x);
-    fsm_indices held = fsm_bilateral_rows(arena, tables, step.codes);
+    fsm_indices held = fsm_unlimited_rows(arena, tables, step.codes);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, step.terms, held, step.u.n);
     run->report->longest = fsm_longest_step(&step, &bilateral);
     if (h > run->report->longest) {
@@ -282,7 +293,7 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
     for (run->row = 0; run->row < run->times.n - 1; run->row++) {
         int64_t i = run->row;
         double t = run->times.at[i], h = run->times.at[i + 1] - t;
-        while (fsm_next_breakpoint(inputs, run->segment) <= t + 1e-09 * h) {
+        while (fsm_next_breakpoint(inputs, run->segment) <= t + FSM_SAME_INSTANT * h) {
             run->segment = inputs->next_hard.at[run->segment];
         }
         fsm_put(fsm_row(run->x, i + 1), fsm_row(run->x, i));

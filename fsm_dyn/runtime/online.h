@@ -18,13 +18,33 @@ FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least);
 
 /* online_embedding.c */
-#define FSM_NO_LONGER_REDUNDANT                                                                                        \
-    1e-6 // a row of which more than this part is left is not implied by the others (any more)
-FSM_LOCAL void fsm_eliminate(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns);
-FSM_LOCAL void fsm_substitute_back(double *w, int64_t at, int64_t rank, int64_t width, int64_t first, int64_t columns);
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out);
 FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j);
-FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c, bool judge);
+FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c,
+                                enum fsm_online_program program, bool judge);
+
+/* online_few.c */
+#define FSM_FEW_SPEEDS 12 // up to which full loops cost less than lists
+FSM_LOCAL void fsm_eliminate_few(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns);
+FSM_LOCAL void fsm_substitute_back_few(double *w, int64_t at, int64_t rank, int64_t width, int64_t first,
+                                       int64_t columns);
+FSM_LOCAL void fsm_reduce_few(struct fsm_online_mode *o, int64_t test, int64_t test_width);
+FSM_LOCAL double fsm_solve_reduced_few(struct fsm_online_mode *o, int64_t n, bool general, bool judge);
+
+/* online_reduced.c */
+FSM_LOCAL void fsm_exchange_reduced(double *w, int64_t *chart, int64_t k, int64_t n, int64_t U);
+FSM_LOCAL void fsm_weigh(struct fsm_online_mode *o, int64_t n, bool general);
+FSM_LOCAL double fsm_solve_reduced(struct fsm_online_mode *o, int64_t n, bool general, bool judge);
+
+/* online_pivoting.c */
+FSM_LOCAL void fsm_swap_indices(int64_t *array, int64_t i, int64_t j);
+FSM_LOCAL double fsm_square_of(double *w, int64_t at, int64_t count, int64_t stride);
+FSM_LOCAL void fsm_choose_rows(struct fsm_online_mode *o, int64_t Q);
+FSM_LOCAL void fsm_choose_columns(struct fsm_online_mode *o, int64_t A, int64_t H);
+FSM_LOCAL void fsm_order_chart(struct fsm_online_mode *o, int64_t A, int64_t H);
+
+/* online_sparsity.c */
+FSM_LOCAL void fsm_list_nonzero(struct fsm_online_mode *o);
 
 /* online_chart.c */
 FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o);

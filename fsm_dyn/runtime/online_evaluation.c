@@ -9,7 +9,7 @@
 #define FSM_PROBE 6e-6 // time, relative to that of the motion, over which forces are differenced
 
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
-static double probe_time(double *out, double *w, int64_t from_x, int64_t n);
+static double probe_time(const struct fsm_online_mode *o, const double *out);
 
 /* Write `x_dot` as the `rhs` kernel of the mode would. */
 static void rhs(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
@@ -17,7 +17,7 @@ static void rhs(struct fsm_online_mode *o, double t, const double *x, const doub
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
     int64_t at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
-    fsm_accelerate(o, t, x, c, false);
+    fsm_accelerate(o, t, x, c, FSM_ONLINE_MOTION, false);
     int64_t n_q = o->sizes->n_q, U = o->sizes->n_u;
     for (int64_t i = 0; i < n_q; i++) {
         out[i] = w[at_q_dot + i];
@@ -32,12 +32,10 @@ static double work_out(struct fsm_online_mode *o, double t, const double *x, con
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    double least = fsm_accelerate(o, t, x, c, judge);
-    int64_t at_x = chart[FSM_ONLINE_AT_X];
-    if (chart[FSM_ONLINE_RANK] == 0 && o->sizes->n_rows > 0) {
-        o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + chart[FSM_ONLINE_AT_A]);
+    double least = fsm_accelerate(o, t, x, c, FSM_ONLINE_WATCHED, judge);
+    if (chart[FSM_ONLINE_RANK] == 0 && chart[FSM_ONLINE_PUSHES] == 0 && o->sizes->n_rows > 0) {
+        o->programs.at[FSM_ONLINE_ROWS](t, w + chart[FSM_ONLINE_AT_X], c, w + chart[FSM_ONLINE_AT_A]);
     }
-    o->programs.at[FSM_ONLINE_WATCH](t, w + at_x, c, w + chart[FSM_ONLINE_AT_STATIC]);
     fsm_online_multipliers(o);
     return least;
 }
@@ -65,7 +63,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
     int64_t n_q = o->sizes->n_q, U = o->sizes->n_u, R = o->sizes->n_rows;
     int64_t n = n_q + U, n_g = o->guard_quantity.n;
     double pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
-    if (!(pivot >= fsm_larger(o->alarm->floor, o->alarm->level))) {
+    if (!(pivot >= fsm_larger(o->limits->floor, o->limits->level))) {
         fsm_online_choose_chart(o, t, x, c);
         pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
     }
@@ -73,8 +71,8 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
         o->chart.at[FSM_ONLINE_CHOSEN] = 0;
         pivot = FSM_NAN;
     }
-    if (o->alarm->kept * pivot > o->alarm->level) {
-        o->alarm->level = o->alarm->kept * pivot;
+    if (o->limits->kept * pivot > o->limits->level) {
+        o->limits->level = o->limits->kept * pivot;
     }
     for (int64_t i = 0; i < n_q; i++) {
         out[i] = w[at_q_dot + i];
@@ -115,7 +113,7 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
     int64_t n_p = s->n_p, n_w = s->n_w;
     int64_t third = n_p + 3 * n_w + s->n_contacts + s->n_memory;
     int64_t n_c = third + n_w;
-    double time = probe_time(out, w, at_x, n);
+    double time = probe_time(o, out);
     for (int64_t i = 0; i < n; i++) {
         w[at_probe + i] = w[at_x + i];
     }
@@ -145,13 +143,14 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
 }
 
 /* Return over what time (s) to difference, from how fast the state changes. */
-static double probe_time(double *out, double *w, int64_t from_x, int64_t n)
+static double probe_time(const struct fsm_online_mode *o, const double *out)
 {
+    const double *x = o->room.at + o->chart.at[FSM_ONLINE_AT_X];
     double fastest = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        fastest = fsm_larger(fastest, fabs(out[i]) / (1.0 + fabs(w[from_x + i])));
+    for (int64_t i = 0; i < o->state_unit.n; i++) {
+        fastest = fsm_larger(fastest, fabs(out[i]) / (o->state_unit.at[i] + fabs(x[i])));
     }
-    return FSM_PROBE / (1.0 + fastest);
+    return FSM_PROBE / (1.0 / o->limits->time_scale + fastest);
 }
 
 /* Do what a kernel of a mode embedded on line does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables says.

@@ -55,7 +55,8 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
         return gap_to_face(o, farthest(o, k));
     }
     if (what == FSM_ONLINE_MEETING) {
-        return fsm_larger(w[chart[FSM_ONLINE_AT_RESIDUAL] + normal], -w[chart[FSM_ONLINE_AT_FIRM] + k]);
+        double firm = o->limits->length_scale * w[chart[FSM_ONLINE_AT_FIRM] + k];
+        return fsm_larger(w[chart[FSM_ONLINE_AT_RESIDUAL] + normal], -firm);
     }
     if (what == FSM_ONLINE_NORMAL_FORCE) {
         return sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
@@ -63,7 +64,13 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
     if (what == FSM_ONLINE_SLIP) {
         return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
     }
+    if (what == FSM_ONLINE_SPEED) {
+        return fsm_product_with_row(o, normal, chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
+    }
     double bound = w[chart[FSM_ONLINE_AT_STATIC] + k];
+    if (what == FSM_ONLINE_HOLDING_LIMIT) {
+        return bound + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
+    }
     if (normal >= 0) {
         double load = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
         bound *= (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) ? fabs(load) : load;
@@ -107,7 +114,7 @@ FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard)
 {
     int64_t what = o->guard_quantity.at[guard];
     return what == FSM_ONLINE_GAP || what == FSM_ONLINE_LARGEST_GAP || what == FSM_ONLINE_REACH ||
-           what == FSM_ONLINE_SLIP;
+           what == FSM_ONLINE_SLIP || what == FSM_ONLINE_SPEED;
 }
 
 /* Return the slope of a guard that the terms give themselves. */
@@ -124,6 +131,10 @@ FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int
         double speed = fsm_product_with_row(o, AT(o->contact_rows, face, 0), chart[FSM_ONLINE_AT_X] + o->sizes->n_q,
                                             chart[FSM_ONLINE_AT_B]);
         return o->guard_sign.at[guard] * speed;
+    }
+    if (what == FSM_ONLINE_SPEED) {
+        return fsm_product_with_row(o, AT(o->contact_rows, k, 0), chart[FSM_ONLINE_AT_U_DOT],
+                                    chart[FSM_ONLINE_AT_GAMMA]);
     }
     return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
 }
@@ -176,8 +187,8 @@ static void share_indeterminate_forces(struct fsm_online_mode *o, const double *
 /* Whether a guard is a law that forces keep. */
 static bool is_law(struct fsm_online_mode *o, int64_t guard)
 {
-    return o->guard_quantity.at[guard] == FSM_ONLINE_NORMAL_FORCE ||
-           o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_LIMIT;
+    int64_t what = o->guard_quantity.at[guard];
+    return what == FSM_ONLINE_NORMAL_FORCE || what == FSM_ONLINE_FRICTION_LIMIT || what == FSM_ONLINE_HOLDING_LIMIT;
 }
 
 /* Return how a law changes with the forces at `forces` in the workspace. */
@@ -186,11 +197,12 @@ static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t force
     double *w = o->room.at;
     int64_t k = o->guard_subject.at[guard];
     int64_t normal = AT(o->contact_rows, k, 0), tangent = AT(o->contact_rows, k, 1);
-    if (o->guard_quantity.at[guard] == FSM_ONLINE_NORMAL_FORCE) {
+    if (o->guard_quantity.at[guard] != FSM_ONLINE_FRICTION_LIMIT) {
         return o->guard_sign.at[guard] * w[forces + normal];
     }
     double change = o->guard_sign.at[guard] * w[forces + tangent];
-    if (normal >= 0 && o->contact_kind.at[k] == FSM_KIND_GAP && (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0) {
+    if (normal >= 0 && (o->contact_flags.at[k] & FSM_FLAG_RIGID) != 0 &&
+        (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0) {
         change += w[o->chart.at[FSM_ONLINE_AT_STATIC] + k] * w[forces + normal];
     }
     return change;

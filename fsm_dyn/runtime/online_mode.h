@@ -15,7 +15,7 @@
 enum fsm_online_program {
     FSM_ONLINE_ROWS = 0,
     FSM_ONLINE_MOTION = 1,
-    FSM_ONLINE_WATCH = 2,
+    FSM_ONLINE_WATCHED = 2, // motion and what guards look at
 };
 
 /* What a guard looks at (`fsm_online_mode.guard_quantity`). */
@@ -31,6 +31,8 @@ enum fsm_online_quantity {
     FSM_ONLINE_CONDITION = 7,       // of a written transition
     FSM_ONLINE_LARGEST_GAP = 9,     // of a corner from the faces of a convex polygon
     FSM_ONLINE_FRICTION_CIRCLE = 8, // of a contact in space: squares of the limit and of the force
+    FSM_ONLINE_SPEED = 10,          // of the normal row
+    FSM_ONLINE_HOLDING_LIMIT = 11,  // of the force of the normal row
 };
 
 /* Positions in a chart of where arrays begin in the workspace. */
@@ -44,7 +46,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_GAMMA = 5,
     FSM_ONLINE_AT_KINETIC = 6,
     FSM_ONLINE_AT_ELASTIC = 7,
-    FSM_ONLINE_AT_STATIC = 8, // what the program ``watch`` gives begins here
+    FSM_ONLINE_AT_STATIC = 8, // what the program ``watched`` gives beyond ``motion`` begins here
     FSM_ONLINE_AT_RESIDUAL = 9,
     FSM_ONLINE_AT_WHEN = 10,
     FSM_ONLINE_AT_REACH = 11,
@@ -59,7 +61,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_P = 19,     // eliminated rows, b and gamma behind (n_rows, n_u + 2)
     FSM_ONLINE_AT_H = 20,     // eliminated rows of forces (n_rows, n_u)
     FSM_ONLINE_AT_Q = 21,     // scratch of the choice of a chart (n_rows, n_u)
-    FSM_ONLINE_AT_MT = 22,    // M T, then scales
+    FSM_ONLINE_AT_MT = 22,    // M T
     FSM_ONLINE_AT_MASS = 23,  // reduced mass matrix
     FSM_ONLINE_AT_RIGHT = 24, // reduced forces, then independent accelerations
     FSM_ONLINE_AT_FORCE = 25, // forces of the mode
@@ -71,30 +73,34 @@ enum fsm_online_place {
     FSM_ONLINE_AT_PROBE_C = 31, // context there
     FSM_ONLINE_AT_GUARDS = 32,  // guard values there, twice
     FSM_ONLINE_AT_WAY = 33,     // components of slip directions (n_contacts, 2)
-    FSM_ONLINE_PLACES = 34,
+    FSM_ONLINE_AT_SCALES = 34,  // scales of columns and norms of rows of the reduced equations (2 n_u)
+    FSM_ONLINE_PLACES = 35,
 };
 
 /* Positions in a chart of what is chosen; from FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each or
    -1 (n_rows), speeds, dependent ones first (n_u), contacts that are not open. */
 enum fsm_online_choice {
-    FSM_ONLINE_CHOSEN = 34,  // 1: there is a chart
-    FSM_ONLINE_RANK = 35,    // rows that are independent
-    FSM_ONLINE_ACTIVE = 36,  // rows held; those beyond the rank are implied by the others
-    FSM_ONLINE_SLIDES = 37,  // whether a contact slides under a normal force, so that forces act off the rows
-    FSM_ONLINE_CHOICES = 38, // charts chosen so far
-    FSM_ONLINE_BUSY = 39,    // contacts that are not open
-    FSM_ONLINE_PUSHES = 40,  // whether one of them pushes along rows that are not held
+    FSM_ONLINE_CHOSEN = 35,  // 1: there is a chart
+    FSM_ONLINE_RANK = 36,    // rows that are independent
+    FSM_ONLINE_ACTIVE = 37,  // rows held; those beyond the rank are implied by the others
+    FSM_ONLINE_SLIDES = 38,  // whether a contact slides under a normal force, so that forces act off the rows
+    FSM_ONLINE_CHOICES = 39, // charts chosen so far
+    FSM_ONLINE_BUSY = 40,    // contacts that are not open
+    FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along rows that are not held
 };
 
-#define FSM_ONLINE_LISTS 41
+#define FSM_ONLINE_LISTS 42
 
-#define FSM_FOLLOWS  1e-9 // m/s: from this slip speed on the direction of friction in space follows the slip
 #define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
 
-struct fsm_pivot_alarm {
-    double floor;
-    double level;
+struct fsm_online_limits {
+    double floor; // scaled pivot below which another chart is chosen in any case
+    double level; // and for the present chart, which is the share `kept` of the best that it has shown
     double kept;
+    double follows;      // slip speed from which on the direction of friction in space follows the slip (m/s)
+    double redundancy;   // a row of which more than this part is left is not implied by the others (any more)
+    double length_scale; // the mechanism's own unit of length (m)
+    double time_scale;   // and of time (s)
 };
 
 /* One mode embedded on line. */
@@ -102,28 +108,45 @@ struct fsm_online_mode {
     // As in Tables.
     struct fsm_sizes *sizes;
     int64_t sizes_count;
-    // (3,): addresses of the kernels `rows motion watch` (programs).
+    // (3,): addresses of the kernels `rows motion watched` (programs).
     fsm_kernels programs;
     // (n_contacts,): state of every contact.
     fsm_codes states;
     fsm_indices row_role;
-    fsm_indices contact_kind;
     fsm_indices contact_flags;
     fsm_index_table contact_rows;
     fsm_indices contact_outline;
+    // Columns of the rows and of the mass matrix whose entries can differ from zero, ascending: those of row r are
+    // `row_columns[row_begin[r]]` up to (not including) `row_columns[row_begin[r + 1]]`.
+    fsm_indices row_begin, row_columns;
+    fsm_indices mass_begin, mass_columns;
     // (n_guards,): what each guard looks at, and of which contact; for `CONDITION` the transition.
     fsm_indices guard_quantity;
     fsm_indices guard_subject;
     // (n_guards,): the guard is the quantity times this; of a friction limit the slip direction that a slide would
     // take.
     fsm_vector guard_sign;
-    // See the constants above.
-    // (3,): scaled pivots below which another chart is chosen: `FLOOR` in any case, `LEVEL` for the present chart,
-    // which is the share `KEPT` of the best that it has shown.
-    struct fsm_pivot_alarm *alarm;
-    int64_t alarm_count;
+    // (n_q + n_u,): unit of each coordinate and speed.
+    fsm_vector state_unit;
+    struct fsm_online_limits *limits;
+    int64_t limits_count;
     fsm_indices chart;
-    // Workspace.
+    // The same of what is worked out in the present chart, columns in its order (online_sparsity.c), rank r, m = n_u - r:
+    // rows held (r), eliminated and solved for the dependent speeds; of each also where the entries behind the diagonal
+    // begin and those of independent speeds.
+    fsm_indices held_begin, held_behind, held_rest, held_columns;
+    // Columns below the diagonal of the rows held (r): rows.
+    fsm_indices below_begin, below_rows;
+    // Rows of the mass matrix (n_u): dependent speeds; rows of M T (n_u): independent speeds, counted from zero.
+    fsm_indices tied_begin, tied_columns;
+    fsm_indices moved_begin, moved_columns;
+    // Rows of the reduced mass matrix (m), eliminated; of each also where the entries behind the diagonal begin.
+    fsm_indices reduced_begin, reduced_behind, reduced_columns;
+    // (n_u,): where each speed stands in the order of the chart.
+    fsm_indices place;
+    // Workspace of the choice of a chart.
+    fsm_indices extent;
+    // Workspace.  What can only be zero of A, M and of the matrices worked out from them is zero there and never written.
     fsm_vector room;
     struct fsm_arena arena;
 };

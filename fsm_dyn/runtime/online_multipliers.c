@@ -2,7 +2,7 @@
 
 #include "online.h"
 
-static void solve_transposed(double *w, int64_t at, int64_t rank, int64_t width, int64_t right);
+static void solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right);
 static void determinate_forces(struct fsm_online_mode *o, int64_t k);
 static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width);
 static void minimum_norm_multipliers(struct fsm_online_mode *o);
@@ -33,11 +33,12 @@ FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
     for (int64_t k = 0; k < rank; k++) {
         int64_t i = chart[columns + k];
         w[at_g + k] = -w[at_force + i];
-        for (int64_t j = 0; j < U; j++) {
+        for (int64_t e = o->mass_begin.at[i]; e < o->mass_begin.at[i + 1]; e++) {
+            int64_t j = o->mass_columns.at[e];
             w[at_g + k] += w[at_M + i * U + j] * w[at_u_dot + j];
         }
     }
-    solve_transposed(w, at, rank, width, at_g);
+    solve_transposed(o, w + at, width, w + at_g);
     for (int64_t k = 0; k < rank; k++) {
         w[at_multipliers + chart[FSM_ONLINE_LISTS + k]] = w[at_g + k];
     }
@@ -62,19 +63,21 @@ FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
     }
 }
 
-/* Solve with the transpose of the eliminated rows at `at`, in place. */
-static void solve_transposed(double *w, int64_t at, int64_t rank, int64_t width, int64_t right)
+/* Solve with the transpose of the eliminated rows, in place. */
+static void solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right)
 {
-    for (int64_t k = 0; k < rank; k++) {
-        for (int64_t m = 0; m < k; m++) {
-            w[right + k] -= w[at + m * width + k] * w[right + m];
+    int64_t rank = o->chart.at[FSM_ONLINE_RANK];
+    for (int64_t m = 0; m < rank; m++) {
+        right[m] *= rows[m * width + m];
+        for (int64_t e = o->held_behind.at[m]; e < o->held_rest.at[m]; e++) {
+            int64_t k = o->held_columns.at[e];
+            right[k] -= rows[m * width + k] * right[m];
         }
-        w[right + k] *= w[at + k * width + k];
     }
-    for (int64_t back = 0; back < rank; back++) {
-        int64_t k = rank - 1 - back;
-        for (int64_t i = k + 1; i < rank; i++) {
-            w[right + k] -= w[at + i * width + k] * w[right + i];
+    for (int64_t k = rank - 1; k >= 0; k--) {
+        for (int64_t e = o->below_begin.at[k]; e < o->below_begin.at[k + 1]; e++) {
+            int64_t i = o->below_rows.at[e];
+            right[k] -= rows[i * width + k] * right[i];
         }
     }
 }
@@ -99,7 +102,7 @@ static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t 
                 w[at_g + k] -= fsm_friction_ratio(o, contact, i) * w[at_A + tangent * U + j];
             }
         }
-        solve_transposed(w, at, rank, width, at_g);
+        solve_transposed(o, w + at, width, w + at_g);
         int64_t vector = at_open + d * R;
         for (int64_t r = 0; r < R; r++) {
             w[vector + r] = 0.0;
@@ -153,13 +156,13 @@ static void determinate_forces(struct fsm_online_mode *o, int64_t k)
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
     int64_t at_elastic = chart[FSM_ONLINE_AT_ELASTIC], at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS];
-    int64_t code = o->states.at[k], kind = o->contact_kind.at[k];
+    int64_t code = o->states.at[k], flags = o->contact_flags.at[k];
     int64_t normal = AT(o->contact_rows, k, 0), tangent = AT(o->contact_rows, k, 1);
     double load = 1.0;
-    if (kind == FSM_KIND_COMPLIANT) {
+    if ((flags & FSM_FLAG_COMPLIANT) != 0) {
         w[at_multipliers + normal] = w[at_elastic + k];
         load = w[at_elastic + k];
-    } else if (kind == FSM_KIND_GAP) {
+    } else if ((flags & FSM_FLAG_RIGID) != 0) {
         load = w[at_multipliers + normal];
     }
     int64_t tangents = code >= FSM_CONTACT_SLIDING ? fsm_tangent_count(o, k) : 0;

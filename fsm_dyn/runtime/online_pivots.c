@@ -3,13 +3,16 @@
 #include "online.h"
 
 /* Return the square of a row's norm, speeds in units of the root of their inertia. */
-static double weighted_norm(double *w, int64_t *chart, int64_t row, int64_t U)
+static double weighted_norm(const struct fsm_online_mode *o, int64_t row)
 {
-    int64_t at_M = chart[FSM_ONLINE_AT_M];
+    int64_t U = o->sizes->n_u;
+    const double *M = o->room.at + o->chart.at[FSM_ONLINE_AT_M];
+    const double *entries = o->room.at + o->chart.at[FSM_ONLINE_AT_A] + row * U;
     double total = 0.0;
-    for (int64_t j = 0; j < U; j++) {
-        double inertia = w[at_M + j * (U + 1)];
-        total += w[row + j] * w[row + j] / (inertia > 0.0 ? inertia : 1.0);
+    for (int64_t e = o->row_begin.at[row]; e < o->row_begin.at[row + 1]; e++) {
+        int64_t j = o->row_columns.at[e];
+        double inertia = M[j * (U + 1)];
+        total += entries[j] * entries[j] / (inertia > 0.0 ? inertia : 1.0);
     }
     return total;
 }
@@ -31,15 +34,16 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
     for (int64_t k = 0; k < rank; k++) {
         inertia = w[at_M + chart[columns + k] * (U + 1)];
         double size = inertia > 0.0 ? sqrt(inertia) : 1.0;
-        double norm = sqrt(weighted_norm(w, chart, at_A + chart[FSM_ONLINE_LISTS + k] * U, U)) * size;
-        least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_P + k * width + k]) * norm, 1e-300));
+        double norm = sqrt(weighted_norm(o, chart[FSM_ONLINE_LISTS + k])) * size;
+        least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_P + k * width + k]) * norm, FSM_TINIEST));
         if (chart[FSM_ONLINE_SLIDES] == 1) {
             double total = 0.0;
-            for (int64_t j = 0; j < U; j++) {
+            for (int64_t e = o->held_begin.at[k]; e < o->held_begin.at[k + 1]; e++) {
+                int64_t j = o->held_columns.at[e];
                 double mass = w[at_M + chart[columns + j] * (U + 1)];
                 total += w[at_Q + k * U + j] * w[at_Q + k * U + j] / (mass > 0.0 ? mass : 1.0);
             }
-            least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_H + k * U + k]) * sqrt(total) * size, 1e-300));
+            least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_H + k * U + k]) * sqrt(total) * size, FSM_TINIEST));
         }
     }
     for (int64_t k = rank; k < chart[FSM_ONLINE_ACTIVE]; k++) {
@@ -53,7 +57,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
             inertia = w[at_M + chart[columns + j] * (U + 1)];
             rest += left * left / (inertia > 0.0 ? inertia : 1.0);
         }
-        if (rest > FSM_NO_LONGER_REDUNDANT * FSM_NO_LONGER_REDUNDANT * weighted_norm(w, chart, row, U)) {
+        if (rest > o->limits->redundancy * o->limits->redundancy * weighted_norm(o, chart[FSM_ONLINE_LISTS + k])) {
             return 0.0;
         }
     }

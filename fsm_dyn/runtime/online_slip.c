@@ -4,6 +4,7 @@
    the discrete state where there is hardly any (docs/theory.md, "Friction in space"); either way its components stand in
    the workspace at `AT_WAY` while a state is worked on. */
 
+#include "elementary.h"
 #include "online.h"
 
 /* Return a row times the vector of speeds or accelerations at `vector`, plus its entry of `constant`. */
@@ -13,7 +14,8 @@ FSM_LOCAL double fsm_product_with_row(struct fsm_online_mode *o, int64_t row, in
     int64_t U = o->sizes->n_u;
     int64_t at = o->chart.at[FSM_ONLINE_AT_A] + row * U;
     double total = w[constant + row];
-    for (int64_t j = 0; j < U; j++) {
+    for (int64_t e = o->row_begin.at[row]; e < o->row_begin.at[row + 1]; e++) {
+        int64_t j = o->row_columns.at[e];
         total += w[at + j] * w[vector + j];
     }
     return total;
@@ -38,7 +40,7 @@ FSM_LOCAL double fsm_slip_along(struct fsm_online_mode *o, const double *c, int6
     if (fsm_tangent_count(o, k) == 1) {
         return sigma * first;
     }
-    return cos(sigma) * first + sin(sigma) * fsm_product_with_row(o, row + 1, vector, constant);
+    return fsm_cos(sigma) * first + fsm_sin(sigma) * fsm_product_with_row(o, row + 1, vector, constant);
 }
 
 /* Write the slip directions of all sliding contacts, at the state `AT_X` whose rows are in the workspace. */
@@ -60,9 +62,9 @@ FSM_LOCAL void fsm_online_slip_directions(struct fsm_online_mode *o, const doubl
             int64_t speeds = chart[FSM_ONLINE_AT_X] + s->n_q, row = AT(o->contact_rows, k, 1);
             double first = fsm_product_with_row(o, row, speeds, chart[FSM_ONLINE_AT_B]);
             double second = fsm_product_with_row(o, row + 1, speeds, chart[FSM_ONLINE_AT_B]);
-            w[at] = cos(sigma);
-            w[at + 1] = sin(sigma);
-            if (w[at] * first + w[at + 1] * second > FSM_FOLLOWS) {
+            w[at] = fsm_cos(sigma);
+            w[at + 1] = fsm_sin(sigma);
+            if (w[at] * first + w[at + 1] * second > o->limits->follows) {
                 double speed = sqrt(first * first + second * second);
                 w[at] = first / speed;
                 w[at + 1] = second / speed;

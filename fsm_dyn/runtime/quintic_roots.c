@@ -9,9 +9,10 @@
 
 #include "stepping.h"
 
-#define FSM_ITEM      9      // of the stack: where an interval begins, its width, its coefficients
-#define FSM_DEPTH     48     // halvings before a cluster of roots counts as one
-#define FSM_NARROWEST 1e-300 // width of an interval that shrinks without an end: a coefficient is not finite
+#define FSM_ITEM          9      // of the stack: where an interval begins, its width, its coefficients
+#define FSM_DEPTH         48     // halvings before a cluster of roots counts as one
+#define FSM_ROOT_ROUNDING 1e-15  // of a root, as a part of the step
+#define FSM_NARROWEST     1e-300 // width of an interval that shrinks without an end: a coefficient is not finite
 
 /* Where things lie in the workspace, behind the quintic itself; the stack has room for FSM_DEPTH + 2 items. */
 enum { FSM_SHIFTED = 7, FSM_SEXTIC = 14, FSM_STACK = 21 };
@@ -112,7 +113,7 @@ static double single_root(fsm_vector work, int64_t at)
         if (slope != 0.0 && low < s - value / slope && s - value / slope < high) {
             after = s - value / slope;
         }
-        if (fabs(after - s) <= 1e-15 || high - low <= 1e-15) {
+        if (fabs(after - s) <= FSM_ROOT_ROUNDING || high - low <= FSM_ROOT_ROUNDING) {
             return after;
         }
         s = after;

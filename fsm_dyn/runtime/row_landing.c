@@ -9,14 +9,14 @@
 #define FSM_MET        10.0 // times the tolerance of the projection that rows may be missed by, redundant ones included
 #define FSM_MOST_MOVES 8
 
-/* Return the largest residual of the rows, those left out as redundant included. */
+/* Return the largest residual of the rows, as a length (m), those left out as redundant included. */
 static double residual_of(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices rows)
 {
     double largest = 0.0;
     for (int64_t k = 0; k < rows.n; k++) {
         int64_t r = rows.at[k];
         if (tables->row_positional.at[r] == 1) {
-            largest = fsm_larger(largest, fabs(terms->residual.at[r]));
+            largest = fsm_larger(largest, fabs(terms->residual.at[r]) / tables->row_unit.at[r]);
         }
     }
     return largest;
@@ -49,7 +49,7 @@ FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, doubl
         tables->terms.at[0](t, x.at, c.at, terms->whole.at);
         fsm_column_scales(terms, scale);
         fsm_fill_scaled(terms, rows, scale, sizes, B);
-        int64_t taken = fsm_orthogonalise(B, order, L, FSM_ROW_RANK_REDUNDANT);
+        int64_t taken = fsm_orthogonalise(B, order, L, tables->tolerances->redundancy);
         for (int64_t k = 0; k < m; k++) {
             right.at[k] = 0.0;
             if (tables->row_positional.at[rows.at[k]] == 1) {
@@ -75,7 +75,7 @@ FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, doubl
                 step += AT(terms->W, i, j) * move.at[j];
             }
             x.at[i] += step;
-            largest = fsm_larger(largest, fabs(step) / (1.0 + fabs(x.at[i])));
+            largest = fsm_larger(largest, fabs(step) / (tables->state_unit.at[i] + fabs(x.at[i])));
         }
         if (largest <= FSM_LANDED || length >= 0.5 * last) { // shorter moves are rounding
             return residual_of(tables, terms, rows) <= FSM_MET * tables->tolerances->projection;

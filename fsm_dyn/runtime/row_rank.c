@@ -7,6 +7,8 @@
 
 #include "algebra.h"
 
+#define FSM_TIE 1e-6 // part by which a row must be larger to be taken before an earlier one: ties go by order
+
 static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
 
 /* Return the active set of a mode, bilateral rows first; kinematic rows are never among them.
@@ -30,7 +32,7 @@ FSM_LOCAL fsm_indices fsm_rows_held(struct fsm_arena *arena, const struct fsm_ta
             continue;
         }
         int64_t normal = AT(tables->contact_rows, k, 0), tangent = AT(tables->contact_rows, k, 1);
-        bool rigid = normal >= 0 && tables->contact_kind.at[k] != FSM_KIND_COMPLIANT;
+        bool rigid = normal >= 0 && (tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) == 0;
         if (rigid && (!positional || tables->row_positional.at[normal] == 1)) {
             rows.at[count] = normal;
             count++;
@@ -79,23 +81,24 @@ FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, 
 
    A configuration that is off its rows by some residual leaves of a redundant row a part of that size; a row of which
    no more is left must not be used, as moving along it would divide the residual by itself. */
-FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows,
-                                           int64_t n_u)
+FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                           const struct fsm_terms *terms, fsm_indices rows)
 {
-    int64_t m = rows.n;
+    int64_t m = rows.n, n_u = tables->sizes->n_u;
+    double unit = fsm_scaled_length(tables->tolerances);
     fsm_vector scale = fsm_arena_vector(arena, n_u), sizes = fsm_arena_vector(arena, terms->residual.n);
     fsm_column_scales(terms, scale);
     double off = 0.0;
     for (int64_t k = 0; k < m; k++) {
         int64_t r = rows.at[k];
         sizes.at[r] = fsm_row_norm(terms, r, scale);
-        off = fsm_larger(off, fabs(terms->residual.at[r]) / fsm_larger(sizes.at[r], 1e-300));
+        off = fsm_larger(off, fabs(terms->residual.at[r]) / unit / fsm_larger(sizes.at[r], FSM_TINIEST));
     }
     fsm_matrix B = fsm_arena_matrix(arena, m, n_u);
     fsm_indices order = fsm_arena_indices(arena, m);
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     fsm_fill_scaled(terms, rows, scale, sizes, B);
-    int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(FSM_ROW_RANK_REDUNDANT, 10.0 * off));
+    int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(tables->tolerances->redundancy, 10.0 * off));
     fsm_indices independent = fsm_arena_indices(arena, m);
     int64_t count = 0;
     for (int64_t k = 0; k < m; k++) {
@@ -133,7 +136,7 @@ FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix 
             for (int64_t j = 0; j < n; j++) {
                 square += AT(B, order.at[i], j) * AT(B, order.at[i], j);
             }
-            if (square > size * (1.0 + 1e-06)) { // ties go by order, whatever the rounding
+            if (square > size * (1.0 + FSM_TIE)) {
                 best = i;
                 size = square;
             }

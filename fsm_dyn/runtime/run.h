@@ -27,10 +27,11 @@ enum fsm_guard_status { FSM_GUARD_WAITING = 0, FSM_GUARD_ARMED = 1 };
 /* Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries. */
 enum fsm_ring_column {
     FSM_RING_TIME = 0,
-    FSM_RING_SIGN = 1,    // what happened, as one number
-    FSM_RING_SPEED = 2,   // how fast the gap closed
-    FSM_RING_CONTACT = 3, // contact that closed, -1 if none
-    FSM_RING_WIDTH = 4,
+    FSM_RING_MODE = 1,    // mode that ended
+    FSM_RING_SIGN = 2,    // what happened, as one number
+    FSM_RING_SPEED = 3,   // how fast the gap closed
+    FSM_RING_CONTACT = 4, // contact that closed, -1 if none
+    FSM_RING_WIDTH = 5,
 };
 #define FSM_RING_LENGTH 16
 
@@ -145,6 +146,7 @@ struct fsm_option_counts {
     int64_t max_steps;
     int64_t max_instant; // transitions allowed in one instant
     int64_t max_work;    // beyond this the loop returns before it takes another trial step or resolves another instant
+    int64_t before_end;  // 1: it returns before the first turn in which it may matter where the run ends (end_of_run.c)
 };
 
 struct fsm_method_counts {
@@ -228,7 +230,9 @@ struct fsm_options {
     fsm_code_table mask;
 };
 
-/* What the loop knows between two steps. */
+/* What the loop knows between two steps.
+
+   `spent` (n_modes,): evaluations made for the steps taken in each mode. */
 struct fsm_state {
     fsm_vector x;
     fsm_vector x_dot;
@@ -241,6 +245,7 @@ struct fsm_state {
     fsm_indices armed;
     fsm_indices fired;
     fsm_indices limits;
+    fsm_indices spent;
     fsm_vector history;
     fsm_vector drift;
     struct fsm_rank *rank;

@@ -7,12 +7,18 @@
    `k_s` comes from the kernel that is evaluated at the end of a step anyway (guards, dependent speeds), and starts
    the next step.  Error estimate and mid-point are further weights over `k_0 .. k_s`. */
 
+#include "elementary.h"
 #include "stepping.h"
 
 // of a step, over the one before
 #define SAFETY   0.9
 #define SMALLEST 0.2
 #define LARGEST  10.0
+
+#define FSM_NO_ERROR 1e-10 // of its tolerance: a step whose error is less is lengthened as far as a step may be
+#define FSM_TELLS    1e-5  // times its tolerance: from here on a state, or a rate, tells how long a step may be
+#define FSM_FLAT     1e-15 // times its tolerance: a rate up to this is none
+#define FSM_SHORT    1e-6  // first step where nothing tells its length, in the mechanism's own unit of time
 
 /* Take one step of length `h` (s) from the state at hand.
 
@@ -95,18 +101,17 @@ FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h)
    Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order)
 {
-    if (error < 1e-10) {
+    if (error < FSM_NO_ERROR) {
         return LARGEST;
     }
-    double factor =
-        SAFETY * pow(error, -0.7 / (double)order) * pow(fsm_larger(error_before, 0.0001), 0.4 / (double)order);
-    return fsm_smaller(LARGEST, fsm_larger(SMALLEST, factor));
+    double exponent = 0.4 * fsm_log(fsm_larger(error_before, 0.0001)) - 0.7 * fsm_log(error);
+    return fsm_smaller(LARGEST, fsm_larger(SMALLEST, SAFETY * fsm_exp(exponent / (double)order)));
 }
 
 /* Return by how much to shorten a step whose error was too large. */
 FSM_LOCAL double fsm_rejection_factor(double error, int64_t order)
 {
-    return fsm_larger(SMALLEST, SAFETY * pow(error, -1.0 / (double)order));
+    return fsm_larger(SMALLEST, SAFETY * fsm_pow(error, -1.0 / (double)order));
 }
 
 /* Return a first step length (s), `longest` at most, from the sizes of the state, its derivative and the change of that.
@@ -127,8 +132,8 @@ FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest)
     }
     d0 = sqrt(d0 / (double)n);
     d1 = sqrt(d1 / (double)n);
-    double h0 = 1e-06;
-    if (d0 >= 1e-05 && d1 >= 1e-05) {
+    double unit = run->tables->tolerances->time_scale, h0 = FSM_SHORT * unit;
+    if (d0 >= FSM_TELLS && d1 * unit >= FSM_TELLS) {
         h0 = 0.01 * d0 / d1;
     }
     h0 = fsm_smaller(h0, longest);
@@ -140,11 +145,11 @@ FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest)
         d2 += fsm_square((k.at[j] - x_dot.at[j]) / (atol.at[j] + rtol * fabs(x.at[j])));
     }
     d2 = sqrt(d2 / (double)n) / h0;
-    double steepest = fsm_larger(d1, d2), h1;
-    if (steepest <= 1e-15) {
-        h1 = fsm_larger(1e-06, h0 * 0.001);
+    double steepest = fsm_larger(d1 * unit, d2 * unit * unit), h1;
+    if (steepest <= FSM_FLAT) {
+        h1 = fsm_larger(FSM_SHORT * unit, h0 * 0.001);
     } else {
-        h1 = pow(0.01 / steepest, 1.0 / (double)run->method->counts->order);
+        h1 = fsm_pow(0.01 / steepest, 1.0 / (double)run->method->counts->order) * unit;
     }
     double h = fsm_smaller(100.0 * h0, h1);
     return fsm_is_finite(h) ? fsm_smaller(h, longest) : fsm_smaller(h0, longest);

@@ -1,5 +1,6 @@
 /* A hand that follows sines, read and written like a device: an example of a driver for fast loops. */
 
+#include "elementary.h"
 #include "pacing.h"
 
 #ifdef FSM_HAS_PACING
@@ -39,8 +40,8 @@ FSM_API int64_t fsm_hand_read(void *data, double *sample)
             if (AT(hand->motion, k, 0) == (double)i) {
                 double amplitude = AT(hand->motion, k, 1), frequency = AT(hand->motion, k, 2);
                 double phase = AT(hand->motion, k, 3);
-                target += gentle * amplitude * sin(frequency * t + phase);
-                rate += gentle * amplitude * frequency * cos(frequency * t + phase);
+                target += gentle * amplitude * fsm_sin(frequency * t + phase);
+                rate += gentle * amplitude * frequency * fsm_cos(frequency * t + phase);
             }
         }
         double pull =

@@ -1,14 +1,14 @@
 /* Slip directions in space, kept as an angle in the tangent plane (docs/theory.md, "Friction in space"). */
 
+#include "elementary.h"
 #include "contacts.h"
 
-#define FSM_SLIP_CLEAR 1e-7 // m/s: below this a slip that begins or ends has no direction
 #define FSM_ANGLE_SAME 1e-9 // rad
 
 /* Return the angle of a vector in (0, 2π]; `present`, if it is one, where the two differ by rounding. */
 FSM_LOCAL double fsm_angle_of(double first, double second, double present)
 {
-    double angle = atan2(second, first);
+    double angle = fsm_atan2(second, first);
     if (angle <= 0.0) {
         angle += 2.0 * FSM_PI;
     }
@@ -35,7 +35,7 @@ FSM_LOCAL bool fsm_update_slip_directions(struct fsm_work *work, const struct fs
         }
         int64_t row = AT(tables->contact_rows, k, 1);
         double first = fsm_row_speed(terms, row, u), second = fsm_row_speed(terms, row + 1, u);
-        if (hypot(first, second) > FSM_SLIP_CLEAR) {
+        if (fsm_hypot(first, second) > tables->tolerances->slip) {
             double angle = fsm_angle_of(first, second, sigma.at[k]);
             changed = changed || angle != sigma.at[k];
             sigma.at[k] = angle;

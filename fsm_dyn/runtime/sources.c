@@ -9,4 +9,7 @@
 FSM_API const char *fsm_sources(void);
 
 /* The digest of all sources, as CMakeLists.txt works it out; empty where the library was built without it. */
-FSM_API const char *fsm_sources(void) { return FSM_SOURCES; }
+FSM_API const char *fsm_sources(void)
+{
+    return FSM_SOURCES;
+}

@@ -6,7 +6,7 @@
 #include "stepping.h"
 
 /* Return the next point of the grid of fixed steps (s). */
-static double grid_point(const struct fsm_run *run)
+FSM_LOCAL double fsm_grid_point(const struct fsm_run *run)
 {
     const struct fsm_state *state = run->state;
     return state->clock->begin + (double)(state->counters->grid + 1) * run->options->numbers->fixed_step;
@@ -17,7 +17,7 @@ static double step_target(const struct fsm_run *run)
 {
     double breakpoint = fsm_next_breakpoint(run->inputs, run->state->counters->segment);
     double target = fsm_smaller(run->options->numbers->until, breakpoint);
-    return run->method->counts->adaptive != 0 ? target : fsm_smaller(target, grid_point(run));
+    return run->method->counts->adaptive != 0 ? target : fsm_smaller(target, fsm_grid_point(run));
 }
 
 /* Do what is due where a target was reached; return FSM_DONE at the end of the run. */
@@ -26,7 +26,7 @@ static enum fsm_status reach_target(const struct fsm_run *run)
     const struct fsm_input_tables *inputs = run->inputs;
     struct fsm_state *state = run->state;
     double t = state->clock->time;
-    if (run->method->counts->adaptive == 0 && t >= grid_point(run)) {
+    if (run->method->counts->adaptive == 0 && t >= fsm_grid_point(run)) {
         state->counters->grid++;
     }
     if (t >= run->options->numbers->until) {
@@ -47,15 +47,16 @@ static enum fsm_status reach_target(const struct fsm_run *run)
     return FSM_CONTINUE;
 }
 
-/* Change to a better chart of the mode at the state at hand.
+/* Change to a better chart of the mode at the state at hand, or to one with kernels of its own if it has earned them.
 
    Near a change point, where all charts are as bad, the present one goes on.  Returns FSM_CONTINUE, FSM_NEED_CHART where
    no chart that is known is better, or FSM_SINGULAR. */
 FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
-    int64_t other = fsm_better_chart(run);
-    if (other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) {
+    bool earned = fsm_has_earned_kernels(run, state->counters->mode);
+    int64_t other = earned ? fsm_own_kernels(run, state->counters->mode) : fsm_better_chart(run);
+    if (!earned && other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) {
         state->clock->pivot_alarm = 0.1 * state->clock->pivot;
         return FSM_CONTINUE;
     }
@@ -210,7 +211,7 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
     bool loses_rank = (run->tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
     struct fsm_trial trial = {.target = target, .error = 1.0, .rejected_error = FSM_INFINITY};
     trial.h = first_length(run, target);
-    trial.least = 16.0 * FSM_EPS * fsm_larger(fabs(t), fabs(target));
+    trial.least = fsm_larger(run->tables->tolerances->time, 16.0 * FSM_EPS * fsm_larger(fabs(t), fabs(t + trial.h)));
     // an implicit step was looked at before it was taken
     trial.keeps_clear = loses_rank && run->method->counts->degree == 0;
     *t_end = t;
@@ -336,7 +337,7 @@ static enum fsm_status take_step(const struct fsm_run *run)
         }
         return reach_target(run);
     }
-    if (!(state->clock->pivot >= state->clock->pivot_alarm)) {
+    if (!(state->clock->pivot >= state->clock->pivot_alarm) || fsm_has_earned_kernels(run, state->counters->mode)) {
         enum fsm_status status = fsm_choose_chart(run);
         if (status != FSM_CONTINUE) {
             return status;
@@ -375,6 +376,9 @@ FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
         if (counters->rows + FSM_ROWS_PER_TURN > buffers->rows.n || counters->transitions >= buffers->transitions.n ||
             counters->passed >= buffers->passages.n) {
             return FSM_BUFFER_FULL;
+        }
+        if (limits->before_end != 0 && fsm_end_is_near(run)) {
+            return FSM_PAUSED;
         }
         bool resolving = counters->phase == FSM_PHASE_RESOLVING;
         enum fsm_status status = resolving ? take_transition(run, turn > 0) : take_step(run);

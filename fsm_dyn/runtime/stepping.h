@@ -88,6 +88,8 @@ FSM_LOCAL bool fsm_rests_in_change_point(const struct fsm_run *run);
 
 /* chart_selection.c */
 FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run);
+FSM_LOCAL bool fsm_has_earned_kernels(const struct fsm_run *run, int64_t mode);
+FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target);
 FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target);
 
 /* row_writer.c */
@@ -133,7 +135,11 @@ FSM_LOCAL bool fsm_rearm(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end);
 FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run);
 
+/* end_of_run.c */
+FSM_API bool fsm_end_is_near(const struct fsm_run *run);
+
 /* stepper.c */
+FSM_LOCAL double fsm_grid_point(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double target, double end);
 FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);

@@ -6,6 +6,8 @@
 #include "codes.h"
 #include "types.h"
 
+#define FSM_NEVER INT64_MAX
+
 /* Lengths, and choices of the model. */
 struct fsm_sizes {
     int64_t n_q;
@@ -25,7 +27,7 @@ struct fsm_sizes {
     int64_t on_several;      // 1: where several motions agree, the one that changes least goes on
 };
 
-/* What counts as zero, by kind of quantity (SI units). */
+/* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
 struct fsm_tolerances {
     double gap;
     double speed;
@@ -38,6 +40,14 @@ struct fsm_tolerances {
     double coincidence;
     double graze;
     double projection;
+    double drift;
+    double impact;
+    double slip;
+    double least_acceleration;
+    double redundancy;
+    double length_scale;
+    double mass_scale;
+    double time_scale;
 };
 
 /* An automaton.  Modes, guards and rows keep their numbers when modes are appended. */
@@ -56,6 +66,9 @@ struct fsm_tables {
     fsm_indices mode_flags;
     // (n_modes,): modes with the same number are charts of the same active set: same states, other independent speeds.
     fsm_indices mode_group;
+    // (n_modes,): evaluations in a run after which a mode that is embedded on line has earned kernels of its own;
+    // FSM_NEVER for modes that have them, or are to have none.
+    fsm_indices mode_allowance;
     // (n_modes + 1,): guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m +
     // 1]`.
     fsm_indices mode_guard_start;
@@ -69,8 +82,7 @@ struct fsm_tables {
     fsm_indices row_role;
     // (n_rows,): 1 where the row has a residual on the level of coordinates.
     fsm_codes row_positional;
-    // (n_contacts,): enum fsm_contact_kind; bits, enum fsm_contact_flag.
-    fsm_indices contact_kind;
+    // (n_contacts,): bits, enum fsm_contact_flag.
     fsm_indices contact_flags;
     // (n_contacts, 2): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only,
     // dry friction a tangent row only).
@@ -81,6 +93,10 @@ struct fsm_tables {
     // (n_contacts,): of the contacts of one corner with all faces of one convex polygon, which share a guard for
     // closing, the first; -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
     fsm_indices contact_outline;
+    // Columns of the rows and of the mass matrix, among the declared speeds, whose entries can differ from zero,
+    // ascending: those of row r are `row_columns[row_begin[r]]` up to (not including) `row_columns[row_begin[r + 1]]`.
+    fsm_indices row_begin, row_columns;
+    fsm_indices mass_begin, mass_columns;
     // (n_transitions, FSM_TRANSITION_WIDTH): written transitions, columns enum fsm_transition_column.
     fsm_index_table transitions;
     // (n_transitions, n_contacts): contact states that a transition's target asks for, -1 where it leaves them open.
@@ -89,6 +105,13 @@ struct fsm_tables {
     fsm_code_table transition_leaves;
     // (n_quaternions,): index in `q` of the first of four consecutive Euler parameters, renormalised after each step.
     fsm_indices quaternions;
+    // (n_q + n_u,): unit of each coordinate and speed in the mechanism's own units: its length (m) for a length, 1 for an
+    // angle.
+    fsm_vector state_unit;
+    // (n_rows,): unit of each row's residual over the mechanism's length: 1 for a length, 1 over that length for an angle.
+    fsm_vector row_unit;
+    // (n_guards,): unit of each guard in the mechanism's own units.
+    fsm_vector guard_unit;
     struct fsm_tolerances *tolerances;
     int64_t tolerances_count;
 };
@@ -119,7 +142,48 @@ struct fsm_terms {
     fsm_vector reach_rate;
     fsm_vector margin_slope;
     fsm_vector aspect;
+    // As in the tables.
+    fsm_indices row_begin, row_columns;
+    fsm_indices mass_begin, mass_columns;
 };
+
+/* Return what counts as zero of the residual of a row, in its unit. */
+static inline double fsm_gap_tolerance(const struct fsm_tables *tables, int64_t row)
+{
+    return tables->tolerances->gap * tables->row_unit.at[row];
+}
+
+/* Return what counts as zero of a speed along a row, in its unit. */
+static inline double fsm_speed_tolerance(const struct fsm_tables *tables, int64_t row)
+{
+    return tables->tolerances->speed * tables->row_unit.at[row];
+}
+
+/* Return what counts as zero of a slip speed of contact `k`, in its unit. */
+static inline double fsm_slip_tolerance(const struct fsm_tables *tables, int64_t k)
+{
+    return fsm_speed_tolerance(tables, AT(tables->contact_rows, k, 1));
+}
+
+/* Return what counts as zero of a guard, in its unit, where no forces cancel in it. */
+static inline double fsm_graze_tolerance(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->tolerances->graze * tables->guard_unit.at[guard];
+}
+
+/* Return the acceleration of generalized speed `i`, in its unit, that is told from rounding. */
+static inline double fsm_least_acceleration(const struct fsm_tables *tables, int64_t i)
+{
+    const struct fsm_tolerances *tolerances = tables->tolerances;
+    double unit = tables->state_unit.at[tables->sizes->n_q + i] * tolerances->time_scale / tolerances->length_scale;
+    return tolerances->least_acceleration * unit;
+}
+
+/* Return the unit of lengths scaled by the roots of masses (m kg^1/2), in the mechanism's own units. */
+static inline double fsm_scaled_length(const struct fsm_tolerances *tolerances)
+{
+    return tolerances->length_scale * sqrt(tolerances->mass_scale);
+}
 
 /* Where the slip directions begin in a context. */
 static inline int64_t fsm_sigma_at(const struct fsm_sizes *sizes)

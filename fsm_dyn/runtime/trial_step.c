@@ -101,6 +101,7 @@ FSM_LOCAL void fsm_trial_step(const struct fsm_run *run, double h, double t_end)
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
     state->counters->work_done++;
+    state->spent.at[state->counters->mode] += run->method->counts->stages + 1;
     for (int64_t j = 0; j < state->x.n; j++) {
         work->k.at[j] = state->x_dot.at[j];
     }

@@ -39,6 +39,7 @@
 #define FSM_PI           3.141592653589793
 #define FSM_GOLDEN_RATIO 0.6180339887498949
 #define FSM_EPS          2.220446049250313e-16 // distance from 1 to the next larger number
+#define FSM_TINIEST      1e-300                // in the place of zero where something is divided by it
 
 /* A kernel evaluates compiled equations: time (s), state, context and result. */
 typedef void (*fsm_kernel)(double t, const double *x, const double *c, double *out);

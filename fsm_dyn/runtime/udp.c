@@ -3,7 +3,10 @@
    Datagrams are those of fsm_dyn/devices/wire/datagrams.py, on a socket that is connected: others' do not come here.  A
    header is looked at as two whole numbers and a float, as it stands in the memory of a little-endian machine. */
 
+#include "elementary.h"
 #include "pacing.h"
+
+#define FSM_UDP_NANOSECOND 1e-9 // in seconds
 
 #ifdef FSM_HAS_PACING
 
@@ -101,7 +104,7 @@ static void take(struct fsm_udp_link *link, int64_t length)
         return;
     }
     bool measured = ((link->words.at[0] >> 48) & HAS_VELOCITY) != 0, known = numbers->before != 0 && !anew;
-    double step = time - link->times.at[0], part = -expm1(-link->times.at[1] * step);
+    double step = time - link->times.at[0], part = -fsm_expm1(-link->times.at[1] * step);
     for (int64_t i = 0; i < n; i++) {
         double x = link->floats.at[3 + i];
         if (measured) {
@@ -154,7 +157,7 @@ FSM_API int64_t fsm_udp_write(void *data, const double *force)
     numbers->sent = (numbers->sent + 1) & LOW;
     link->words.at[0] = numbers->force | flags << 48;
     link->words.at[1] = numbers->sent | numbers->sequence << 32;
-    link->floats.at[2] = (double)fsm_monotonic() * 1e-9;
+    link->floats.at[2] = (double)fsm_monotonic() * FSM_UDP_NANOSECOND;
     for (int64_t i = 0; i < n; i++) {
         link->floats.at[3 + i] = force[i];
     }

@@ -17,7 +17,8 @@ static void fill_forces(const struct fsm_resolution *r, fsm_vector force)
         force.at[i] = r->terms->f.at[i];
     }
     for (int64_t k = 0; k < r->tables->sizes->n_contacts; k++) {
-        if (r->tables->contact_kind.at[k] == FSM_KIND_COMPLIANT && r->outcome->wanted.at[k] != FSM_CONTACT_FREE) {
+        if ((r->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0 &&
+            r->outcome->wanted.at[k] != FSM_CONTACT_FREE) {
             for (int64_t i = 0; i < force.n; i++) {
                 force.at[i] += r->terms->elastic.at[k] * AT(r->terms->A, AT(r->tables->contact_rows, k, 0), i);
             }
@@ -32,7 +33,8 @@ static bool any_approaches(const struct fsm_resolution *r, const struct fsm_cont
     for (int64_t at = 0; at < problem->contact.n; at++) {
         int64_t normal = problem->normal.at[at];
         double speed = solution->motions.at[normal] / problem->unit.at[normal];
-        if (solution->choices.at[at] == FSM_CHOICE_OPEN && speed < -r->tables->tolerances->speed) {
+        if (solution->choices.at[at] == FSM_CHOICE_OPEN &&
+            speed < -fsm_speed_tolerance(r->tables, problem->row.at[normal])) {
             return true;
         }
     }
@@ -53,13 +55,13 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, dou
     fsm_vector force = fsm_arena_vector(r->arena, n_u), acceleration = fsm_arena_vector(r->arena, n_u);
     fill_forces(r, force);
     if (!fsm_base_impact(r, &bilateral, &base) ||
-        !fsm_base_accelerations(r->arena, r->terms, &bilateral, force, r->u, acceleration)) {
+        !fsm_base_accelerations(r->arena, r->tables, r->terms, &bilateral, force, r->u, acceleration)) {
         return FSM_SINGULAR;
     }
     struct fsm_contact_problem unscaled = fsm_build_impact_problem(r, r->closed, FSM_IMPACT_PLASTIC);
     fsm_indices rows = unscaled.row;
     struct fsm_response response = fsm_unit_responses(r->arena, r->terms, &bilateral, rows, n_u);
-    fsm_vector free_response = fsm_free_response(r->arena, r->terms, rows, n_u);
+    fsm_vector free_response = fsm_free_response(r->arena, r->terms, rows);
     fsm_vector now = fsm_arena_vector(r->arena, rows.n), then = fsm_arena_vector(r->arena, rows.n);
     for (int64_t k = 0; k < rows.n; k++) {
         now.at[k] = fsm_row_speed(r->terms, rows.at[k], base.u);
@@ -74,8 +76,8 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, dou
         fsm_scale_problem(r->arena, &unscaled, response.K, then, free_response, base.scale);
     struct fsm_enumeration_result result;
     r->outcome->log.count = 0;
-    int64_t status =
-        fsm_solve_contact_problem(r->arena, &problem, FSM_LAWS_TOLERANCE, &solution, &r->outcome->log, &result);
+    double tolerance = r->tables->tolerances->impact;
+    int64_t status = fsm_solve_contact_problem(r->arena, &problem, tolerance, &solution, &r->outcome->log, &result);
     if (status != FSM_CONTINUE && status != FSM_NON_UNIQUE_STATE) {
         return status;
     }
@@ -83,7 +85,7 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, dou
     fsm_matrix basis;
     double remainder =
         fsm_solve_candidate(r->arena, &problem, solution.choices, solution.forces, solution.motions, &basis);
-    if (remainder > FSM_LAWS_TOLERANCE * fsm_reference_scale(&problem, solution.forces) ||
+    if (remainder > tolerance * fsm_reference_scale(&problem, solution.forces) ||
         any_approaches(r, &problem, &solution)) {
         return FSM_INCONSISTENT;
     }

@@ -26,20 +26,22 @@ FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run)
     state->counters->history++;
     int64_t at = entry(state, 0);
     int64_t most = tables->sizes->max_guards;
-    double sign = 1000000000.0 * (double)state->counters->mode;
-    double speed = 0.0;
+    double sign = 0.0, speed = 0.0;
     bool closes = false;
     for (int64_t k = 0; k < state->counters->fired; k++) {
         int64_t guard = state->fired.at[k];
         double mark = (double)tables->guard_event.at[guard] + 8.0 * (double)tables->guard_contact.at[guard];
         sign += mark * mark;
         if (tables->guard_event.at[guard] == FSM_EVENT_CLOSES &&
-            tables->contact_kind.at[tables->guard_contact.at[guard]] == FSM_KIND_GAP) {
+            (tables->contact_flags.at[tables->guard_contact.at[guard]] & (FSM_FLAG_RIGID | FSM_FLAG_NO_GAP)) ==
+                FSM_FLAG_RIGID) {
             closes = true;
-            speed = fsm_larger(speed, -state->guards.at[4 * most + k]);
+            int64_t row = AT(tables->contact_rows, tables->guard_contact.at[guard], 0);
+            speed = fsm_larger(speed, -state->guards.at[4 * most + k] / tables->row_unit.at[row]);
         }
     }
     state->history.at[at + FSM_RING_TIME] = state->clock->time;
+    state->history.at[at + FSM_RING_MODE] = (double)state->counters->mode;
     state->history.at[at + FSM_RING_SIGN] = sign;
     state->history.at[at + FSM_RING_SPEED] = speed;
     state->history.at[at + FSM_RING_CONTACT] = (double)(closes ? tables->guard_contact.at[state->fired.at[0]] : -1);
@@ -69,8 +71,9 @@ FSM_LOCAL double fsm_zeno_duration(const struct fsm_state *state, double gap, in
         }
         bool same = true;
         for (int64_t i = 0; i < 2 * cycle + 1; i++) {
-            double one = state->history.at[entry(state, i) + FSM_RING_SIGN];
-            same = same && one == state->history.at[entry(state, i + cycle) + FSM_RING_SIGN];
+            const double *one = state->history.at + entry(state, i),
+                         *other = state->history.at + entry(state, i + cycle);
+            same = same && one[FSM_RING_MODE] == other[FSM_RING_MODE] && one[FSM_RING_SIGN] == other[FSM_RING_SIGN];
         }
         if (!same) {
             continue;
@@ -121,7 +124,8 @@ FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_run *run, int64_t cycle)
                 (double)tables->guard_contact.at[first + j] != contact) {
                 continue;
             }
-            bool known = state->guards.at[j] > tables->tolerances->gap;
+            int64_t row = AT(tables->contact_rows, tables->guard_contact.at[first + j], 0);
+            bool known = state->guards.at[j] > fsm_gap_tolerance(tables, row);
             for (int64_t k = 0; k < state->counters->fired; k++) {
                 known = known || state->fired.at[k] == first + j;
             }

@@ -41,6 +41,11 @@ class Bundle:
         Named tuple class whose fields are all annotated ``NDArray[dtype]``.
     dimensions : mapping
         Number of dimensions of the fields that have more than one.
+
+    Attributes
+    ----------
+    words : int
+        Length of the structure, in words of eight bytes.
     """
 
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:
@@ -52,10 +57,7 @@ class Bundle:
         for field in cls._fields:  # type: ignore[attr-defined]
             self.fields[field] = (_entry_type(hints[field]), (dimensions or {}).get(field, 1))
 
-    @property
-    def words(self) -> int:
-        """Length of the structure, in words of eight bytes."""
-        return sum(1 + ndim for _, ndim in self.fields.values())
+        self.words = sum(1 + ndim for _, ndim in self.fields.values())
 
     def pack(self, arrays: T) -> Packed:
         """Return the structure of a named tuple; raises TypeError where an array is not as announced."""
@@ -70,7 +72,8 @@ class Bundle:
     def allocate(self, *lengths: int) -> tuple[Any, Packed]:
         """Return a named tuple of zeroed one-dimensional arrays of these lengths, in one block, and its structure.
 
-        Much faster than :meth:`pack`, because a single address has to be looked up.
+        Much faster than :meth:`pack`, because a single address has to be looked up.  The last ``words`` of the block,
+        ``Packed.table``, are the structure.
         """
         at, places, table = self._plan(lengths)
         block = np.zeros(at + len(table), dtype=np.int64)

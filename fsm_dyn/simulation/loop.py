@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,17 @@ from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulation.raw_run import RawRun
 from fsm_dyn.simulation.tables import Tables
 
+if TYPE_CHECKING:
+    from fsm_dyn.simulation.saved_state import SavedState
+
 Floats = NDArray[np.float64]
 
 _FIRST_ROWS: Final = 512
 _FIRST_TRANSITIONS: Final = 64
 _WORST_PIVOT: Final = 1e-13
+_MOST_IDLE: Final = 4
+_MOST_IDLE_ROWS: Final = 4096
+_MOST_PACKED: Final = 8
 
 
 class ModeSource(Protocol):
@@ -38,11 +44,15 @@ class ModeSource(Protocol):
     def chart_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Append another chart of mode ``number`` that is good at the state given, if there is one."""
 
+    def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
+        """Append a chart, with kernels of its own, of mode ``number`` embedded on line, if that can be had."""
+
 
 @dataclass
 class Loop:
     """What one run holds between calls of the compiled loop."""
 
+    workspace: Workspace
     tables: Tables
     tables_packed: Packed
     state: st.State
@@ -51,8 +61,9 @@ class Loop:
     work_packed: Packed
     buffers: st.Buffers
     buffers_packed: Packed
+    stages: int
     charted: int = -1  # number of steps made when a chart was asked for last
-    stages: int = 0
+    options: tuple[st.Options, Packed] | None = None  # of the run, for the next one to write its own into
 
     def run(self, inputs: Packed, method: Packed, options: Packed) -> Run:
         """Return the addresses of all that the run works on, as they are now."""
@@ -62,52 +73,59 @@ class Loop:
         )  # fmt: skip
 
 
-Room: TypeAlias = tuple[st.Work, Packed, st.Buffers, Packed]
+@dataclass
+class Workspace:
+    """Memory that the runs of one thread use one after the other.
 
-_SPARE: list[tuple[Tables, int, Room]] = []
-_MOST_SPARE: Final = 4
-_MOST_SPARE_ROWS: Final = 4096
+    What a run has taken out no other run has, so that a run may begin while another one waits.
+    """
 
-_PACKED_TABLES: list[tuple[Tables, Packed]] = []
+    packed: list[tuple[Tables, Packed]] = field(default_factory=list)
+    idle: list[Loop] = field(default_factory=list)
+
+    def pack(self, tables: Tables) -> Packed:
+        """Return the structure of tables, remembering those of the tables used last."""
+        for known, packed in self.packed:
+            if known is tables:
+                return packed
+        packed = st.TABLES.pack(tables)
+        self.packed.insert(0, (tables, packed))
+        del self.packed[_MOST_PACKED:]
+        return packed
+
+    def take(self, tables: Tables, stages: int) -> Loop | None:
+        """Return the loop of an earlier run of the same automaton by a method of so many stages, if one is idle."""
+        for k, loop in enumerate(self.idle):
+            if loop.tables is tables and loop.stages == stages:
+                return self.idle.pop(k)
+        return None
+
+    def give_back(self, loop: Loop) -> None:
+        """Keep what a run that is over has used, unless that is much."""
+        if len(loop.buffers.modes) <= _MOST_IDLE_ROWS:
+            del self.idle[: 1 - _MOST_IDLE]
+            self.idle.append(loop)
 
 
-def pack_tables(tables: Tables) -> Packed:
-    """Return the bundle of tables, remembering that of the tables used last."""
-    for known, packed in _PACKED_TABLES:
-        if known is tables:
-            return packed
-    packed = st.TABLES.pack(tables)
-    _PACKED_TABLES.insert(0, (tables, packed))
-    del _PACKED_TABLES[8:]
-    return packed
-
-
-def begin(tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: Drive, stages: int) -> Loop:
+def begin(
+    tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: Drive, stages: int, workspace: Workspace
+) -> Loop:
     """Return the loop of a run that is about to start with a method of so many stages."""
-    state, state_packed = st.new_state(tables, t0, x, c, mode0)
-    state.counters[st.SEGMENT] = drive.segment_at(t0)
-    room = _spare_room(tables, stages) or _new_room(tables, stages)
-    return Loop(tables, pack_tables(tables), state, state_packed, *room, stages=stages)
-
-
-def _new_room(tables: Tables, stages: int) -> Room:
-    work, work_packed = st.new_work(tables, stages)
-    buffers = st.new_buffers(tables, _FIRST_ROWS, _FIRST_TRANSITIONS)
-    return work, work_packed, buffers, st.BUFFERS.pack(buffers)
-
-
-def _spare_room(tables: Tables, stages: int) -> Room | None:
-    """Return workspace and buffers of an earlier run of the same automaton, if some lie idle."""
-    for _ in range(len(_SPARE)):
-        try:
-            idle = _SPARE.pop(0)  # whoever takes it out has it, in whatever thread
-        except IndexError:
-            break
-        if idle[0] is tables and idle[1] == stages:
-            st.clear_work(idle[2][0])
-            return idle[2]
-        _SPARE.append(idle)
-    return None
+    loop = workspace.take(tables, stages)
+    if loop is None:
+        state, state_packed = st.new_state(tables, t0, x, c, mode0)
+        work, work_packed = st.new_work(tables, stages)
+        buffers = st.new_buffers(tables, _FIRST_ROWS, _FIRST_TRANSITIONS)
+        loop = Loop(
+            workspace, tables, workspace.pack(tables), state, state_packed, work, work_packed, buffers,
+            st.BUFFERS.pack(buffers), stages,
+        )  # fmt: skip
+    else:
+        loop.charted = -1
+        st.clear_work(loop.work, loop.work_packed)
+        st.restart_state(loop.state, loop.state_packed, tables, t0, x, c, mode0)
+    loop.state.counters[st.SEGMENT] = drive.segment_at(t0)
+    return loop
 
 
 def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | None:
@@ -129,6 +147,8 @@ def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | Non
             return outcomes.NO_MODE
     elif status == outcomes.NEED_CHART and loop.state.counters[st.PHASE] == st.RESOLVING:
         _entry_chart(loop, mode_source)
+    elif status == outcomes.NEED_CHART and has_earned_kernels(loop):
+        _own_kernels(loop, mode_source)
     elif status == outcomes.NEED_CHART and not _other_chart(loop, mode_source):
         return outcomes.SINGULAR
     return None
@@ -150,6 +170,22 @@ def _other_chart(loop: Loop, mode_source: ModeSource | None) -> bool:
     return pivot > _WORST_PIVOT
 
 
+def has_earned_kernels(loop: Loop) -> bool:
+    """Whether the mode at hand, embedded on line, has taken as many evaluations as kernels would be worth."""
+    mode = int(loop.state.counters[st.MODE])
+    return bool(loop.state.spent[mode] > loop.tables.mode_allowance[mode])
+
+
+def _own_kernels(loop: Loop, mode_source: ModeSource | None) -> None:
+    """Ask for kernels of the mode at hand; where there are none that are good here, its evaluations count from zero."""
+    mode, before = int(loop.state.counters[st.MODE]), loop.tables
+    if mode_source is not None:
+        t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        _take_tables(loop, mode_source.kernels_needed(mode, t, x, c))
+    if loop.tables is before:
+        loop.state.spent[mode] = 0
+
+
 def _entry_chart(loop: Loop, mode_source: ModeSource | None) -> None:
     """Ask for a chart that is good where the pending transition leads."""
     if mode_source is None:
@@ -167,7 +203,7 @@ def _take_tables(loop: Loop, tables: Tables) -> None:
     loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
     loop.work, loop.work_packed = st.new_work(tables, loop.stages)
     loop.work.wanted[:] = wanted
-    loop.tables, loop.tables_packed = tables, pack_tables(tables)
+    loop.tables, loop.tables_packed = tables, loop.workspace.pack(tables)
 
 
 def _grow_buffers(loop: Loop) -> None:
@@ -186,8 +222,8 @@ def _grow_buffers(loop: Loop) -> None:
     loop.buffers, loop.buffers_packed = new, st.BUFFERS.pack(new)
 
 
-def finish(loop: Loop, status: int) -> RawRun:
-    """Cut what was recorded out of the buffers."""
+def finish(loop: Loop, status: int, saved: SavedState | None = None) -> RawRun:
+    """Cut what was recorded out of the buffers; ``saved``: from where the run can be continued."""
     state = loop.state
     n = int(state.counters[st.ROWS])
     n_x = len(state.x)
@@ -214,8 +250,7 @@ def finish(loop: Loop, status: int) -> RawRun:
         log=loop.work.log.copy(),
         rank=state.rank.copy(),
         passages=loop.buffers.passages[: int(state.counters[st.PASSED])].copy(),
+        saved=saved,
     )
-    if n < _MOST_SPARE_ROWS:
-        del _SPARE[: 1 - _MOST_SPARE]
-        _SPARE.append((loop.tables, loop.stages, (loop.work, loop.work_packed, loop.buffers, loop.buffers_packed)))
+    loop.workspace.give_back(loop)
     return raw

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,10 @@ from fsm_dyn.simulation import outcomes, resolution
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.drive import Drive
-from fsm_dyn.simulation.loop import ModeSource, pack_tables
+from fsm_dyn.simulation.loop import ModeSource
 from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.saved_state import FirstRow, SavedState, check
+from fsm_dyn.simulation.saving import Saver
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
@@ -46,8 +50,12 @@ def run_moreau_jean(
     drive: Drive,
     mode_source: ModeSource,
     progress: Callable[[float], None] | None = None,
+    saver: Saver | None = None,
+    resumed: tuple[SavedState, FirstRow] | None = None,
 ) -> RawRun:
     """Run from time zero with steps of length ``step`` (s).
+
+    ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run.run`.
 
     The mode of a row is told from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
@@ -70,9 +78,15 @@ def run_moreau_jean(
     if tables.sizes[tb.N_TRANSITIONS]:
         raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
     _check_laws(tables)
-    status, parts, report = _march(tables, x0, c0, mode0, until, step, drive, progress)
+    start = (
+        _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
+    )
+    status, parts, last = _march(tables, start, until, step, drive, progress, saver)
+    report = start.report
     if status == outcomes.STEP_TOO_LONG:
-        longest = _longest_step(tables, x0, c0, mode0, until, step, drive)
+        longest = _rounded_down(float(report[LONGEST]))
+        if resumed is None:
+            longest = _longest_step(tables, x0, c0, mode0, until, step, drive)
         raise InputError(
             f"the step of method 'moreau_jean' is too long for a compliant contact at t = {parts[0][-1]:.6g} s",
             found=f"step = {step:.6g} s",
@@ -81,50 +95,101 @@ def run_moreau_jean(
         )
     if report[UNSOLVED] > 0:
         warnings.warn(
-            f"{int(report[UNSOLVED])} of {len(parts[0]) - 1} contact problems were not solved, the first at "
-            f"t = {report[FIRST_UNSOLVED]:.6g} s: after {SWEEPS} sweeps a speed still changed by "
+            f"{int(report[UNSOLVED])} of {start.step + len(parts[0]) - 1} contact problems were not solved, the first "
+            f"at t = {report[FIRST_UNSOLVED]:.6g} s: after {SWEEPS} sweeps a speed still changed by "
             f"{report[WORST_UNSOLVED]:.1e} of the largest",
-            stacklevel=3,
+            stacklevel=4,
         )
-    return _as_run(tables, mode0, parts, mode_source, status)
+    first = resumed[1] if resumed is not None and start.step > 0 else None
+    saved = saver.saved_of(status) if saver is not None else None
+    return _as_run(tables, mode0, parts, mode_source, status, first, saved, last)
+
+
+@dataclass
+class _Beginning:
+    """Where a run begins: after step number ``step`` of it, in segment ``segment`` of the inputs."""
+
+    x: Floats
+    c: Floats
+    codes: Codes
+    free_side: Codes
+    report: Floats
+    segment: int
+    step: int = 0
+
+
+def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: Drive) -> _Beginning:
+    """Return the start of a run."""
+    c, s = c0.copy(), tables.sizes
+    c[int(s[tb.N_P]) : int(s[tb.N_P] + 3 * s[tb.N_W])] = drive(np.zeros(1), c0)[0]
+    sides, report = np.zeros(int(s[tb.N_CONTACTS]), np.int8), np.zeros(REPORT_COUNT)
+    return _Beginning(x0, c, tables.mode_states[mode0], sides, report, drive.segment_at(0.0))
+
+
+def _restored(
+    tables: Tables, n_x: int, drive: Drive, resumed: tuple[SavedState, FirstRow], saver: Saver | None
+) -> _Beginning:
+    """Return where a run goes on; raise InputError where its saved state is refused."""
+    s, digest = tables.sizes, saver.digest if saver is not None else 0
+    arrays = _arrays(tables, n_x, 1)
+    sides, report = np.zeros(int(s[tb.N_CONTACTS]), np.int8), np.zeros(REPORT_COUNT)
+    run = library.time_stepping(0, report, times=np.zeros(1), free_side=sides, **arrays)
+    segments = len(drive.arrays.start)
+    result, step = library.restore_steps(st.TABLES.pack(tables).address, run, segments, digest, resumed[0].words)
+    check(result)
+    return _Beginning(arrays["x"][0], arrays["c"][0], arrays["codes"][0], sides, report, run.segment, step)
+
+
+def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
+    """Return room for so many rows."""
+    s = tables.sizes
+    widths = {"x": n_x, "c": tb.context_length(s), "free_speeds": s[tb.N_U], "middle": n_x, "impulses": s[tb.N_ROWS]}
+    arrays: dict[str, NDArray[Any]] = {name: np.zeros((n, int(width))) for name, width in widths.items()}
+    return arrays | {"codes": np.zeros((n, int(s[tb.N_CONTACTS])), np.int8), "energies": np.zeros((n, 3))}
 
 
 def _march(
-    tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: Drive,
-    progress: Callable[[float], None] | None,
-) -> tuple[int, Parts, Floats]:  # fmt: skip
-    """Take all steps; return how they ended, the rows of all arrays, and what is reported of the run."""
-    count = max(1, int(np.ceil(until / step - 1e-9)))
-    times = np.minimum(step * np.arange(count + 1), until)
-    s = tables.sizes
-    n_q, n_contacts = int(s[tb.N_Q]), int(s[tb.N_CONTACTS])
-    x, c = np.zeros((count + 1, len(x0))), np.zeros((count + 1, len(c0)))
-    codes, free_side = np.zeros((count + 1, n_contacts), np.int8), np.zeros(n_contacts, np.int8)
-    free, middle = np.zeros((count + 1, int(s[tb.N_U]))), np.zeros((count + 1, len(x0)))
-    impulses, energies = np.zeros((count + 1, int(s[tb.N_ROWS]))), np.zeros((count + 1, 3))
-    x[0], c[0], codes[0], middle[0], free[0] = x0, c0, tables.mode_states[mode0], x0, x0[n_q:]
-    first, last = int(s[tb.N_P]), int(s[tb.N_P] + 3 * s[tb.N_W])
-    c[0, first:last] = drive(np.zeros(1), c0)[0]
-    report = np.zeros(REPORT_COUNT)
-    packed = pack_tables(tables)
-    _, work_packed = st.new_work(tables, 1, n_contacts)
-    row, segment, status = 0, drive.segment_at(0.0), outcomes.DONE
-    if not library.moreau_jean_may_start(packed.address, work_packed.address, 0.0, x[0], c[0], codes[0]):
+    tables: Tables, start: _Beginning, until: float, step: float, drive: Drive,
+    progress: Callable[[float], None] | None, saver: Saver | None = None,
+) -> tuple[int, Parts, int]:  # fmt: skip
+    """Take all steps; return how they ended, the rows of all arrays, and the last row at an instant ``k step``.
+
+    There the state is saved: the step after it may be shortened to the end of the run.
+    """
+    count = max(int(np.ceil(until / step - 1e-9)), start.step)
+    grid = step * np.arange(start.step, count + 1)
+    times = np.minimum(grid, until)
+    count -= start.step
+    last = count if times[count] == grid[count] else count - 1
+    arrays = _arrays(tables, len(start.x), count + 1)
+    arrays["x"][0], arrays["c"][0], arrays["codes"][0] = start.x, start.c, start.codes
+    arrays["middle"][0], arrays["free_speeds"][0] = start.x, start.x[int(tables.sizes[tb.N_Q]) :]
+    packed = st.TABLES.pack(tables)
+    _, work_packed = st.new_work(tables, 1, int(tables.sizes[tb.N_CONTACTS]))
+    row, segment, status = 0, start.segment, outcomes.DONE
+    first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0])
+    if start.step == 0 and not library.moreau_jean_may_start(packed.address, work_packed.address, *first):
         status = outcomes.PENETRATION
-    while row < count and status == outcomes.DONE:
-        goal = min(row + CHUNK, count)
+    while status == outcomes.DONE:
+        if row == last and saver is not None:
+            run = library.time_stepping(segment, start.report, times=times, free_side=start.free_side, **arrays)
+            run.row = row
+            words = library.save_steps(packed.address, run, start.step + row, saver.digest)
+            saver.keep(SavedState(words, 0, 0, 0))
+        if row == count:
+            break
+        goal = min(row + CHUNK, last if row < last else count)
         part = slice(row, goal + 1)
         status, reached, segment = library.moreau_jean_steps(
-            packed.address, drive.packed.address, work_packed.address, segment, report, times=times[part], x=x[part],
-            c=c[part], codes=codes[part], free_speeds=free[part], middle=middle[part], impulses=impulses[part],
-            energies=energies[part], free_side=free_side,
+            packed.address, drive.packed.address, work_packed.address, segment, start.report, times=times[part],
+            free_side=start.free_side, **{name: array[part] for name, array in arrays.items()},
         )  # fmt: skip
         row += reached
         if progress is not None and status == outcomes.DONE:
             progress(float(times[row]))
-    kept = slice(0, row + 1)
-    parts = (times[kept], x[kept], c[kept], codes[kept], free[kept], middle[kept], impulses[kept], energies[kept])
-    return int(status), parts, report
+    names = ("x", "c", "codes", "free_speeds", "middle", "impulses", "energies")
+    x, c, codes, free, middle, impulses, energies = (arrays[name][: row + 1] for name in names)
+    return int(status), (times[: row + 1], x, c, codes, free, middle, impulses, energies), last
 
 
 def _longest_step(tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: Drive) -> float:
@@ -134,8 +199,9 @@ def _longest_step(tables: Tables, x0: Floats, c0: Floats, mode0: int, until: flo
     """
 
     def refused(length: float) -> float:
-        status, _, report = _march(tables, x0, c0, mode0, until, length, drive, None)
-        return float(report[LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
+        start = _start(tables, x0, c0, mode0, drive)
+        status, _, _ = _march(tables, start, until, length, drive, None)
+        return float(start.report[LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
 
     low, high, limit = step, step, refused(step)
     while np.isfinite(limit):
@@ -175,8 +241,15 @@ def _as_run(
     parts: Parts,
     mode_source: ModeSource,
     status: int,
+    first: FirstRow | None,
+    saved: SavedState | None,
+    last: int,
 ) -> RawRun:
-    """Number the modes met, double the rows where they change, and record the changes."""
+    """Number the modes met, double the rows where they change, and record the changes.
+
+    ``first``: the row before the first step, where one led there; ``saved``: the state after row ``last``, if the run
+    can be continued.
+    """
     times, x, c, codes, free, middle, impulses, _ = parts
     tables, modes = _numbers(tables, mode0, codes, times, x, c, mode_source)
     n, n_q, n_p = len(times), int(tables.sizes[tb.N_Q]), int(tables.sizes[tb.N_P])
@@ -199,11 +272,16 @@ def _as_run(
         rates[0] = rates[1]
     events = [_events(codes[i - 1], codes[i], c[i - 1, sigma], c[i, sigma], struck[i]) for i in changes]
     records = _records(tables, parts, changes, np.flatnonzero(after), modes, events)
-    ended = times[source]
+    x_dot, x_mid = rates[source], middle[source]
+    if first is not None:
+        x_dot[0], x_mid[0] = first.values[1 + x.shape[1] : 1 + 3 * x.shape[1]].reshape(2, -1)
+    if saved is not None:
+        kept = int(np.searchsorted(source, last, side="right"))
+        saved = replace(saved, rows=kept, transitions=int(np.count_nonzero(changes <= last)))
     return RawRun(
-        t=ended, x=rows, x_dot=rates[source], x_mid=middle[source], mode=mode, held=held, records=records,
+        t=times[source], x=rows, x_dot=x_dot, x_mid=x_mid, mode=mode, held=held, records=records,
         outcome=outcomes.OUTCOMES[status], tables=tables, wanted=codes[-1].copy(), steps=n - 1, rejected=0, retakes=0,
-        drift_energy=0.0, drift_residual=0.0, mode_end=int(modes[-1]), c_end=c[-1].copy(),
+        drift_energy=0.0, drift_residual=0.0, mode_end=int(modes[-1]), c_end=c[-1].copy(), saved=saved,
     )  # fmt: skip
 
 
@@ -257,7 +335,7 @@ def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]
     """Contacts that were open before and after a step and pushed in it."""
     normal = tables.contact_rows[:, 0]
     found = np.zeros(codes.shape, bool)
-    gaps = tables.contact_kind == tb.GAP
+    gaps = (tables.contact_flags & tb.RIGID) != 0
     found[1:, gaps] = (impulses[1:, normal[gaps]] > 0.0) & (codes[1:, gaps] == tb.FREE) & (codes[:-1, gaps] == tb.FREE)
     return found
 

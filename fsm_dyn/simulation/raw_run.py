@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.outcomes import Outcome
 from fsm_dyn.simulation.tables import Tables
+
+if TYPE_CHECKING:
+    from fsm_dyn.simulation.saved_state import SavedState
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,6 +95,8 @@ class RawRun:
         What was known last of the rank of the rows held (``State.rank``).
     passages : float64 array
         Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
+    saved : SavedState, optional
+        From where the run can be continued, if it was to be and can.
     """
 
     t: Floats
@@ -115,6 +120,7 @@ class RawRun:
     log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    saved: SavedState | None = field(default=None, repr=False)
 
     @cached_property
     def transitions(self) -> Transitions:
@@ -159,7 +165,24 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> Transitions:
     )
 
 
-def renumbered(raw: RawRun, fixed: int) -> tuple[RawRun, tuple[int, ...]]:
+def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tuple[int, ...]:
+    """Return the modes of a run in the order of their appearance, after the first ``fixed`` ones.
+
+    Parameters
+    ----------
+    mode : int64 array, shape (n,)
+        Mode of each row.
+    changes : int64 array, shape (m, 2)
+        Modes before and after each transition.
+    mode_end : int
+        Mode at the end.
+    """
+    turns = mode[1:][mode[1:] != mode[:-1]]  # charts change between transitions as well
+    met = [mode[:1], changes.ravel(), turns, np.array([mode_end])]
+    return tuple(dict.fromkeys([*range(fixed), *np.concatenate(met).tolist()]))
+
+
+def renumbered(raw: RawRun, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RawRun, tuple[int, ...]]:
     """Number the modes of a run by what happened in it alone.
 
     A machine numbers modes in the order in which its runs reached them, earlier runs too.
@@ -168,6 +191,8 @@ def renumbered(raw: RawRun, fixed: int) -> tuple[RawRun, tuple[int, ...]]:
     ----------
     fixed : int
         How many modes were there before any run; they keep their numbers.
+    order : tuple of int, optional
+        The modes by new number, where the run is a part of a longer one (:func:`order_of`).
 
     Returns
     -------
@@ -176,14 +201,11 @@ def renumbered(raw: RawRun, fixed: int) -> tuple[RawRun, tuple[int, ...]]:
     tuple of int
         By new number the number in the machine.
     """
-    count = int(raw.tables.sizes[tb.N_MODES])
-    if count <= fixed:
-        return raw, tuple(range(count))
     columns = [st.RECORD_SOURCE, st.RECORD_TARGET]
     changes = raw.records[:, columns].astype(np.int64)
-    turns = raw.mode[1:][raw.mode[1:] != raw.mode[:-1]]  # charts change between transitions as well
-    met = [raw.mode[:1], changes.ravel(), turns, np.array([raw.mode_end])]
-    order = tuple(dict.fromkeys([*range(fixed), *np.concatenate(met).tolist()]))
+    if order is None:
+        count = int(raw.tables.sizes[tb.N_MODES])
+        order = tuple(range(count)) if count <= fixed else order_of(raw.mode, changes, raw.mode_end, fixed)
     if order == tuple(range(len(order))):
         return raw, order
     new = np.full(max(order) + 1, -1)

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.runtime.library import advance
+from fsm_dyn.runtime.library import Run, advance, end_is_near
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.drive import Drive, make_drive
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES, MethodArrays
-from fsm_dyn.simulation.loop import Loop, ModeSource, begin, finish, supply
+from fsm_dyn.simulation.loop import Loop, ModeSource, Workspace, begin, finish, supply
 from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.saved_state import FirstRow, SavedState
+from fsm_dyn.simulation.saving import NEARLY_SPENT, Saver, restore
 from fsm_dyn.simulation.tables import Tables
 
 __all__ = ["STIFF_METHODS", "ModeSource", "RawRun", "run"]
@@ -58,6 +60,9 @@ def run(
     mask: NDArray[np.int8] | None = None,
     jacobians: Sequence[int] = (),
     progress: Callable[[float], None] | None = None,
+    workspace: Workspace | None = None,
+    saver: Saver | None = None,
+    resumed: tuple[SavedState, FirstRow] | None = None,
 ) -> RawRun:
     """Run an automaton from ``t0`` to ``until``.
 
@@ -94,6 +99,13 @@ def run(
         respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
     progress : callable, optional
         Called about ten times a second with the time reached (s).
+    workspace : Workspace, optional
+        Memory of earlier runs in this thread, to be used again.
+    saver : Saver, optional
+        Saves the state from which the run can be continued.
+    resumed : (SavedState, FirstRow), optional
+        The state to go on from, to be restored by ``saver``, and the row recorded last, with which the recording
+        begins; ``max_steps`` are further ones then.  ``x0``, ``c0``, ``mode0`` and ``t0`` are overwritten.
 
     Returns
     -------
@@ -112,24 +124,54 @@ def run(
     s = tables.sizes
     if drive is None:
         drive = make_drive([f"w{i}" for i in range(int(s[tb.N_W]))], int(s[tb.N_P]))
-    absolute = np.empty(len(x))
-    absolute[:] = atol
-    options = st.Options(
-        numbers=np.array([until, step, max_step, rtol]),
-        counts=np.array([_FIRST_CHUNK, max_steps, max_instant, 2**62], dtype=np.int64),
-        atol=absolute,
-        mask=np.ones((1, len(x)), dtype=np.int8) if mask is None else mask,
-    )
     method_arrays, method_packed = _method("dopri5" if method in STIFF_METHODS else method)
     stages = int(method_arrays.counts[STAGES])
+    loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
+    options = _options(
+        loop,
+        (until, step, max_step, rtol),
+        (_FIRST_CHUNK, max_steps, max_instant, 2**62, saver is not None),
+        atol,
+        mask,
+    )
     if method in STIFF_METHODS:
         # scipy takes a fifth of a second to import, and few runs need it
         from fsm_dyn.simulation.stiff import run_stiff
 
-        loop = begin(tables, t0, x, c, mode0, drive, stages)
-        return run_stiff(loop, options, method, method_packed, drive, mode_source, jacobians, progress)
-    loop = begin(tables, t0, x, c, mode0, drive, stages)
-    return finish(loop, _drive_loop(loop, options, drive, method_packed, mode_source, progress))
+        return run_stiff(
+            loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
+        )  # fmt: skip
+
+    def handle() -> Run:
+        return loop.run(drive.packed, method_packed, options[1])
+
+    if resumed is not None and saver is not None:
+        restore(loop, handle, *resumed, saver, mode_source)
+        options[0].counts[st.MAX_STEPS] += steps_tried(loop)
+    status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+    return finish(loop, status, saver.saved_of(status) if saver is not None else None)
+
+
+def _options(
+    loop: Loop,
+    numbers: tuple[float, ...],
+    counts: tuple[int, ...],
+    atol: float | ArrayLike,
+    mask: NDArray[np.int8] | None,
+) -> tuple[st.Options, Packed]:
+    """Return the options of a run with their structure, written over those of the run before in this memory."""
+    n = len(loop.state.x)
+    if loop.options is None or mask is not None:
+        shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
+        made = st.Options(np.empty(st.NUMBER_COUNT), np.empty(st.COUNT_COUNT, dtype=np.int64), np.empty(n), shown)
+        options = made, st.OPTIONS.pack(made)
+        loop.options = options if mask is None else None
+    else:
+        options = loop.options
+    options[0].numbers[:] = numbers
+    options[0].counts[:] = counts
+    options[0].atol[:] = atol
+    return options
 
 
 def _check(
@@ -169,21 +211,29 @@ def _check(
 def _drive_loop(
     loop: Loop,
     options: st.Options,
-    drive: Drive,
-    method: Packed,
+    handle: Callable[[], Run],
     mode_source: ModeSource | None,
     progress: Callable[[float], None] | None,
+    saver: Saver | None,
 ) -> int:
     """Call the compiled loop until the run is over, giving it what it asks for; return how the run ended."""
-    packed_options = st.OPTIONS.pack(options)
-    handle = loop.run(drive.packed, method, packed_options)
+    counts, chunk = options.counts, _FIRST_CHUNK
+    run = handle()
     try:
         while True:
+            if saver is not None:
+                counts[st.CHUNK] = min(chunk, _turns(loop, int(counts[st.MAX_STEPS])))
             began = time.perf_counter()
-            status = int(advance(handle))
+            status = int(advance(run))
             if status == outcomes.PAUSED:
                 took = max(time.perf_counter() - began, 1e-6)
-                options.counts[st.CHUNK] = max(100, int(options.counts[st.CHUNK] * min(_CHUNK_SECONDS / took, 10.0)))
+                if counts[st.CHUNK] == chunk:
+                    chunk = counts[st.CHUNK] = max(100, int(chunk * min(_CHUNK_SECONDS / took, 10.0)))
+                if saver is not None and counts[st.BEFORE_END] and end_is_near(run):
+                    counts[st.BEFORE_END] = 0
+                    saver.save(loop, run, before_end=True)
+                elif saver is not None and counts[st.CHUNK] < chunk:
+                    saver.save(loop, run)  # the steps allowed are nearly spent
                 if progress is not None:
                     progress(float(loop.state.clock[st.TIME]))
             elif status > outcomes.LAST_INTERNAL:
@@ -192,6 +242,19 @@ def _drive_loop(
                 refused = supply(loop, status, mode_source)
                 if refused is not None:
                     return refused
-                handle = loop.run(drive.packed, method, packed_options)
+                run = handle()
     except KeyboardInterrupt:
+        if saver is not None:
+            saver.save(loop, handle())  # memory may have moved
         return outcomes.INTERRUPTED
+
+
+def steps_tried(loop: Loop) -> int:
+    """Return how many steps a run has tried, accepted and rejected ones."""
+    return int(loop.state.counters[st.STEPS] + loop.state.counters[st.REJECTED])
+
+
+def _turns(loop: Loop, most: int) -> int:
+    """Return after how many turns at most to pause: more often where the ``most`` steps allowed are nearly spent."""
+    left = most - steps_tried(loop)
+    return 1 if left < NEARLY_SPENT else left // 8

@@ -105,10 +105,11 @@ ARMED: Final = 1
 # ``State.history``: a ring of the last transitions
 RING: Final = 16
 RING_TIME: Final = 0
-RING_SIGN: Final = 1  # what happened, as one number
-RING_SPEED: Final = 2  # how fast the gap closed
-RING_CONTACT: Final = 3  # contact that closed, -1 if none
-RING_WIDTH: Final = 4
+RING_MODE: Final = 1  # mode that ended
+RING_SIGN: Final = 2  # what happened, as one number
+RING_SPEED: Final = 3  # how fast the gap closed
+RING_CONTACT: Final = 4  # contact that closed, -1 if none
+RING_WIDTH: Final = 5
 
 # ``Options.numbers``
 UNTIL: Final = 0
@@ -122,7 +123,8 @@ CHUNK: Final = 0  # steps after which the loop returns to report progress
 MAX_STEPS: Final = 1
 MAX_INSTANT: Final = 2  # transitions allowed in one instant
 MAX_WORK: Final = 3  # beyond this the loop returns before it takes another trial step or resolves another instant
-COUNT_COUNT: Final = 4
+BEFORE_END: Final = 4  # 1: it returns before the first turn in which it may matter where the run ends
+COUNT_COUNT: Final = 5
 
 # columns of a transition record; then up to MAX_FIRED guards, the impulses, the speeds before and after, the
 # candidates
@@ -182,6 +184,7 @@ class State(NamedTuple):
     armed: Integers
     fired: Integers
     limits: Integers  # per contact what it came to its limit by in this instant (0: not), then in which direction
+    spent: Integers  # per mode the evaluations made for the steps taken in it
     history: Floats
     drift: Floats
     rank: Floats
@@ -265,20 +268,27 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     n = len(x)
     state, packed = STATE.allocate(
         n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most,
-        2 * int(tables.sizes[tb.N_CONTACTS]), RING * RING_WIDTH, DRIFT_COUNT,
+        2 * int(tables.sizes[tb.N_CONTACTS]), len(tables.mode_rhs), RING * RING_WIDTH, DRIFT_COUNT,
         RANK_COUNT + 2 * int(tables.sizes[tb.N_ROWS]),
     )  # fmt: skip
+    restart_state(state, packed, tables, t, x, c, mode)
+    return state, packed
+
+
+def restart_state(state: State, packed: Packed, tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> None:
+    """Make a state that of a run that is about to start; arguments as of :func:`new_state`."""
+    packed.table[: -STATE.words] = 0
     state.x[:] = x
     state.c[:] = c
-    state.clock[TIME] = state.clock[BEGIN] = t
-    state.clock[EVENT_TIME] = state.clock[WINDOW] = -np.inf
-    state.clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
-    state.rank[LEFT_AT] = -np.inf
-    state.rank[AHEAD] = state.rank[BEHIND] = state.rank[PASSES_AT] = np.inf
-    state.counters[MODE] = mode
-    state.counters[PHASE] = RESOLVING
-    state.counters[REASON] = resolution.START
-    return state, packed
+    clock, rank, counters = state.clock, state.rank, state.counters
+    clock[TIME] = clock[BEGIN] = t
+    clock[EVENT_TIME] = clock[WINDOW] = -np.inf
+    clock[PIVOT_ALARM] = tables.tolerances[tol.PIVOT]
+    rank[LEFT_AT] = -np.inf
+    rank[AHEAD] = rank[BEHIND] = rank[PASSES_AT] = np.inf
+    counters[MODE] = mode
+    counters[PHASE] = RESOLVING
+    counters[REASON] = resolution.START
 
 
 def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Packed]:
@@ -291,6 +301,7 @@ def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Pa
         state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]
     state.armed[:n0] = old.armed
     state.fired[:n0] = old.fired
+    state.spent[: len(old.spent)] = old.spent
     return state, packed
 
 
@@ -304,7 +315,7 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
     n = int(s[tb.N_Q]) + n_u
     floats, integers = resolution.workspace(s, min(int(s[tb.N_CONTACTS]), contacts))
     full = full_length(tables)
-    terms = pack_terms(s)
+    terms = pack_terms(tables)
     work, packed = WORK.allocate(
         (stages + 1) * n,
         n,
@@ -330,11 +341,10 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
     return work, packed._replace(arrays=(terms,))
 
 
-def clear_work(work: Work) -> None:
+def clear_work(work: Work, packed: Packed) -> None:
     """Make workspace as good as new, so that nothing of the run before is left in it."""
-    for name, array in work._asdict().items():
-        if name != "addresses":
-            array[:] = 0
+    packed.table[: -WORK.words] = 0
+    work.addresses[0] = packed.arrays[0].address
 
 
 def new_buffers(tables: Tables, rows: int, transitions: int, passages: int = 16) -> Buffers:

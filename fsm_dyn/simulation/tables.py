@@ -11,6 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn import laws
+from fsm_dyn.laws import Event, Law
+
 # positions in ``Tables.sizes``
 N_Q: Final = 0
 N_U: Final = 1
@@ -29,19 +32,21 @@ ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerat
 ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least goes on
 SIZE_COUNT: Final = 15
 
+NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
+
 # what a guard announces (``Tables.guard_event``)
-CLOSES: Final = 1
-OPENS: Final = 2
-SLIDES: Final = 3
-STICKS: Final = 4
-WRITTEN: Final = 5
-LEAVES: Final = 6
+CLOSES: Final = int(Event.CLOSES)
+OPENS: Final = int(Event.OPENS)
+SLIDES: Final = int(Event.SLIDES)
+STICKS: Final = int(Event.STICKS)
+WRITTEN: Final = int(Event.TRANSITION)
+LEAVES: Final = int(Event.LEAVES)
 
 # states of a contact (``Tables.mode_states``)
-FREE: Final = 0
-HELD: Final = 1
-SLIDING: Final = 2
-SLIDING_UNDER: Final = 3  # a slot pressed on its other face
+FREE: Final = laws.FREE
+HELD: Final = laws.HELD
+SLIDING: Final = laws.SLIDING
+SLIDING_UNDER: Final = laws.SLIDING_UNDER  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
@@ -57,12 +62,6 @@ TRANSITION_EVENT: Final = 2  # 0: has a guard of its own, else fires with this e
 TRANSITION_CONTACT: Final = 3
 TRANSITION_WIDTH: Final = 4
 
-# kinds of contact (``Tables.contact_kind``)
-GAP: Final = 0
-DRY_FRICTION: Final = 1
-LOCK: Final = 2
-COMPLIANT: Final = 3  # a gap whose force is a law of its depth
-
 # bits of ``Tables.contact_flags``
 FRICTION: Final = 1  # has a tangent row
 STICKS_ALWAYS: Final = 2  # infinite friction: never slides
@@ -71,7 +70,21 @@ LIMITED: Final = 8  # is on a face that ends
 TWO_SIDED: Final = 16  # a slot: always closed, its normal force may have either sign
 POISSON: Final = 32  # restitution of impulses, not of speeds
 IN_SPACE: Final = 64  # slips in two directions: the row after its tangent row is the second
-GROUP: Final = 1024  # bits from here on: number of the first contact of the same entry of the model
+RIGID: Final = 128  # its normal force is a constraint force, which the contact problem determines
+COMPLIANT: Final = 256  # its normal force is a function of the state, no constraint force
+SWITCHED: Final = 512  # its constraint acts while it is held: transitions switch it
+FRICTION_ONLY: Final = 1024  # a friction force with given bounds, and no normal force
+NO_GAP: Final = 2048  # its law is on the level of speeds: there is no distance that closes
+FORCE_LIMIT: Final = 4096  # its constraint lets go at the force that the term ``static`` gives
+GROUP: Final = 65536  # bits from here on: number of the first contact of the same entry of the model
+
+
+def law_flags(law: Law) -> int:
+    """Return the bits of the properties that a law declares."""
+    flags = (RIGID if law.rigid else 0) | (COMPLIANT if law.compliant else 0) | (SWITCHED if law.switched else 0)
+    flags |= (NO_GAP if law.rigid and not law.has_gap else 0) | (FORCE_LIMIT if law.force_limit else 0)
+    return flags | (FRICTION_ONLY if law.friction_only else 0)
+
 
 TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
 
@@ -105,6 +118,9 @@ class Tables(NamedTuple):
         Bits, see ``PROJECTS``.
     mode_group : int64 array, shape (n_modes,)
         Modes with the same number are charts of the same active set: same states, other independent speeds.
+    mode_allowance : int64 array, shape (n_modes,)
+        Evaluations in a run after which a mode that is embedded on line has earned kernels of its own; ``NEVER`` for
+        modes that have them, or are to have none.
     mode_guard_start : int64 array, shape (n_modes + 1,)
         Guards of mode ``m`` are numbers ``mode_guard_start[m]`` up to (not including) ``mode_guard_start[m + 1]``.
     guard_event : int64 array, shape (n_guards,)
@@ -117,7 +133,8 @@ class Tables(NamedTuple):
         ``KINEMATIC`` ... ``CONTACT_ROW``.
     row_positional : int8 array, shape (n_rows,)
         1 where the row has a residual on the level of coordinates.
-    contact_kind, contact_flags : int64 arrays, shape (n_contacts,)
+    contact_flags : int64 array, shape (n_contacts,)
+        Bits, see ``FRICTION``: properties of the contact and of its law (:mod:`fsm_dyn.laws`).
     contact_rows : int64 array, shape (n_contacts, 2)
         Normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry friction
         a tangent row only).
@@ -127,6 +144,10 @@ class Tables(NamedTuple):
     contact_outline : int64 array, shape (n_contacts,)
         Of the contacts of one corner with all faces of one convex polygon, which share a guard for closing, the first;
         -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
+    row_begin, row_columns, mass_begin, mass_columns : int64 arrays
+        Columns of the rows and of the mass matrix, among the ``n_u`` declared speeds, whose entries can differ from
+        zero, ascending: those of row ``r`` are ``row_columns[row_begin[r]]`` up to (not including)
+        ``row_columns[row_begin[r + 1]]``.
     transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
         Written transitions.
     transition_states : int8 array, shape (n_transitions, n_contacts)
@@ -135,6 +156,12 @@ class Tables(NamedTuple):
         1 where the transition leaves the mode.
     quaternions : int64 array, shape (n_quaternions,)
         Index in ``q`` of the first of four consecutive Euler parameters, renormalised after each step.
+    state_unit : float64 array, shape (n_q + n_u,)
+        Unit of each coordinate and speed in the mechanism's own units: its length (m) for a length, 1 for an angle.
+    row_unit : float64 array, shape (n_rows,)
+        Unit of each row's residual over the mechanism's length: 1 for a length, 1 over that length for an angle.
+    guard_unit : float64 array, shape (n_guards,)
+        Unit of each guard in the mechanism's own units.
     tolerances : float64 array, shape (TOLERANCE_COUNT,)
         The table of :mod:`fsm_dyn.simulation.tolerances`.
     """
@@ -146,19 +173,32 @@ class Tables(NamedTuple):
     mode_states: NDArray[np.int8]
     mode_flags: NDArray[np.int64]
     mode_group: NDArray[np.int64]
+    mode_allowance: NDArray[np.int64]
     mode_guard_start: NDArray[np.int64]
     guard_event: NDArray[np.int64]
     guard_contact: NDArray[np.int64]
     guard_direction: NDArray[np.float64]
     row_role: NDArray[np.int64]
     row_positional: NDArray[np.int8]
-    contact_kind: NDArray[np.int64]
     contact_flags: NDArray[np.int64]
     contact_rows: NDArray[np.int64]
     contact_ends: NDArray[np.int64]
     contact_outline: NDArray[np.int64]
+    row_begin: NDArray[np.int64]
+    row_columns: NDArray[np.int64]
+    mass_begin: NDArray[np.int64]
+    mass_columns: NDArray[np.int64]
     transitions: NDArray[np.int64]
     transition_states: NDArray[np.int8]
     transition_leaves: NDArray[np.int8]
     quaternions: NDArray[np.int64]
+    state_unit: NDArray[np.float64]
+    row_unit: NDArray[np.float64]
+    guard_unit: NDArray[np.float64]
     tolerances: NDArray[np.float64]
+
+
+def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each row's columns begin, and the columns, of a matrix's entries that can differ from zero."""
+    begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
+    return begin, np.nonzero(entries)[1].astype(np.int64)

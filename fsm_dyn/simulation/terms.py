@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ class Terms(NamedTuple):
     ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
     ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
     contact is, of contacts with the flag ``LIMITED``; ``margin_slope aspect`` (n_contacts,): of corners on faces, see
-    :class:`fsm_dyn.symbolic.meeting.Meeting`.
+    :class:`fsm_dyn.symbolic.meeting.Meeting`.  ``row_begin`` ... ``mass_columns``: those of the tables.
     """
 
     whole: NDArray[np.float64]
@@ -41,6 +41,10 @@ class Terms(NamedTuple):
     reach_rate: NDArray[np.float64]
     margin_slope: NDArray[np.float64]
     aspect: NDArray[np.float64]
+    row_begin: NDArray[np.int64]
+    row_columns: NDArray[np.int64]
+    mass_begin: NDArray[np.int64]
+    mass_columns: NDArray[np.int64]
 
 
 TERM_NAMES = (
@@ -52,15 +56,21 @@ TERM_NAMES = (
 TERMS: Final = Bundle(Terms, {"W": 2, "M": 2, "A": 2})
 
 
-def pack_terms(sizes: NDArray[np.int64]) -> Packed:
+def pack_terms(tables: tb.Tables) -> Packed:
     """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
+    sizes = tables.sizes
     n_q, n, rows, contacts = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS, tb.N_CONTACTS))
     n += int(sizes[tb.N_K])
     shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *4 * [(contacts,)]]
     whole, at = np.zeros(int(sizes[tb.N_TERMS])), 0
-    views = []
+    views: list[NDArray[Any]] = []
     for shape in shapes:
         length = math.prod(shape)
         views.append(whole[at : at + length].reshape(shape))
         at += length
-    return TERMS.pack(Terms(whole, *views))
+    return TERMS.pack(Terms(whole, *views, *nonzero_of(tables)))
+
+
+def nonzero_of(tables: tb.Tables) -> tuple[NDArray[np.int64], ...]:
+    """Return which entries can differ from zero: the last fields of :class:`Terms`."""
+    return tables.row_begin, tables.row_columns, tables.mass_begin, tables.mass_columns

@@ -1,17 +1,26 @@
-"""The one table of tolerances of a run, with its scales.
+"""The tolerances of a run: one frozen object, in SI units, scaled from the mechanism where not given.
 
-Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it.  The
-values suit mechanisms of about a metre, a second and a kilogram; :meth:`Tolerances.scaled` moves them to
-other sizes.  The compiled loop sees the array of :meth:`Tolerances.as_array`, indexed by the constants below.
+Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it.  The runtime sees
+the array of :meth:`Tolerances.as_array`, indexed by the constants below.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+import math
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.expressions import DIMENSIONLESS, Text, dimension_text
+from fsm_dyn.spec.checks.meaning import meaning
+from fsm_dyn.spec.checks.quantities import Scope
+from fsm_dyn.spec.evaluate import evaluate
+from fsm_dyn.spec.numerics import NUMERICS
+from fsm_dyn.spec.scales import SI, Scales
 
 GAP: Final = 0
 SPEED: Final = 1
@@ -24,51 +33,175 @@ TIME: Final = 7
 COINCIDENCE: Final = 8
 GRAZE: Final = 9
 PROJECTION: Final = 10
-TOLERANCE_COUNT: Final = 11
+DRIFT: Final = 11
+IMPACT: Final = 12
+SLIP: Final = 13
+LEAST_ACCELERATION: Final = 14
+REDUNDANCY: Final = 15
+LENGTH_SCALE: Final = 16
+MASS_SCALE: Final = 17
+TIME_SCALE: Final = 18
+TOLERANCE_COUNT: Final = 19
+
+_INTEGRATION = ("rtol", "atol")  # read by the method, not by the table of the runtime
 
 
-def _entry(value: float, unit: str, text: str) -> Any:
-    return field(default=value, metadata={"unit": unit, "text": text})
+def _entry(value: float, text: str, unit: str = "") -> Any:
+    """A field: its value in the mechanism's own units, what it means, and its unit where that varies."""
+    return field(default=None, metadata={"value": value, "text": text, "unit": unit})
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What counts as zero, by kind of quantity (SI units).
+    """What counts as zero, by kind of quantity, and the accuracy of the integration (SI units).
 
-    The order of the fields is the order of :meth:`as_array`.
+    An entry that is None takes the model's own (``numerics`` in its file), or its default: the number in the table, in
+    the mechanism's own units of length, mass and time.  Those are 1 m, 1 kg and 1 s for all that is neither a thousand
+    times as large nor as small as usual; see the page on tolerances.  Where a row or state is an angle instead of a
+    length, the tolerance over the mechanism's length holds for it.
+
+    Parameters
+    ----------
+    rtol, atol : float
+        Relative and absolute tolerance of a step's error; ``atol`` in the SI unit of each state.
+    gap : float
+        A contact whose gap is within this is closed, m; Zeno sequences of lower impacts end.
+    speed : float
+        A normal or slip speed within this is zero, m/s.
+    acceleration : float
+        Violation of a contact law on accelerations that counts as none, relative to the accelerations and forces there.
+    multiplier : float
+        A force within this fraction of the largest one is zero.
+    energy : float
+        Fraction of the work of an impact by which its energy may rise before restitution is reduced.
+    pivot : float
+        Smallest scaled pivot before another choice of independent speeds is taken.
+    hysteresis : float
+        Such a choice is left when its pivot falls so many times below its best.
+    time : float
+        Accuracy to which the instant of an event is located, s; never below the resolution of the clock.
+    coincidence : float
+        Guards that reach zero within this of each other are resolved together, s.
+    graze : float
+        A guard that falls below zero by less than this has not fired, in the guard's unit in the mechanism's own units.
+    projection : float
+        Residual of configuration rows above which the state is projected back, m.
+    drift : float
+        Residual of configuration rows that projection must reach, else the run fails, m.
+    impact : float
+        Violation of a contact law of an impact that counts as none, relative to the impulses and speeds there.
+    slip : float
+        Slip speed in space above which its direction is that of the friction, m/s.
+    least_acceleration : float
+        Accelerations below this are not told from rounding, m/s^2.
+    redundancy : float
+        A row of which less than this fraction is independent of the others is redundant.
+    length_scale, mass_scale, time_scale : float
+        The mechanism's own units, m, kg, s; found from its numbers where not given.
     """
 
-    gap: float = _entry(1e-9, "m", "a contact whose gap is within this is closed; trains of lower impacts end")
-    speed: float = _entry(1e-9, "m/s", "a normal or slip speed within this is zero")
-    acceleration: float = _entry(1e-9, "m/s^2", "a contact acceleration within this (relative to its terms) is zero")
-    multiplier: float = _entry(1e-9, "1", "a force within this fraction of the largest force at play is zero")
-    energy: float = _entry(1e-12, "1", "fraction of the kinetic energy that an impact may appear to gain")
-    pivot: float = _entry(1e-6, "1", "smallest scaled pivot before another choice of independent speeds is taken")
-    hysteresis: float = _entry(10.0, "1", "such a choice is left when its pivot falls so many times below its best")
-    time: float = _entry(1e-14, "s", "accuracy to which the instant of an event is located")
-    coincidence: float = _entry(1e-11, "s", "guards that reach zero within this of each other are resolved together")
-    graze: float = _entry(1e-12, "unit of the guard", "a guard that dips below zero by less than this has not fired")
-    projection: float = _entry(1e-12, "m", "residual of configuration rows above which the state is projected back")
+    rtol: float | None = _entry(1e-9, "relative error of a step")
+    atol: float | None = _entry(1e-11, "absolute error of a step", "unit of the state")
+    gap: float | None = _entry(1e-9, "a contact whose gap is within this is closed; Zeno sequences end")
+    speed: float | None = _entry(1e-9, "a normal or slip speed within this is zero")
+    acceleration: float | None = _entry(1e-9, "a contact law on accelerations violated by less is kept")
+    multiplier: float | None = _entry(1e-9, "a force within this fraction of the largest one is zero")
+    energy: float | None = _entry(1e-15, "fraction of its work by which an impact may raise the energy")
+    pivot: float | None = _entry(1e-6, "smallest scaled pivot before other independent speeds are taken")
+    hysteresis: float | None = _entry(10.0, "they are left when it falls so many times below its best")
+    time: float | None = _entry(1e-14, "accuracy to which the instant of an event is located")
+    coincidence: float | None = _entry(1e-11, "guards that reach zero within this are resolved together")
+    graze: float | None = _entry(1e-12, "a guard that falls below zero by less has not fired", "unit of the guard")
+    projection: float | None = _entry(1e-12, "residual of configuration rows that asks for a projection")
+    drift: float | None = _entry(1e-5, "residual after a projection that is a failure")
+    impact: float | None = _entry(1e-9, "a contact law of an impact violated by less is kept")
+    slip: float | None = _entry(1e-7, "slip speed in space from which friction follows its direction")
+    least_acceleration: float | None = _entry(1e-3, "acceleration that is told from rounding")
+    redundancy: float | None = _entry(1e-6, "independent fraction below which a row is redundant")
+    length_scale: float | None = _entry(1.0, "the mechanism's own unit of length")
+    mass_scale: float | None = _entry(1.0, "the mechanism's own unit of mass")
+    time_scale: float | None = _entry(1.0, "the mechanism's own unit of time")
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):
+                raise InputError(f"the tolerance '{item.name}' is no number", found=repr(value)[:60])
+            if not (math.isfinite(value) and value > 0.0):
+                raise InputError(f"the tolerance '{item.name}' must be positive and finite", found=f"{value:g}")
+            object.__setattr__(self, item.name, float(value))
+
+    @classmethod
+    def of(cls, entries: Mapping[str, float | str | Text], values: Mapping[str, Any] | None = None) -> Tolerances:
+        """Return tolerances from names and values: numbers in SI units, or texts with units such as ``"1 um"``.
+
+        Parameters
+        ----------
+        entries : mapping
+        values : mapping, optional
+            Parameters that the texts may name.
+
+        Raises
+        ------
+        InputError
+            A name is unknown, or a value is not a positive number.
+        """
+        for name in entries:
+            if name not in NUMERICS:
+                raise InputError(
+                    f"there is no tolerance '{name}'", allowed=", ".join(NUMERICS), remedy=nearest(str(name), NUMERICS)
+                )
+        return cls(**{str(name): _number(str(name), value, values or {}) for name, value in entries.items()})
+
+    def given(self) -> dict[str, float]:
+        """Return the entries that are not None, by name."""
+        return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
+
+    def or_else(self, other: Tolerances) -> Tolerances:
+        """Return these tolerances with the entries that are None taken from others."""
+        missing = {item.name: getattr(other, item.name) for item in fields(self) if getattr(self, item.name) is None}
+        return replace(self, **missing) if missing else self
+
+    def scaled(self, scales: Scales = SI) -> Tolerances:
+        """Return these tolerances with every entry a number, those that are None by the scales of a mechanism."""
+        given = (self.length_scale, self.mass_scale, self.time_scale)
+        own = (scales.length, scales.mass, scales.time)
+        scales = Scales(*(b if a is None else a for a, b in zip(given, own, strict=True)))
+        defaults = {item.name: item.metadata["value"] * scales.unit(NUMERICS[item.name]) for item in fields(self)}
+        return self.or_else(Tolerances(**defaults))
+
+    @property
+    def scales(self) -> Scales:
+        """The mechanism's own units; SI where not known."""
+        return Scales(self.length_scale or 1.0, self.mass_scale or 1.0, self.time_scale or 1.0)
 
     def as_array(self) -> NDArray[np.float64]:
-        """Return the table as a float64 array of shape (:data:`TOLERANCE_COUNT`,)."""
-        return np.array([getattr(self, item.name) for item in fields(self)], dtype=np.float64)
-
-    def scaled(self, length: float = 1.0, time: float = 1.0) -> Tolerances:
-        """Return the table for a mechanism of the given typical length (m) and time (s)."""
-        return replace(
-            self,
-            gap=self.gap * length,
-            speed=self.speed * length / time,
-            acceleration=self.acceleration * length / time**2,
-            time=self.time * time,
-            coincidence=self.coincidence * time,
-            projection=self.projection * length,
-        )
+        """Return the table of the runtime, a float64 array of shape (:data:`TOLERANCE_COUNT`,)."""
+        whole = self.scaled()
+        return np.array([getattr(whole, item.name) for item in fields(self) if item.name not in _INTEGRATION])
 
     def describe(self) -> tuple[tuple[str, float, str, str], ...]:
         """Return (name, value, unit, meaning) of every entry, for printing."""
+        whole = self.scaled()
         return tuple(
-            (item.name, float(getattr(self, item.name)), str(item.metadata["unit"]), str(item.metadata["text"]))
+            (item.name, float(getattr(whole, item.name)), _unit(item), str(item.metadata["text"]))
             for item in fields(self)
         )
+
+
+def _unit(item: Field[Any]) -> str:
+    return str(item.metadata["unit"] or dimension_text(NUMERICS[item.name]))
+
+
+def _number(name: str, value: float | str | Text, values: Mapping[str, Any]) -> float:
+    """Return a tolerance in SI units; a text given beside the model's file must have the right unit."""
+    if isinstance(value, str):
+        unit = NUMERICS[name]
+        text = Text(value)
+        found = meaning(text, Scope("a tolerance", {}, {}, units=True), f"the tolerance {name!r}")
+        if found.dimension not in (unit, DIMENSIONLESS):
+            raise InputError(f"the tolerance '{name}' has the wrong unit", found=value, allowed=dimension_text(unit))
+        return evaluate(text, {})
+    return evaluate(value, values) if isinstance(value, Text) else value

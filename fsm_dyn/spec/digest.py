@@ -15,8 +15,10 @@ from fsm_dyn.spec.model import Mechanism, ShapeForm
 T = TypeVar("T")
 
 # Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
-_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports"})
+_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
+# Fields that came later: left out where they are empty, so that models without them keep their digest.
+_LATER = frozenset({"numerics"})
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -47,7 +49,8 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return [[f.name, _canonical(getattr(value, f.name), f.name)] for f in fields(value) if f.name not in _LEFT_OUT]
+        said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name not in _LEFT_OUT]
+        return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]
     return str(value) if isinstance(value, str) else value
 
 

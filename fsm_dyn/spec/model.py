@@ -12,6 +12,7 @@ from typing import Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
+from fsm_dyn.laws import Law, law_of
 from fsm_dyn.spec.joint import Joint as Joint
 from fsm_dyn.spec.signals import Input as Input
 from fsm_dyn.spec.signals import Schedule as Schedule
@@ -179,7 +180,8 @@ class Compliance:
 class Contact:
     """A constraint that comes and goes.
 
-    ``kind``:
+    ``kind`` is the name of a law (:mod:`fsm_dyn.laws`), which declares the states and what ``gap``, ``slip`` and
+    ``static`` mean:
 
     ``"gap"``
         unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction (in space ``across`` is its second part); or
@@ -193,15 +195,14 @@ class Contact:
         friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
     ``"lock"``
         a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
-
-    States: ``gap`` without friction ``open closed``, ``compliant`` without friction ``open compressed``; with
-    friction both have ``open stick slide``;
-    ``dry_friction`` ``stick slip``; ``bilateral`` (a slot) ``closed``, or
-    ``stick slide slide_under``; ``lock`` ``released engaged``.
+    ``"limited_lock"``
+        a lock that lets go where its force reaches ``static``.
+    ``"one_way"``
+        a speed, the rate of ``gap`` or ``slip``, that cannot become negative.
     """
 
     name: str
-    kind: Literal["gap", "compliant", "dry_friction", "lock"]
+    kind: str
     gap: Text | None = None
     slip: Text | None = None
     across: Text | None = None
@@ -226,25 +227,20 @@ class Contact:
         return f"{self.name}.xi" if curved else ""
 
     @property
+    def contact_law(self) -> Law:
+        """Its law, which declares states, guards and events."""
+        return law_of(self.kind, self.bilateral)
+
+    @property
     def has_friction(self) -> bool:
         """Whether the contact has a tangential (or is only a) friction force."""
         rubs = self.slip is not None or self.static is not None or self.infinite_friction
-        return self.kind == "dry_friction" or (self.kind in ("gap", "compliant") and rubs)
+        return self.contact_law.friction_only or (self.contact_law.has_gap and rubs)
 
     @property
     def states(self) -> tuple[str, ...]:
         """State names in the order of their codes: 0 free, 1 held, 2 sliding."""
-        if self.kind == "lock":
-            return ("released", "engaged")
-        if self.kind == "dry_friction":
-            return ("", "stick", "slip")
-        if self.bilateral:
-            if not self.has_friction:
-                return ("", "closed")
-            return ("", "stick") if self.infinite_friction else ("", "stick", "slide", "slide_under")
-        if self.has_friction:
-            return ("open", "stick") if self.infinite_friction else ("open", "stick", "slide")
-        return ("open", "compressed" if self.kind == "compliant" else "closed")
+        return self.contact_law.states(self.has_friction, self.infinite_friction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +296,7 @@ class Transition:
     target: str | None = None
     when: Text | None = None
     crossing: Literal["rising", "falling", "both"] = "rising"
-    on: tuple[str, Literal["closes", "opens", "sticks", "slides", "leaves"]] | None = None
+    on: tuple[str, str] | None = None
     reset: Mapping[str, Text] = field(default_factory=dict)
     set: Mapping[str, Text] = field(default_factory=dict)
     stop: bool = False
@@ -388,6 +384,7 @@ class Mechanism:
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
     on_inconsistent: Literal["stop", "impact"] = "stop"
     on_several: Literal["stop", "prefer_previous"] = "stop"
+    numerics: Mapping[str, Text] = field(default_factory=dict)  # tolerances of its runs
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)

@@ -23,6 +23,8 @@ from typing import Final
 from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
 from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.scales import own_scales
+from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.curves import Curve
 from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.motion import Motion
@@ -30,7 +32,7 @@ from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.system import System
 from fsm_dyn.symbolic.vectors import Vector
 
-OVERLAP: Final = 1e-8  # m; by how much a face goes on at a concave end: ten times the tolerance of a gap
+OVERLAP: Final = 1e-8  # own units; by how much a face goes on at a concave end: ten times the tolerance of a gap
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Meetings:
         self._shapes = shapes
         self._motion = motion
         self._space = system.space
+        mechanism = system.mechanism
+        self._length = own_scales(mechanism, parameter_values(mechanism)).length
 
     def all(self) -> dict[str, Meeting]:
         """Return the meetings of all contacts between shapes, by name."""
@@ -186,7 +190,7 @@ class Meetings:
         """
         s = face.sense * self._space.dot(center, face.tangent)
         length = face.length if face.length is not None else self.system.graph.zero
-        before, behind = (OVERLAP if concave else 0.0 for concave in face.concave)
+        before, behind = (OVERLAP * self._length if concave else 0.0 for concave in face.concave)
         return functions.minimum(s + before, length - s + behind)
 
     def _aspect(self, corner: Round, face: Flat) -> Node | None:

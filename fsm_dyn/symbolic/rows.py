@@ -137,16 +137,16 @@ class Rows:
                     in_space=contact.has_friction and meeting.across is not None,
                     margin_slope=meeting.margin_slope,
                     starts_ahead=meeting.starts_ahead,
-                    aspect=meeting.aspect if contact.kind == "gap" else None,
+                    aspect=meeting.aspect if contact.contact_law.rigid else None,
                 )
                 terms.append(self._pressed(found, rows, start))
                 continue
-            if contact.kind != "dry_friction" and (contact.gap is not None or contact.slip is not None):
+            if not contact.contact_law.friction_only and (contact.gap is not None or contact.slip is not None):
                 normal = start + len(rows)
                 rows.append(self._normal(contact, index))
-            if contact.slip is not None and contact.kind != "lock":
+            if contact.slip is not None and (contact.contact_law.has_gap or contact.contact_law.friction_only):
                 tangential = start + len(rows)
-                role: Role = "friction" if contact.kind == "dry_friction" else "tangent"
+                role: Role = "friction" if contact.contact_law.friction_only else "tangent"
                 rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
             if contact.across is not None:
                 rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
@@ -183,10 +183,12 @@ class Rows:
         return rows
 
     def _normal(self, contact: Contact, index: int) -> Row:
-        role: Role = "lock" if contact.kind == "lock" else "normal"
+        role: Role = "lock" if contact.contact_law.switched else "normal"
         if contact.gap is not None:
-            return self.position(contact.name, "contact", role, contact.gap, index)
-        if contact.slip is not None and contact.kind == "lock":
+            row = self.position(contact.name, "contact", role, contact.gap, index)
+            on_speeds = contact.contact_law.rigid and not contact.contact_law.has_gap
+            return replace(row, residual=None) if on_speeds else row
+        if contact.slip is not None and not contact.contact_law.has_gap:
             return self.velocity(contact.name, "contact", role, contact.slip, index)
         raise ModelError(f"the contact '{contact.name}' has no gap", contact.where)
 

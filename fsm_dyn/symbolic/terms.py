@@ -101,7 +101,8 @@ class ContactTerms:
         Indices into :attr:`Terms.rows`, -1 where there is none.  A lock and a dry friction have their one row
         as `normal_row` and `tangent_row` respectively.
     static, kinetic : Node
-        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.
+        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.  Of a lock
+        with a limit `static` is the force it holds to.
     restitution : Node
     in_space : bool
         Whether it slips in two directions: the row after the tangent row is its second one.
@@ -144,11 +145,6 @@ class ContactTerms:
     def name(self) -> str:
         """Name of the contact."""
         return self.spec.name
-
-    @property
-    def kind(self) -> Literal["gap", "compliant", "dry_friction", "lock"]:
-        """Kind of the contact."""
-        return self.spec.kind
 
     @property
     def states(self) -> tuple[str, ...]:

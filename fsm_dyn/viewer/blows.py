@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.laws import Event
 from fsm_dyn.live.session import LiveSession
-from fsm_dyn.modes.guards import Event
 from fsm_dyn.simulation.raw_run import read_transitions
 
 SLOWEST: Final = 0.012  # m/s or rad/s: nothing slower is heard
@@ -28,6 +28,7 @@ class Blows:
     def __init__(self, session: LiveSession, automaton: Automaton) -> None:
         self._session = session
         self._names = [contact.name for contact in automaton.contacts]
+        self._gaps = np.array([contact.contact_law.has_gap for contact in automaton.contacts] or [False])
         self._shape = len(automaton.rows), len(automaton.terms.layout.u)
         self._asked = 0
         self._last: dict[str, tuple[float, float]] = {}
@@ -38,7 +39,8 @@ class Blows:
             return []
         records, self._asked = self._session.records(self._asked)
         found = read_transitions(records[:, 1:], *self._shape)
-        heard = (found.event == Event.CLOSES) & (-found.slope > SLOWEST)
+        closed = found.event == Event.CLOSES
+        heard = closed & self._gaps[np.where(closed, found.contact, 0)] & (-found.slope > SLOWEST)
         blows = [
             (self._names[found.contact[i, k]], float(found.time[i]), -float(found.slope[i, k]))
             for i, k in zip(*np.nonzero(heard), strict=True)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.compiling import compile as compile_mechanism
-from fsm_dyn.compiling import graph_of, initial_start
+from fsm_dyn.compiling import graph_of
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, FIXED, Columns

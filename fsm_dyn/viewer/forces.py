@@ -102,4 +102,4 @@ class Forces:
         row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
         entry[1:3] = self._picture.flat @ (points[place.at] if place.at >= 0 else np.zeros(3))
         entry[3] = multipliers[row]
-        entry[7] = bound if contact.kind == "dry_friction" else 0.0
+        entry[7] = bound if contact.contact_law.friction_only else 0.0

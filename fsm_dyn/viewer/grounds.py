@@ -41,7 +41,7 @@ def find_grounds(
     found: list[Ground] = []
     for place in places:
         contact = instants.automaton.contacts[place.contact]
-        if place.kind == "force" and place.other is None and contact.kind in ("gap", "compliant"):
+        if place.kind == "force" and place.other is None and contact.contact_law.has_gap:
             ground = _ground(instants, place, (contact.normal_row, *contact.tangent_rows), x, c)
             if ground is not None and not any(_same(ground, other) for other in found):
                 found.append(ground)

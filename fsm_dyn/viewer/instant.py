@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.live.rows import FIXED, Columns
 from fsm_dyn.live.stock import StockMachine
 from fsm_dyn.modes.programs import ModePrograms
@@ -51,7 +51,7 @@ class Instants:
     def __init__(self, graph: ModeGraph, columns: Columns) -> None:
         self.automaton: Automaton = graph.automaton
         self.layout = self.automaton.terms.layout
-        self.parameters: Floats = graph.parameters
+        self.parameters: Floats = graph.parameters.copy()  # those that are set on the way are entered here
         self._places = columns.places
         self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
@@ -95,10 +95,15 @@ class Instants:
             self.readers.append(reader)
         out = reader.reading(0.0, x, c)
         if reader.reading.redundant:
-            terms = {name: values[None] for name, values in self.terms.outputs(0.0, x, c).items()}
+            values = self.terms.outputs(0.0, x, c)
             forces, _ = reported_forces(
-                self.layout, self.automaton.contacts, key, terms, x[None], c[None], out["multipliers"][None]
-            )
+                self.layout, self.automaton.contacts, key,
+                lambda which, only: {
+                    name: (values[name] if rows is None else values[name][list(rows)])[None]
+                    for name, rows in only.items()
+                },
+                x[None], c[None], out["multipliers"][None],
+            )  # fmt: skip
             out = {**out, "multipliers": forces[0]}
         return reader, out
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.artefact import Automaton
 from fsm_dyn.automaton.edges import edges
-from fsm_dyn.modes.guards import VERBS, Event, Guard
+from fsm_dyn.laws import Event
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.system import shared_name
 from fsm_dyn.pictures.palette import mode_colours
 
@@ -58,6 +59,6 @@ def _announced(automaton: Automaton, guard: Guard) -> str:
         return automaton.mechanism.transitions[guard.subject].because or guard.text
     contact = automaton.contacts[guard.subject]
     if guard.event is Event.CLOSES:
-        return f"{shared_name(automaton.contacts, guard.subject)} {VERBS[guard.event]}"
+        return f"{shared_name(automaton.contacts, guard.subject)} {contact.contact_law.verb(guard.event)}"
     sense = "" if contact.in_space or not guard.direction else " (+)" if guard.direction > 0 else " (−)"
-    return f"{contact.name} {VERBS[guard.event]}{sense}"
+    return f"{contact.name} {contact.contact_law.verb(guard.event)}{sense}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.holding import held_ports
 from fsm_dyn.live.session import LiveSession

@@ -13,7 +13,8 @@ import numpy as np
 
 from fsm_dyn import compiling
 from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters, graph_of, initial_start
+from fsm_dyn.automaton.initial_values import initial_start
+from fsm_dyn.compiling import Parameters, graph_of
 from fsm_dyn.live.holding import held_ports, hold
 from fsm_dyn.live.rows import FIXED
 from fsm_dyn.live.session import LiveSession, Settings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.programs import compile_programs
 from tests.benchmarks.kanes_method import KaneModel
 from tests.benchmarks.repeating import repeat

@@ -19,12 +19,12 @@ READY = """
 import json, time
 import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
-from fsm_dyn import compiling, running, symbolic
+from fsm_dyn import compiling, simulator, symbolic
 from fsm_dyn.simulation.machine import Machine
 begin = time.perf_counter()
 graph = fsm_dyn.compile("piano_action")
 compiled = time.perf_counter() - begin
-running.ready_machine(graph)
+fsm_dyn.Simulator(graph).prepare()
 print(json.dumps({"compiled": compiled, "ready": time.perf_counter() - begin}))
 """
 

@@ -1,7 +1,10 @@
 """How a step and a transition grow with the number of bodies: Newton's cradle, and a row of wagons.
 
-Modes are embedded on line, so nothing is derived during a run.  Exponents are those of the straight line through the
-logarithms; the number of steps is separated from that of transitions by runs with steps of other lengths.
+A transition of the cradle that loses energy ends in a collapse: with 96 balls one instant takes 57,000 impacts of two
+balls each, with 24 some tens.  What a transition costs is judged with the ideal one, in which an instant takes as many
+as there are contacts.  Modes are embedded on line, so nothing is derived during a run.  Exponents are those of the
+straight line through the logarithms; the number of steps is separated from that of transitions by runs with steps of
+other lengths.
 """
 
 import subprocess
@@ -18,12 +21,12 @@ BODIES = (6, 12, 24, 48, 96)
 REPEATS = 2
 
 
-def cradle(n):
+def cradle(n, restitution=0.9):
     """n hanging balls that touch, the first one raised."""
     balls = range(1, n + 1)
     return {
         "fsm_dyn": 1, "name": "cradle", "impacts": "sequential",
-        "parameters": {"m": "0.1 kg", "l": "0.4 m", "r": "20 mm", "e": 0.9, "g": "9.81 m/s^2"},
+        "parameters": {"m": "0.1 kg", "l": "0.4 m", "r": "20 mm", "e": restitution, "g": "9.81 m/s^2"},
         "coordinates": {f"q{i}": "rad" for i in balls},
         "points": {
             f"P{i}": {"from": "O", "at": f"({2 * i}*r + l*sin(q{i}))*N.x - l*cos(q{i})*N.y"} for i in balls
@@ -62,8 +65,8 @@ def wagons(n):
     }  # fmt: skip
 
 
-UNTIL = {"cradle": 2.0, "wagons": 0.3}
-MODELS = {"cradle": cradle, "wagons": wagons}
+UNTIL = {"cradle": 2.0, "ideal cradle": 2.0, "wagons": 0.3}
+MODELS = {"cradle": cradle, "ideal cradle": lambda n: cradle(n, 1.0), "wagons": wagons}
 
 
 def measured(graph, until):
@@ -94,7 +97,7 @@ def test_growth(name):
     step, transition = np.polyfit(np.log(BODIES), np.log(found), 1)[0]
     print(f"{name}: a step grows as n^{step:.2f}, a transition as n^{transition:.2f}")
     assert step <= 1.3
-    assert transition <= 1.5
+    assert transition <= 1.5 or name == "cradle"
 
 
 FIRST = """
@@ -104,7 +107,7 @@ import fsm_dyn
 from tests.benchmarks.test_runtime_growth import cradle
 graph = fsm_dyn.compile(cradle(24), cache=False)
 compiled = time.process_time()
-run = fsm_dyn.simulate(graph, 2.0, strategy="online", on_failure="return")
+run = fsm_dyn.simulate(graph, 2.0, on_failure="return")
 print(compiled - begin, time.process_time() - compiled, len(run.transitions))
 """
 

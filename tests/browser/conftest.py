@@ -11,7 +11,7 @@ import time
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 120.0  # s: machine code of the stepper may have to be made first
+PATIENCE = 120.0  # s: a busy machine takes long to start a run
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +55,13 @@ class Page:
     def running(self):
         self.wait("fsmDyn.last?.tick > 20 && document.querySelector('#banner').hidden")
         return self
+
+    def expect(self, selector):
+        """Return Playwright's assertions about an element, which wait: a message and what it is about come apart."""
+        from playwright.sync_api import expect
+
+        expect.set_options(timeout=1e3 * PATIENCE)
+        return expect(self.page.locator(selector))
 
     def text(self, selector):
         return self.page.locator(selector).inner_text()

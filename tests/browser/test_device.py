@@ -52,9 +52,9 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     # unplugged: the run is over, and says why and what to do
     page.locator("#plug").click()
     page.wait("/unplugged.*start again/.test(document.querySelector('#banner').textContent)")
-    assert "Plug" in page.text("#plug")
-    assert str(recording) in page.text("#banner")
-    assert "unplugged" in page.text("#device-state")
+    page.expect("#plug").to_have_text("Plug in")
+    page.expect("#banner").to_contain_text(str(recording))
+    page.expect("#device-state").to_contain_text("unplugged")
     page.locator("#banner button").click()
     page.wait("/plug the device in/.test(document.querySelector('#banner').textContent)")
     page.locator("#plug").click()

@@ -16,7 +16,7 @@ def test_parameters_drives_and_the_first_mode(viewed):
     _, page = viewed("virtual_wall")
     page.running()
     page.keyboard.press("x")
-    assert page.locator("#setup").is_visible()
+    page.expect("#setup").to_be_visible()
     assert {"initial-mode", "k, slider", "m, kg", "push +", "setup-close", "map", "picture"} <= set(tabbed(page))
 
     # at once, by the slider alone and by keys
@@ -24,19 +24,19 @@ def test_parameters_drives_and_the_first_mode(viewed):
     page.locator("input[aria-label='k, slider']").focus()
     for _ in range(40):
         page.keyboard.press("ArrowRight")
-    page.wait(f"fsmDyn.setup.rows.get('k').number.valueAsNumber > 1.2 * {stiffness}", 10)
+    page.wait(f"fsmDyn.setup.rows.get('k').number.valueAsNumber > 1.2 * {stiffness}")
     assert page.evaluate("document.querySelector('#waiting').textContent") == ""
 
     # at the reset
     mass = page.locator("input[aria-label='m, kg']")
     mass.fill("2.5")
     mass.press("Enter")
-    page.wait("/m: taken at the next reset/.test(document.querySelector('#waiting').textContent)", 10)
+    page.wait("/m: taken at the next reset/.test(document.querySelector('#waiting').textContent)")
     page.evaluate("window.before = fsmDyn.model")
     page.locator("#waiting button").click()
-    page.wait("fsmDyn.model !== window.before", 20)
-    page.wait("document.querySelector('#waiting').textContent === ''", 10)
-    page.wait("fsmDyn.last?.t < 5 && fsmDyn.setup.rows.get('m').number.valueAsNumber === 2.5", 10)
+    page.wait("fsmDyn.model !== window.before")
+    page.wait("document.querySelector('#waiting').textContent === ''")
+    page.wait("fsmDyn.last?.t < 5 && fsmDyn.setup.rows.get('m').number.valueAsNumber === 2.5")
 
     # a drive
     push = page.evaluate("fsmDyn.charts.names.indexOf('push')")
@@ -45,17 +45,17 @@ def test_parameters_drives_and_the_first_mode(viewed):
     button = page.locator("button[aria-label='push +']")
     button.focus()
     page.keyboard.down("Space")
-    page.wait(f"{latest} > 0.5", 10)
+    page.wait(f"{latest} > 0.5")
     page.keyboard.up("Space")
-    page.wait(f"{latest} === 0", 10)
+    page.wait(f"{latest} === 0")
     assert page.phase == "running", "the key was the button's"
 
     # begun anew in another mode
     run = page.evaluate("fsmDyn.model.number")
     page.locator("#initial-mode").select_option("sliding")
-    page.wait(f"fsmDyn.model.number > {run}", 60)
+    page.wait(f"fsmDyn.model.number > {run}")
     assert page.evaluate("fsmDyn.model.setup.mode") == "sliding"
     page.running()
     page.keyboard.press("Escape")
-    assert page.locator("#setup").is_hidden()
+    page.expect("#setup").to_be_hidden()
     assert page.complaints == []

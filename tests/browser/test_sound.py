@@ -23,7 +23,7 @@ def test_a_ball_is_heard_on_the_floor(viewed, tmp_path, pitch):
     assert page.evaluate("fsmDyn.sound.played.length") == 0, "silent unless wanted"
     page.keyboard.press("o")
     page.keyboard.press("r")
-    page.wait("fsmDyn.sound.played.length >= 2", 20)
+    page.wait("fsmDyn.sound.played.length >= 2")
     first, second = page.evaluate("fsmDyn.sound.played.slice(0, 2)")
     assert first["name"] == second["name"] == "ground"
     assert first["note"] is second["note"] is (pitch is not None)

@@ -45,7 +45,7 @@ APART = """(() => {
 def test_a_ball_in_three_dimensions(viewed, in_software):
     run, _ = viewed("billiard_ball")
     page = in_software(run.address).open().running()
-    page.wait("document.body.classList.contains('in-space') && fsmDyn.space.placed", 30)
+    page.wait("document.body.classList.contains('in-space') && fsmDyn.space.placed")
     page.wait_for_timeout(300)
     assert page.evaluate(COLOURS) > 0.02
     own = (page.address, page.address.replace("http", "ws", 1))
@@ -59,7 +59,7 @@ def test_a_ball_in_three_dimensions(viewed, in_software):
         return Math.hypot((p.x + 1) / 2 * view.width - x, (1 - p.y) / 2 * view.height - y);
     })()"""
     page.keyboard.press("Space")
-    page.wait("document.body.dataset.phase === 'paused'", 10)
+    page.wait("document.body.dataset.phase === 'paused'")
     page.wait_for_timeout(200)
     assert page.evaluate(apart) < 1.0, "px"
 
@@ -69,7 +69,7 @@ def test_a_ball_in_three_dimensions(viewed, in_software):
     page.mouse.down()
     page.mouse.move(160, 350, steps=4)
     page.mouse.up()
-    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1", 10)
+    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1")
     page.keyboard.press("PageUp")
     page.wait_for_timeout(300)
     right, up = (page.evaluate(f"[...fsmDyn.last.space.subarray({k}, {k + 3})]") for k in (0, 3))
@@ -83,7 +83,7 @@ def test_a_report_in_three_dimensions_opens_from_disk_alone(in_software, tmp_pat
     run = fsm_dyn.simulate(fsm_dyn.compile("billiard_ball"), until=0.3)
     path = write_report(run, tmp_path / "ball.html")
     page = in_software(path.as_uri()).open()
-    page.wait("globalThis.fsmDyn?.last && document.body.classList.contains('in-space') && fsmDyn.space.placed", 60)
+    page.wait("globalThis.fsmDyn?.last && document.body.classList.contains('in-space') && fsmDyn.space.placed")
     page.wait_for_timeout(300)
     assert page.requests == [path.as_uri()]
     assert page.evaluate(COLOURS) > 0.02
@@ -93,10 +93,10 @@ def test_a_report_in_three_dimensions_opens_from_disk_alone(in_software, tmp_pat
     page.mouse.down()
     page.mouse.move(box["x"] + 160, box["y"] + 170, steps=4)
     page.mouse.up()
-    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1", 10)
+    page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1")
     page.keyboard.press("PageUp")
     page.keyboard.press("End")
-    page.wait("fsmDyn.last.t === 0.3", 10)
+    page.wait("fsmDyn.last.t === 0.3")
     # the outline, laid out anew here, is where what is drawn in space is
     assert page.evaluate(APART) < 1.0, "px"
     assert [text for text in page.complaints if "GL Driver Message" not in text] == []

@@ -17,6 +17,7 @@ import fsm_dyn
 from fsm_dyn.automaton import storage
 from fsm_dyn.compiling import graph_of
 from fsm_dyn.devices.scripted import Driver
+from fsm_dyn.errors import InputError
 from fsm_dyn.live import memory
 from fsm_dyn.live.control import Controller
 from fsm_dyn.live.holding import hold
@@ -30,6 +31,7 @@ from fsm_dyn.viewer.cinema import open_film
 from fsm_dyn.viewer.projector import Projector
 from tests.campaigns.files import LEAVES, places
 from tests.campaigns.judging import batch
+from tests.continued import METHODS
 
 AUTOMATA = (
     "bouncing_ball",
@@ -166,9 +168,13 @@ def use_automaton(content, runs):
 
 
 @cache
-def run(name):
-    """A recorded run."""
-    trajectory = fsm_dyn.simulate(fsm_dyn.compile(name), 0.5)
+def run(name, method):
+    """A recorded run; with the usual method where this one refuses the model."""
+    graph = fsm_dyn.compile(name)
+    try:
+        trajectory = fsm_dyn.simulate(graph, 0.2, **METHODS[method])
+    except InputError:
+        trajectory = fsm_dyn.simulate(graph, 0.5)
     with tempfile.TemporaryDirectory() as folder:
         return trajectory.save(Path(folder) / "x.run.json").read_bytes()
 
@@ -178,8 +184,12 @@ def runs(seed, trials=TRIALS):
 
     def trial(chance, number):
         name = chance.choice(RUNS)
-        whole = run(name)
-        if chance.random() < 0.25:
+        whole = run(name, chance.choice(tuple(METHODS)))
+        if chance.random() < 0.3:
+            data = json.loads(whole)
+            data["continuation"] = tampered_values(data["continuation"], chance)
+            content = json.dumps(data).encode()
+        elif chance.random() < 0.25:
             content = tampered_bytes(whole, chance)
         else:
             content = json.dumps(tampered_values(json.loads(whole), chance)).encode()
@@ -198,6 +208,7 @@ def use_run(path):
     projector = Projector(open_film(path))
     projector.told()
     projector.frame(0)
+    trajectory.resume(trajectory.t[-1] + 0.1, max_steps=500, on_failure="return")
 
 
 # -- recordings of live runs ---------------------------------------------------------------------------------

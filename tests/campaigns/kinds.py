@@ -2,7 +2,19 @@
 
 from typing import NamedTuple
 
-from tests.campaigns import agreement, artefacts, caches, endurance, faults, files, laws, messages, ramps, steps
+from tests.campaigns import (
+    agreement,
+    artefacts,
+    caches,
+    continued,
+    endurance,
+    faults,
+    files,
+    laws,
+    messages,
+    ramps,
+    steps,
+)  # fmt: skip
 
 
 class Kind(NamedTuple):
@@ -46,5 +58,12 @@ CAMPAIGNS = {
     "tampered cache of kernels": Kind(caches.kernels, 20, "what was kept, or nothing", caches.KERNELS),
     "faults": Kind(faults.case, 10 * len(faults.ROWS), LEFT, table=faults.table),
     "endurance": Kind(endurance.two_hours, 1, "2 h of play: memory, energy, ends", table=endurance.table, longest=7200),
+    "days, continued": Kind(
+        continued.case,
+        len(endurance.INPUTS),
+        "24 h, saved and continued each hour: memory, ends",
+        table=continued.table,
+        longest=40_000,
+    ),
     "messages of no page": Kind(messages.messages, 20, f"{ANSWER}, or an answer", messages.TRIALS),
 }

@@ -42,7 +42,7 @@ def contact_models(seed):
     """A random start of one of the models with contacts."""
     names = [*STARTS, *VARIANTS]
     name = names[seed % len(names)]
-    one = start(name, BEGIN + seed // len(names), "mixed")
+    one = start(name, BEGIN + seed // len(names), "auto")
     model = checked(name)
     run = model.run(one)
     complaints = model.complaints(run, one)
@@ -81,4 +81,4 @@ def flush_start(name, seed):
     speed = float(either(rng, 0.3, -0.3, rng.normal(0.0, 1.0)))
     initial = {f"vx{struck}": speed} if kind == 2 else {}
     parameters = {"mu": friction(rng), "e": float(either(rng, 0.0, 0.0, 0.5 * restitution(rng)))}
-    return Start(name, seed, SPAN, initial, parameters, inputs, ADAPTIVE | {"strategy": "mixed"})
+    return Start(name, seed, SPAN, initial, parameters, inputs, ADAPTIVE | {"strategy": "auto"})

@@ -1,7 +1,8 @@
 """Prints a digest of one run of each model named, to be compared between processes: ``python bytes_of_runs.py PLAN``.
 
-The plan is JSON: ``runs``, pairs of model and strategy in their order, and ``after``: what happens before the runs that
-count, ``nothing`` or ``others`` of the same graph with another parameter, before them and beside them in a thread.
+The plan is JSON: ``runs``, pairs of model and strategy (``early``: ``auto`` that soon derives) in their order, and
+``after``: what happens before the runs that count, ``nothing`` or ``others`` of the same graph with another parameter,
+before them and beside them in a thread.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ UNTIL = {"seven_body_mechanism": 0.005, "felt_drop": 0.5, "push_button": 0.5, "c
 LONGEST = 2.0  # s
 CHANGED = 1.07  # factor of a parameter, for a run that meets its modes elsewhere and in another order
 THREADS = 3
+EARLY = 60  # evaluations after which a mode embedded on line is derived
 
 
 def digest(trajectory):
@@ -32,6 +34,8 @@ def digest(trajectory):
 def run(graph, strategy, **settings):
     """The run that counts, unless settings say otherwise."""
     until = UNTIL.get(graph.name, LONGEST)
+    if strategy == "early":
+        strategy, settings = "auto", {"derive_after": EARLY, **settings}
     return fsm_dyn.simulate(graph, until, strategy=strategy, on_failure="return", **settings)
 
 

@@ -64,14 +64,14 @@ def test_active_rows_are_kept(run):
     terms = automaton.terms.evaluate(trajectory.t, trajectory.rows.x, trajectory.rows.context)
     speeds = np.einsum("trj,tj->tr", terms["A"][..., : trajectory.u.shape[1]], trajectory.u) + terms["b"]
     scale = 1.0 + np.abs(trajectory.u).max()
-    for mode in graph.automaton.modes:
-        here = np.array(trajectory.modes) == mode.name
+    for number, chart in enumerate(trajectory.model.charts):
+        here = trajectory.record.mode == number
         starts = trajectory.record.starts
         here &= ~np.roll(starts, -1) | (
             np.arange(len(here)) == len(here) - 1
         )  # states before an impact are checked by it
         rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
-        for contact, code in zip(automaton.contacts, mode.states, strict=True):
+        for contact, code in zip(automaton.contacts, chart.states, strict=True):
             if contact.kind == "compliant":  # it yields: only what sticks is held
                 rows += contact.tangent_rows if code == 1 else ()
             elif code == 1:
@@ -115,12 +115,12 @@ def test_no_penetration_no_pulling_no_friction_beyond_its_cone(run):
         if contact.tangent_row >= 0 and not contact.sticks_always:
             friction = np.linalg.norm(forces[:, contact.tangent_rows], axis=1)
             # what contacts share is theirs together; the guards watch it, and the smallest forces are reported
-            friction = np.where(_shared(automaton, samples, contact), 0.0, friction)
+            friction = np.where(_shared(trajectory.model, samples, contact), 0.0, friction)
             assert (friction <= static * (1 + 1e-6) + 1e-6 * (1.0 + friction.max())).all()
 
 
-def _shared(automaton, samples, contact):
-    open_rows = {mode.name: mode.programs.indeterminate for mode in automaton.modes}
+def _shared(model, samples, contact):
+    open_rows = dict(zip(model.modes, model.indeterminate, strict=True))
     return np.array([contact.tangent_row in open_rows[name] for name in samples.modes])
 
 

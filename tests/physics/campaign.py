@@ -174,10 +174,12 @@ class Checked:
         n = len(samples)
         states = np.array([chart.states for chart in model.charts])[samples.mode]
         force = samples.multiplier_table
-        terms = model.terms.evaluate(samples.t, samples.x, samples.context)
-        bounds = {k: np.broadcast_to(terms[k], (n, len(self.contacts))) for k in ("static", "kinetic")}
-        n_u = samples.u.shape[1]
-        speed = np.einsum("...rk,...k->...r", terms["A"][..., :n_u], samples.u) + terms["b"]
+        rows = [contact.tangent_row for i, contact in enumerate(self.contacts) if (states[:, i] == 2).any()]
+        bounds = model.terms.evaluate(
+            samples.t, samples.x, samples.context, {"static": None, "kinetic": None, "A": rows, "b": rows}
+        )
+        speed = np.zeros((n, len(model.rows)))
+        speed[:, rows] = np.einsum("...rk,...k->...r", bounds["A"][..., : samples.u.shape[1]], samples.u) + bounds["b"]
         sigma = samples.context[:, model.layout.sigma_slice]
         if not samples.admissible.all():
             k = int(np.argmin(samples.admissible))

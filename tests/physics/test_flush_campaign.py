@@ -122,7 +122,7 @@ def tall():
 def test_a_tall_brick_turns_as_it_slides_off_an_edge(tall, mu, push):
     """Its corner comes down on the edge's in the instant in which it passes it: decided once."""
     given = {"push": {"linear": [[0.0, 0.0], [1.0, push]]}}
-    start = Start("dominoes_1", 0, 1.0, {}, {"mu": mu, "e": 0.0}, given, ADAPTIVE | {"strategy": "mixed"})
+    start = Start("dominoes_1", 0, 1.0, {}, {"mu": mu, "e": 0.0}, given, ADAPTIVE | {"strategy": "auto"})
     run = judge(tall, start, [rectangle(THIN, TALL)], [(0, box(0.0, -TILE / 2, TILE / 2, 0.0))])
     last = run.transitions[-1]
     assert run.q[-1, 1] < 0.0, "it has fallen off"

@@ -37,7 +37,7 @@ def block(count, mu):
     }
 
 
-@pytest.mark.parametrize("strategy", ["graph", "online"])
+@pytest.mark.parametrize("strategy", ["compiled", "online"])
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 @pytest.mark.parametrize(("mu", "event", "limit"), [(0.3, "slide", 0.3 * M * G), (1.5, "open", M * G * A / (2 * H))])
 def test_a_block_on_many_feet_slides_and_tips_at_the_limits_of_two(strategy, count, mu, event, limit):

@@ -22,6 +22,7 @@ import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.analysis.runs import Setting
 from fsm_dyn.errors import InputError
+from fsm_dyn.online.earning import EarningMachine
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.simulation.resolution import START
 from tests.physics.starts import STARTS
@@ -33,20 +34,23 @@ MORE_RUNS = 4  # of each variant
 TRANSITIONS = 10  # of each run
 LATER = 0.5  # s; where no transition comes until then, the states there are compared
 EVENT = 1e-9  # s
-STATE = 1e-10  # of the largest entry: rounding, carried over a few hundred steps of a piece
+STATE = 1e-9  # of the largest entry: rounding, carried over a few hundred steps of a piece
 LEVEL = 1e-12  # zero of a guard, in its unit: worth more time than ``EVENT`` where the guard grazes
 # s; where a piece begins on the surface of a guard, as friction at its limit, this is what the tolerance of forces
 # (1e-9 of the largest) is worth at the slopes of these models
 AT_ONCE = 1e-8
+EARNED = 100  # evaluations after which a mode embedded on line is derived
 ROUNDING = 1e-13  # by how much a start is moved to see whether a piece is a tie
 TIES = 0.01  # of all pieces
 
 
 def settings(graph, strategy, **given):
-    """The setting of a study with kernels, and the same with the strategy."""
+    """The setting of a study with kernels, and the same with the strategy, whose kernels are taken over early."""
     own = Setting.of(graph, **given)
-    derived = graph.automaton.modes[: graph.derived] if strategy == "mixed" else ()
-    return own, replace(own, machine=OnlineMachine(graph.automaton, own.machine.home, derived=derived))
+    automaton, home = graph.automaton, own.machine.home
+    if strategy == "online":
+        return own, replace(own, machine=OnlineMachine(automaton, home))
+    return own, replace(own, machine=EarningMachine(automaton, home, derived=automaton.modes, derive_after=EARNED))
 
 
 class Piece(NamedTuple):
@@ -139,7 +143,7 @@ def compare(own, other, start, until):
     return counts, wrong
 
 
-@pytest.mark.parametrize("strategy", ["online", "mixed"])
+@pytest.mark.parametrize("strategy", ["online", "auto"])
 @pytest.mark.parametrize("name", [*STARTS, *VARIANTS])
 def test_the_same_transitions(name, strategy):
     model, make, runs = (name, STARTS[name], RUNS) if name in STARTS else (*VARIANTS[name], MORE_RUNS)
@@ -155,7 +159,7 @@ def test_the_same_transitions(name, strategy):
     print(f"{name} {strategy}: {dict(counts)}")  # noqa: T201 - shown by pytest -rP
     assert not wrong, "\n".join(wrong)
     assert counts["pieces"] > 0
-    assert counts["ties"] + counts["grazing"] <= TIES * counts["pieces"]
+    assert counts["ties"] + counts["grazing"] <= max(2, TIES * counts["pieces"])  # one that grazes may be a tie, too
 
 
 @pytest.mark.parametrize("name", sorted(set(models.names()) - set(STARTS)))
@@ -171,7 +175,7 @@ def test_whole_runs():
     """Where nothing is chaotic whole runs agree too, whatever strategy: a ball, until it rests."""
     graph = fsm_dyn.compile("bouncing_ball")
     own = fsm_dyn.simulate(graph, 4.0)
-    for strategy in ("online", "mixed"):
+    for strategy in ("online", "auto"):
         run = fsm_dyn.simulate(graph, 4.0, strategy=strategy)
         assert [item.target for item in run.transitions] == [item.target for item in own.transitions]
         times, expected = ([item.time for item in each.transitions] for each in (run, own))
@@ -181,10 +185,10 @@ def test_whole_runs():
 
 def test_nothing_is_derived():
     graph = fsm_dyn.compile("twelve_contacts")
-    before = len(graph.automaton.modes)
-    fsm_dyn.simulate(graph, 1.0, strategy="mixed", on_failure="return")
-    fsm_dyn.simulate(graph, 1.0, strategy="online", on_failure="return")
-    assert len(graph.automaton.modes) == before
+    simulator = fsm_dyn.Simulator(graph)
+    for strategy in ("auto", "online"):
+        simulator.run(1.0, strategy=strategy, on_failure="return")
+    assert simulator.extended_graph() is graph
 
 
 def test_runs_do_not_depend_on_the_runs_before():
@@ -198,7 +202,7 @@ def test_runs_do_not_depend_on_the_runs_before():
 def test_forces_can_be_read():
     """What a trajectory works out afterwards comes from the mode embedded on line."""
     graph = fsm_dyn.compile("box_on_table")
-    runs = [fsm_dyn.simulate(graph, 0.3, strategy=strategy) for strategy in ("graph", "online")]
+    runs = [fsm_dyn.simulate(graph, 0.3, strategy=strategy) for strategy in ("compiled", "online")]
     times = np.linspace(0.0, 0.29, 40)
     own, online = (run.sample(times).multiplier_table for run in runs)
     np.testing.assert_allclose(online, own, rtol=0, atol=1e-8 * np.abs(own).max(initial=1.0))

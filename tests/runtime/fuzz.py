@@ -9,6 +9,7 @@ import argparse
 import faulthandler
 import itertools
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from fsm_dyn.simulation.candidate_codes import LOG_SIZE, LOG_WIDTH
 from tests.runtime.internals import Arena, internals
 
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7e308, -1.7e308, 1.0, -1.0])
+SMALL = np.array([0, 1, 2, 3, 5, 17, 64, 2**31, 2**63, 2**64 - 1], np.uint64)
 LONGEST = 30.0  # s, of one call
 
 
@@ -159,7 +161,56 @@ def solve_contact_problem(runtime, arena, numbers):
         assert np.allclose(K_forces, answers, rtol=1e-6, atol=1e-6 * (1.0 + np.abs(K).max(initial=0.0)))
 
 
-TARGETS = [quintic_roots, solve_lcp, maximise_margin, dense_lu, eigenvalues, solve_contact_problem]
+@cache
+def saved_states(library):
+    """The module that stops runs; the package uses the library under test then."""
+    from tests.runtime.runs import use
+
+    use(library)
+    from tests.runtime import saved_states
+
+    return saved_states
+
+
+def restore_state(runtime, arena, numbers):
+    """A saved state that was tampered with is refused, or the run goes on from it: neither reads what is not there."""
+    saved, random = saved_states(runtime.library._name), numbers.random
+    model = str(random.choice(list(saved.MODELS)))
+    run = saved.stopped(model, int(random.choice(saved.AFTER_STEPS)))
+    words = run.words.copy()
+    sealed = random.random() < 0.9
+    for _ in range(1 + numbers.size(4)):
+        at = int(random.integers(saved.HEADER if sealed else 0, len(words)))
+        if random.random() < 0.1:
+            cut = int(random.integers(0, 9))
+            again = at if random.random() < 0.5 else at + cut
+            words = np.concatenate([words[:again], words[2 * at + cut - again :]])
+        elif random.random() < 0.5:
+            words[at : at + 1] = random.choice(SMALL)
+        elif random.random() < 0.5:
+            words[at : at + 1] ^= np.uint64(1) << np.uint64(random.integers(64))
+        else:
+            words[at : at + 1] = numbers.array(1).view(np.uint64)
+    words = saved.sealed(words) if sealed and len(words) >= saved.HEADER else words[: random.integers(len(words) + 1)]
+    if saved.library.restore(run.handle(), run.machine.online_modes(), saved.DIGEST, words) == 0:
+        run.loop.state.counters[saved.st.STEPS] = 0
+        for _ in range(5):
+            if not saved.turn(run.loop, run.handle, None):  # huge numbers are nothing to derive a chart for
+                break
+    assert saved.library.restore(run.handle(), run.machine.online_modes(), saved.DIGEST, run.words) == 0
+
+
+TARGETS = [quintic_roots, solve_lcp, maximise_margin, dense_lu, eigenvalues, solve_contact_problem, restore_state]
+
+
+def prepare(targets):
+    """Compile the library and stop the runs whose states are saved: what takes long, and is no case."""
+    library = internals().library._name
+    if restore_state in targets:
+        saved = saved_states(library)
+        for model in saved.MODELS:
+            for steps in saved.AFTER_STEPS:
+                saved.stopped(model, steps)
 
 
 def run(targets, cases, seed, end, note):
@@ -195,6 +246,7 @@ def main():
     given = parser.parse_args()
     targets = [target for target in TARGETS if given.only in ("", target.__name__)]
     cases = itertools.count() if given.case < 0 else [given.case]
+    prepare(targets)
     print(run(targets, cases, given.seed, time.monotonic() + given.seconds, given.note), "cases")
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 METHODS = {
-    "dopri5": {},
+    "dopri5": {"derive_after": 60},  # takes kernels over in mid-mode
     "online": {"strategy": "online"},
     "rk4": {"method": "rk4", "step": 2e-3},
     "heun": {"method": "heun", "step": 2e-3},

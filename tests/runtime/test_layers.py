@@ -20,8 +20,9 @@ LONGEST_FILE, LONGEST_FUNCTION = 400, 90
 
 #: A header includes headers of lower layers only, or of its own further up this list.
 LAYERS = [
-    ["types.h", "atomic.h"], ["arena.h", "codes.h"], ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],
-    ["stepping.h"], ["time_stepping.h", "online_mode.h", "online.h", "tick.h", "live.h"], ["pacing.h"],
+    ["types.h", "atomic.h"], ["elementary.h", "elementary_tables.h"], ["arena.h", "codes.h"],
+    ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],
+    ["stepping.h"], ["time_stepping.h", "online_mode.h", "online.h", "saved_state.h", "tick.h", "live.h"], ["pacing.h"],
 ]  # fmt: skip
 
 
@@ -46,6 +47,25 @@ def test_the_whole_has_every_file_and_files_include_headers_only():
     assert sorted(whole) == sorted(path.name for path in FOLDER.glob("*.c") if path.name != "fsm_runtime.c")
     for name in whole:
         assert all(other.endswith(".h") for other in included(FOLDER / name)), name
+
+
+#: Constants that have a unit: what a clock counts in.
+WITH_UNIT = {"SECONDS", "NANOJOULES", "FSM_NANOSECOND", "FSM_UDP_NANOSECOND"}
+
+
+def test_thresholds_are_tolerances_or_have_a_name_and_no_unit():
+    """No bare small number in the code; a named one is relative, and says to what."""
+    number = re.compile(r"(?<![\w.])\d+(?:\.\d*)?e[-+]?\d+")
+    for path in sorted(FOLDER.glob("*.[ch]")):
+        joined = path.read_text().replace("\\\n", "")
+        bare = re.sub(r"^#define[^\n]*", "", re.sub(r"/\*.*?\*/|//[^\n]*", "", joined, flags=re.S), flags=re.M)
+        assert not number.findall(bare), path.name
+        for line in re.findall(r"^#define[^\n]*", joined, re.M):
+            name = line.split()[1]
+            if not number.search(line.split("//")[0]) or name in WITH_UNIT:
+                continue
+            assert "//" in line, f"{path.name}: {name} does not say what it is a part of"
+            assert not re.search(r"\b(m/s|m/s²|m|N|kg|J)\b", line.split("//")[1]), f"{path.name}: {name} has a unit"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[ch]")), ids=lambda path: path.name)
@@ -129,7 +149,7 @@ STRUCTS = [
     ("method_counts", "simulation.integrators", "STAGES", "DEGREE", ""),
     ("impact_energy", "simulation.resolution", "ENERGY_BEFORE", "ENERGY_COUNT", "ENERGY_"),
     ("notes", "simulation.resolution", "CHANGED", "NOTE_COUNT", ""),
-    ("pivot_alarm", "online.context", "FLOOR", "KEPT", ""),
+    ("online_limits", "online.context", "FLOOR", "LIMIT_COUNT", ""),
     ("tick_numbers", "live.compiled_tick", "GRIP", "NUMBER_COUNT", ""),
     ("tick_counts", "live.compiled_tick", "STEPS", "COUNT_COUNT", ""),
     ("tick_places", "live.compiled_tick", "TABLES", "PLACE_COUNT", ""),
@@ -159,7 +179,6 @@ CODES = [
     ("simulation.tables", "FREE", "SLIDING_UNDER", "CONTACT_", {}),
     ("simulation.tables", "PROJECTS", "WATCHES_GATES", "MODE_", {}),
     ("simulation.tables", "TRANSITION_STOP", "TRANSITION_WIDTH", "", {}),
-    ("simulation.tables", "GAP", "COMPLIANT", "KIND_", {}),
     ("simulation.tables", "FRICTION", "GROUP", "FLAG_", {}),
     ("simulation.tables", "TURNING", "TURNING", "", {}),
     ("simulation.tables", "KINEMATIC", "CONTACT_ROW", "ROLE_", {"CONTACT_ROW": "CONTACT"}),
@@ -195,6 +214,7 @@ CODES = [
 ]  # fmt: skip
 #: What Python alone knows: arrays' lengths that it hands over, states of the tick process, layout of what it writes.
 PYTHON_ONLY = {
+    "simulation.tables": {"NEVER"},  # the largest integer there is
     "simulation.state": {"DRIFT_COUNT"},
     "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
     "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
@@ -230,6 +250,31 @@ def test_texts_of_statuses():
 # -- no state, no memory of its own ----------------------------------------------------------------------
 
 
+MATHEMATICS = {
+    name + kind
+    for kind in ("", "f", "l")
+    for name in (
+        *(
+            "sin",
+            "cos",
+            "tan",
+            "sincos",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "exp",
+            "exp2",
+            "exp10",
+        ),
+        *("expm1", "log", "log2", "log10", "log1p", "pow", "hypot", "cbrt", "fma"),
+    )
+}
+
+
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm tells what an object file holds")
 def test_no_mutable_data_and_no_allocation(tmp_path):
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
@@ -241,4 +286,5 @@ def test_no_mutable_data_and_no_allocation(tmp_path):
     assert {name for kind, name in symbols if kind == "T"} >= {"fsm_advance", "fsm_live_tick"}
     assert [name for kind, name in symbols if kind in "dDbBC"] == []
     undefined = {name for kind, name in symbols if kind == "U"}
+    assert undefined & MATHEMATICS == set(), "these differ from platform to platform: call those of elementary.h"
     assert not undefined & {"malloc", "calloc", "realloc", "free", "alloca", "strdup"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.spec.values import units
 
 

@@ -211,6 +211,18 @@ def test_a_wrong_option_of_a_run_is_bad_input(options, told):
     assert told in result.stderr
 
 
+def test_the_modes_that_a_run_met_are_drawn_and_an_old_name_of_a_strategy_is_told(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("fsm_dyn.plot.draw", lambda graph, target, trajectory: drawn.append(set(graph)) or target)
+    result = call("run", "latch_door", "--strategy", "mixed", "--until", "1", "--plot", "graph", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert result.stderr.count("strategy 'mixed' is called 'auto' now\n") == 1
+    graph = fsm_dyn.compile("latch_door")
+    met = {*fsm_dyn.simulate(graph, 1.0).modes}
+    assert met - {*graph.modes}
+    assert drawn == [met | {*graph.modes}]
+
+
 def test_a_run_that_cannot_go_on_fails_after_what_it_recorded(tmp_path):
     path = tmp_path / "burst.yaml"
     path.write_text(
@@ -472,3 +484,31 @@ def test_of_two_long_names_a_line_tells_where_it_leads(model, columns):
 
     heading = describe(fsm_dyn.simulate(fsm_dyn.compile(model), until=1.0)).splitlines()[2].split()
     assert heading[2 : 2 + len(columns)] == columns
+
+
+def test_a_run_is_continued_as_it_was_begun(tmp_path):
+    def told(*options):
+        result = call("run", *options)
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    file, begun = tmp_path / "bouncing_ball.run.json", ("bouncing_ball", "--method", "rk4", "--step", "0.01")
+    told(*begun, "--until", "1", "--record", "--out", tmp_path)
+    assert json.loads(told("--resume", file, "--until", "2", "--json")) == json.loads(
+        told(*begun, "--until", "2", "--json")
+    )
+    assert "bouncing_ball: 0.99 s to 2 s" in told("--resume", file, "--until", "2", "--rest")
+    told("--resume", file, "--until", "2", "--record", "--plot", "graph", "--out", tmp_path)
+    assert "0 s to 3 s" in told("--resume", file, "--until", "3")
+    for options, reason in (
+        (["--resume", file], "--until"),
+        (["--resume", file, "--until", "9", "--rtol", "1e-3"], "--rtol"),
+        (["--resume", file, "--until", "9", "--set", "m=2"], "--set"),
+        (["bouncing_ball", "--resume", file, "--until", "9"], "a model"),
+        (["--resume", file, "--until", "1"], "later end"),
+        (["--resume", tmp_path / "none.json", "--until", "9"], "no such file"),
+        (["bouncing_ball", "--rest"], "--resume"),
+        ([], "no model"),
+    ):
+        result = call("run", *options)
+        assert (result.exit_code, reason in result.stderr) == (2, True), (options, result.stderr)

@@ -251,8 +251,8 @@ def test_corners_that_coincide_swap_unseen(graph, kind, face, corner):
     # whatever of the corners that coincide bears, it is read the same
     automaton = model.automaton
     names = [contact.name for contact in automaton.contacts]
-    [(old, new)] = automaton.labels.handed_over(*(next(m.states for m in automaton.modes if m.name == name)
-                                                  for name in (slides.source, slides.target)))  # fmt: skip
+    states = {name: chart.states for name, chart in zip(run.model.modes, run.model.charts, strict=True)}
+    [(old, new)] = automaton.labels.handed_over(states[slides.source], states[slides.target])
     assert {names[old], names[new]}.isdisjoint(slides.impulse)
     assert f"{names[old]} passes on to {names[new]}" in slides.cause
 
@@ -309,7 +309,7 @@ def test_long_labels_keep_their_ends():
 
 
 def test_modes_of_one_label_are_one_box(run, graph):
-    model = graph(block(TILES, on("t1", "t2"), x="-0.5 m", x_dot="2 m/s"))
+    model = fsm_dyn.Simulator(graph(block(TILES, on("t1", "t2"), x="-0.5 m", x_dot="2 m/s"))).extended_graph(run)
     text = "c1/c2: face1 flat on t1/t2, slide"
     assert len(model.modes) == len(set(run.modes)) > 1  # those of the run
     for found in (diagram_of(model.automaton, model.initial), diagram(model.nx, trajectory=run)):

@@ -116,6 +116,8 @@ FAULTS = {
     "independent speed": set_to("modes", 0, "independent", value=[-1]),
     "guard of nobody": set_to("modes", 0, "guards", 0, 1, value=5),
     "guard's direction": set_to("modes", 0, "guards", 0, 2, value=0.5),
+    "what a guard measures": set_to("modes", 0, "guards", 0, 4, value=6),
+    "guard's sign": set_to("modes", 0, "guards", 0, 5, value=0.0),
     "reset": set_to("resets", value=[None]),
 }
 

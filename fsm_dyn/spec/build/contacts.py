@@ -9,11 +9,11 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.pairs import feature_list, touching
 from fsm_dyn.spec.forms.base import exactly_one, only_with
-from fsm_dyn.spec.forms.contacts import ContactForm, Friction, JointStopForm
+from fsm_dyn.spec.forms.contacts import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
 from fsm_dyn.spec.tree import Word, where_of
 
-KINDS = ("gap", "between", "point", "joint_stop", "dry_friction", "lock")
+KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
 REBOUND = ("restitution", "law")  # of rigid contacts; a compliant one has a loss instead
 
 
@@ -53,15 +53,22 @@ def _stiff(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape])
         only_with(form, kind, _properties(form))
         return _stops(name, form, form.joint_stop)
     only_with(form, kind, ())
-    if form.dry_friction is not None:
-        dry = form.dry_friction
-        return [
-            Contact(name, "dry_friction", slip=dry.speed, static=dry.static, kinetic=dry.kinetic, where=where_of(name))
-        ]
-    if form.lock is None:
+    return [_by_entry(name, form, kind)]
+
+
+def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
+    """Return the contact with the law that has all it needs in the entry `key`."""
+    entry = form.entry(key)
+    if entry is None:
         raise ModelError(f"contact {name!r} says nothing", where_of(name), allowed=", ".join(KINDS))
-    exactly_one(form.lock, ("position", "velocity"))
-    return [Contact(name, "lock", gap=form.lock.position, slip=form.lock.velocity, where=where_of(name))]
+    given = set(entry.given())
+    laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
+    law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)
+    assert law.entry is not None
+    if law.entry.one_of:
+        exactly_one(entry, tuple(option.key for option in law.entry.one_of))
+    fields = {option.field: getattr(entry, option.key) for option in law.entry.options if option.key in given}
+    return Contact(name, law.name, where=where_of(name), **fields)
 
 
 def _by_gap(name: str, form: ContactForm) -> Contact:

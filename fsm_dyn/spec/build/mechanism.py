@@ -66,6 +66,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         impacts=form.impacts,
         on_inconsistent=form.on_inconsistent,
         on_several=form.on_several,
+        numerics=form.numerics,
         ports={name: port_of(name, port) for name, port in form.ports.items()},
         initial=form.initial,
         outputs=form.outputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
@@ -25,6 +26,7 @@ from fsm_dyn.spec.model import (
     Shape,
     Transition,
 )
+from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.tree import where_of
 
 
@@ -42,19 +44,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     ModelError
         At the first expression that does not fit.
     """
-    constant = parameter_scope(mechanism, known, units)
-    coordinates = _coordinates(mechanism)
-    schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
-    inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
-    for drive, schedules in mechanism.drives.items():
-        for name, schedule in schedules.items():
-            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
-    scopes = scopes_of(mechanism, constant, coordinates, inputs)
-    speeds = {
-        name: meaning(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
-        for name, text in mechanism.speeds.items()
-    }
-    scopes = with_speeds(scopes, mechanism, speeds)
+    scopes, named = scopes_and_dimensions(mechanism, known, units)
+    constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
     _geometry(mechanism, scopes)
     for name, constraint in mechanism.constraints.items():
         scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
@@ -71,6 +62,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         meaning(text, constant, f"the initial value of {name!r}", [wanted])
+    for name, text in mechanism.numerics.items():
+        meaning(text, constant, f"the tolerance {name!r}", [NUMERICS[name]])
     outputs = {
         name: meaning(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
         for name, text in mechanism.outputs.items()
@@ -82,6 +75,38 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for name, elements in constant.vectors.items():
         parameters |= {f"{name}[{i}]": q.dimension or DIMENSIONLESS for i, q in enumerate(elements)}
     return {str(n): d for n, d in {**parameters, **coordinates, **inputs, **speeds, **outputs}.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The dimensions of what a model names beside its parameters."""
+
+    coordinates: Mapping[str, Dimension]
+    inputs: Mapping[str, Dimension]
+    speeds: Mapping[str, Dimension]
+
+
+def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> tuple[Scopes, Named]:
+    """Return the scopes of a model, and the dimensions of its coordinates, inputs and speeds.
+
+    Raises
+    ------
+    ModelError
+        At the first parameter, input or speed that does not fit.
+    """
+    constant = parameter_scope(mechanism, known, units)
+    coordinates = _coordinates(mechanism)
+    schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
+    inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
+    for drive, schedules in mechanism.drives.items():
+        for name, schedule in schedules.items():
+            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
+    scopes = scopes_of(mechanism, constant, coordinates, inputs)
+    speeds = {
+        name: meaning(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
+        for name, text in mechanism.speeds.items()
+    }
+    return with_speeds(scopes, mechanism, speeds), Named(coordinates, inputs, speeds)
 
 
 def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> Scope:
@@ -196,8 +221,8 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     name = contact.name
     gap = slip = None
     if contact.gap is not None:
-        what = f"the position of lock {name!r}" if contact.kind == "lock" else f"the gap of {name!r}"
-        wanted = None if contact.kind == "lock" else [LENGTH, DIMENSIONLESS]
+        what = f"the {contact.contact_law.normal_noun} {name!r}"
+        wanted = [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
         gap = meaning(contact.gap, scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
         slip = meaning(contact.slip, scopes.state, f"the slip of {name!r}").dimension
@@ -205,15 +230,18 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
         meaning(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
     # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
     force: list[Dimension] | None = None
-    if contact.kind == "dry_friction" and slip is not None:
-        force = [divide(POWER, slip)]
+    law = contact.contact_law
+    if law.friction_only or law.force_limit:
+        rate = slip if slip is not None else divide(gap, TIME) if gap is not None else None
+        force = None if rate is None else [divide(POWER, rate)]
     elif gap is not None and slip is not None:
         force = [divide(divide(gap, TIME), slip)]
     elif contact.features is not None:
         force = [DIMENSIONLESS]
     for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
         if text is not None:
-            meaning(text, scopes.logic, f"the {word} friction of {name!r}", force)
+            noun = law.bound_noun if law.force_limit else f"{word} friction"
+            meaning(text, scopes.logic, f"the {noun} of {name!r}", force)
     if contact.restitution is not None:
         meaning(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
     if contact.pitch is not None:

@@ -53,6 +53,8 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
             _schedule(schedule, values, f"{name!r} in the drive {drive!r}")
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         _value(text, values, f"the initial value of {name!r}")
+    for name, text in mechanism.numerics.items():
+        _positive(text, values, f"the tolerance {name!r}")
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
             _value(text, values, f"a length in the view of {name!r}")
@@ -74,6 +76,12 @@ def _not_negative(text: Text, values: Values, what: str) -> None:
     value = _value(text, values, what)
     if value is not None and value < 0:
         raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
+
+
+def _positive(text: Text, values: Values, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and not value > 0:
+        raise ModelError(f"{what} is not positive", text.where, found=excerpt(text.text), allowed="more than 0")
 
 
 def _shape(shape: Shape, values: Values) -> None:
@@ -106,11 +114,12 @@ def _ends(shape: Shape, values: Values) -> list[float | None]:
 
 
 def _contact(contact: Contact, values: Values) -> None:
-    static = _value(contact.static, values, f"the static friction of {contact.name!r}")
+    bound = contact.contact_law.bound_noun
+    static = _value(contact.static, values, f"the {bound} of {contact.name!r}")
     kinetic = _value(contact.kinetic, values, f"the kinetic friction of {contact.name!r}")
-    for text, value, word in ((contact.static, static, "static"), (contact.kinetic, kinetic, "kinetic")):
+    for text, value, word in ((contact.static, static, bound), (contact.kinetic, kinetic, "kinetic friction")):
         if text is not None and value is not None and value < 0:
-            raise ModelError(f"the {word} friction of {contact.name!r} is negative", text.where, found=text.text)
+            raise ModelError(f"the {word} of {contact.name!r} is negative", text.where, found=text.text)
     if static is not None and kinetic is not None and static < kinetic and contact.kinetic is not None:
         raise ModelError(
             f"contact {contact.name!r} has a kinetic friction above the static one",

@@ -181,7 +181,7 @@ class References:
     def _event(self, name: str, event: str) -> None:
         self._contact(name)
         contact = self.mechanism.contacts[name]
-        possible = _events(contact)
+        possible = contact.contact_law.events(contact.has_friction, contact.infinite_friction, contact.limited)
         if event not in possible:
             raise ModelError(
                 f"contact {str(name)!r} never {event}",
@@ -210,16 +210,3 @@ class References:
             self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
         for name in initial.guess:
             self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
-
-
-def _events(contact: Contact) -> tuple[str, ...]:
-    if contact.kind == "lock":
-        return ()
-    if contact.kind == "dry_friction":
-        return ("sticks", "slides")
-    possible: tuple[str, ...] = ("closes", "opens")
-    if contact.limited:
-        possible += ("leaves",)
-    if contact.has_friction:
-        possible += ("sticks",) if contact.infinite_friction else ("sticks", "slides")
-    return possible

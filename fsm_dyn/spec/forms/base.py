@@ -27,7 +27,7 @@ class Form(BaseModel):
     have yet, each with the way to say it now.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     what: ClassVar[str] = "this"
     later: ClassVar[Mapping[str, str]] = {}

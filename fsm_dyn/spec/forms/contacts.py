@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema, create_model
 
 from fsm_dyn.expressions import Text
+from fsm_dyn.laws import LAWS, Entry
+from fsm_dyn.laws import Law as ContactLaw
 from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Pair, Reference, expression
 from fsm_dyn.spec.tree import Scalar, Section, Tree
@@ -73,25 +75,6 @@ class JointStopForm(Form):
     upper: Expression | None = None
 
 
-class DryFrictionForm(Form):
-    """Dry friction on a speed."""
-
-    what: ClassVar[str] = "dry friction"
-
-    speed: Expression
-    static: Expression
-    kinetic: Expression
-
-
-class LockForm(Form):
-    """A row that transitions engage and release."""
-
-    what: ClassVar[str] = "a lock"
-
-    position: Expression | None = None
-    velocity: Expression | None = None
-
-
 class ComplianceForm(Form):
     """The force of a contact that yields."""
 
@@ -102,8 +85,25 @@ class ComplianceForm(Form):
     loss: Expression | None = None
 
 
-class ContactForm(Form):
-    """A contact: between shapes, by its gap, a joint stop, dry friction or a lock."""
+def _entry_form(entries: Sequence[Entry]) -> type[Form]:
+    """Return the form of the key that these entries share: an option is required where all of them need it."""
+    always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
+    keys = dict.fromkeys(option.key for entry in entries for option in entry.options)
+    fields: dict[str, Any] = {key: (Expression, ...) if key in always else (Expression | None, None) for key in keys}
+    name = "".join(part.capitalize() for part in entries[0].key.split("_")) + "Form"
+    made = create_model(name, __base__=Form, __doc__=entries[-1].summary, **fields)
+    made.what = entries[0].what
+    return made
+
+
+ENTRIES: Mapping[str, tuple[ContactLaw, ...]] = {
+    key: tuple(law for law in LAWS if law.entry is not None and law.entry.key == key)
+    for key in dict.fromkeys(law.entry.key for law in LAWS if law.entry is not None)
+}
+
+
+class _ContactForm(Form):
+    """A contact: between shapes, by its gap, a joint stop, or a law with an entry of its own."""
 
     what: ClassVar[str] = "a contact"
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
@@ -121,5 +121,17 @@ class ContactForm(Form):
     bilateral: Flag = False
     compliant: ComplianceForm | None = None
     joint_stop: JointStopForm | None = None
-    dry_friction: DryFrictionForm | None = None
-    lock: LockForm | None = None
+
+    def entry(self, key: str) -> Form | None:
+        """Return the entry of a law that was written; None where nothing stands under its key."""
+        form: Form | None = getattr(self, key)
+        return form
+
+
+if TYPE_CHECKING:
+    ContactForm: TypeAlias = _ContactForm
+else:
+    ContactForm = create_model(
+        "ContactForm", __base__=_ContactForm, __doc__=_ContactForm.__doc__,
+        **{key: (_entry_form([law.entry for law in laws]) | None, None) for key, laws in ENTRIES.items()},
+    )  # fmt: skip

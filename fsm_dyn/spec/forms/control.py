@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError, nearest
 from fsm_dyn.expressions import Text
+from fsm_dyn.laws import LAWS
 from fsm_dyn.spec.forms.base import Form, section_of
 from fsm_dyn.spec.forms.fields import (
     Assignment,
@@ -35,14 +36,10 @@ from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe, wher
 MAX_BREAKPOINTS = 10_000
 MAX_MEMORY = 2**31 - 1
 
-Event: TypeAlias = tuple[str, Literal["closes", "opens", "sticks", "slides", "leaves"]]
-_EVENTS: Mapping[str, Literal["closes", "opens", "sticks", "slides", "leaves"]] = {
-    "closes": "closes",
-    "opens": "opens",
-    "sticks": "sticks",
-    "slides": "slides",
-    "leaves": "leaves",
-}
+Event: TypeAlias = tuple[str, str]
+_EVENTS = tuple(
+    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves", *(w for law in LAWS for w in law.words)])
+)
 
 
 def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
@@ -197,22 +194,23 @@ def _source(tree: Tree) -> Word:
 
 def _event(tree: Tree) -> Event:
     parts = tree.text.split() if isinstance(tree, Scalar) and isinstance(tree.value, str) else []
-    if len(parts) != 2:
+    word = " ".join(parts[1:])
+    if len(parts) < 2:
         raise ModelError(
             "a contact and what happens to it are wanted",
             tree.where,
             found=describe(tree),
-            allowed="<contact> closes | opens | sticks | slides | leaves",
+            allowed=f"<contact> {' | '.join(_EVENTS)}",
         )
-    if parts[1] not in _EVENTS:
+    if word not in _EVENTS:
         raise ModelError(
-            f"{parts[1]!r} is nothing that happens to a contact",
+            f"{word!r} is nothing that happens to a contact",
             tree.where,
-            found=parts[1],
+            found=word,
             allowed=", ".join(_EVENTS),
-            remedy=nearest(parts[1], _EVENTS),
+            remedy=nearest(word, _EVENTS),
         )
-    return Word(parts[0], tree.where), _EVENTS[parts[1]]
+    return Word(parts[0], tree.where), word
 
 
 _VALUE: dict[str, Any] = {"type": ["string", "number"]}

@@ -41,6 +41,7 @@ from fsm_dyn.spec.forms.geometry import (
 )
 from fsm_dyn.spec.forms.joints import JointForm
 from fsm_dyn.spec.forms.loads import LoadForm
+from fsm_dyn.spec.forms.numerics import NumericsField
 from fsm_dyn.spec.forms.parts import UseForm, VariantsField
 from fsm_dyn.spec.forms.shapes import GeometryForm
 from fsm_dyn.spec.forms.view import ShapeForm, ViewField
@@ -118,6 +119,7 @@ class MechanismForm(Form):
     impacts: Impacts = "simultaneous"
     on_inconsistent: OnInconsistent = "stop"
     on_several: OnSeveral = "stop"
+    numerics: NumericsField = Field(default_factory=dict)
     ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.laws import Event
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.control import RUNNING, Controller
 from fsm_dyn.live.device import Sample
@@ -14,7 +15,6 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live.ticks import watch_port
-from fsm_dyn.modes.guards import Event
 from fsm_dyn.simulation.raw_run import read_transitions
 
 BEGINS = 0.5  # s, when the first note does; the grip is closed then

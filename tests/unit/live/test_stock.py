@@ -46,7 +46,7 @@ def test_a_mode_nobody_foresaw_costs_no_step(board, tmp_path):
     assert set(rows[:, 6]) == {outcomes.DONE}
 
     trajectory = fsm_dyn.simulate(
-        board, until=rows[-1, 1], method="rk4", step=1e-3, inputs=input_tables(recorded), strategy="mixed"
+        board, until=rows[-1, 1], method="rk4", step=1e-3, inputs=input_tables(recorded), derive_after=np.inf
     )
     live = [(x["time"], x["source"], x["target"]) for x in transitions]
     assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live

@@ -1,6 +1,7 @@
 """Charts at right angles, where people start their models: a four-bar with every angle in {0, ±90°, 180°}."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,8 +111,7 @@ def test_modes_as_users_have_them_change_the_chart_by_themselves(graph, context,
             continue
         c = closed_at(graph, context, ends, q)
         x = moving(graph, q, c)
-        graph.parameters[:] = c[graph.automaton.terms.layout.p_slice]
-        view = graph.modes["motion"]
+        view = replace(graph, parameters=c[graph.automaton.terms.layout.p_slice]).modes["motion"]
         u_dot, forces = solve_augmented(graph, x, c)
         np.testing.assert_allclose(view.derivatives(0.0, x[:3], x[3:], [0.7])[1], u_dot, rtol=1e-9, atol=1e-9)
         found = np.concatenate(list(view.contact_forces(0.0, x[:3], x[3:], [0.7]).values()))

@@ -3,7 +3,7 @@
 import itertools
 
 import fsm_dyn
-from fsm_dyn.running import ready_machine
+from fsm_dyn.automaton.initial_values import model_start
 
 
 def test_modes_are_the_same_in_any_order():
@@ -15,8 +15,8 @@ def test_modes_are_the_same_in_any_order():
         for states in order:
             if fresh:
                 graph = fsm_dyn.compile("piano_action_simple")
-            x, c = ready_machine(graph).home
-            found[states] = graph.automaton.derive(states, 0.0, x, c).programs
+            home = model_start(graph.automaton)
+            found[states] = graph.automaton.derive(states, 0.0, home.x, home.context).programs
         return found
 
     codes = [contact.codes for contact in fsm_dyn.compile("piano_action_simple").automaton.contacts]
@@ -30,8 +30,10 @@ def test_modes_do_not_depend_on_the_parameters_of_the_run_that_reached_them():
     programs = []
     for parameters in (None, {"thick": "7.5 mm", "m_door": 1.9}):
         graph = fsm_dyn.compile("latch_door", parameters)
-        fsm_dyn.simulate(graph, 2.0)
-        programs.append({mode.states: mode.programs for mode in graph.automaton.modes[graph.derived :]})
+        simulator = fsm_dyn.Simulator(graph)
+        simulator.run(2.0, strategy="compiled")
+        derived = simulator.extended_graph().automaton.modes[len(graph.modes) :]
+        programs.append({mode.states: mode.programs for mode in derived})
     both = programs[0].keys() & programs[1].keys()
     assert both
     assert all(programs[0][states] == programs[1][states] for states in both)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn import models
-from fsm_dyn.modes.guards import Event
+from fsm_dyn.laws import Event
 
 OPENS, CLOSES, SLIDES, STICKS = Event.OPENS, Event.CLOSES, Event.SLIDES, Event.STICKS
 

@@ -10,8 +10,8 @@ import pytest
 
 from fsm_dyn import models
 from fsm_dyn.analysis.runs import Setting
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.compiling import compile as compile_model
-from fsm_dyn.compiling import initial_start
 from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.spec import load
@@ -61,7 +61,57 @@ contacts:
 initial: {y: -0.01}
 """
 
-TEXTS = {"block_on_two_feet": BRAKED_BLOCK, "driven_pad": DRIVEN_PAD}
+
+def row_of_blocks(count):
+    """A row of blocks on rough ground that push each other, braked besides: two speeds each."""
+    row = range(1, count + 1)
+    points = "\n".join(f"  P{i}: {{from: O, at: x{i}*N.x + y{i}*N.y}}" for i in row)
+    bodies = "\n".join(f"  block{i}: {{center: P{i}, mass: m}}" for i in row)
+    ground = "\n".join(
+        f'  g{i}: {{gap: y{i}, slip: "dot(vel(P{i}), N.x)", friction: {{static: 0.5, kinetic: 0.3}}}}' for i in row
+    )
+    bumps = "\n".join(f'  b{i}: {{gap: "norm(pos(P{i + 1}, P{i})) - d"}}' for i in row[:-1])
+    brakes = "\n".join(f"  k{i}: {{dry_friction: {{speed: v{i}, static: 0.5, kinetic: 0.4}}}}" for i in row)
+    modes = {
+        "standing": {f"g{i}": "stick" for i in row},
+        "pushed": {f"g{i}": "slide" for i in row}
+        | {f"k{i}": "slip" for i in row}
+        | {f"b{i}": "closed" for i in row[2:-1]},
+        "mixed": {f"g{i}": ("slide", "stick", "open")[i % 3] for i in row}
+        | {f"k{i}": "slip" for i in row}
+        | {"b3": "closed"},
+        "flying": {f"g{i}": "open" for i in row}
+        | {f"b{i}": "closed" for i in row[:-1]}
+        | {f"k{i}": "slip" for i in row},
+    }
+    listed = "\n".join(
+        f"  {name}: {{{', '.join(f'{k}: {v}' for k, v in mode.items())}}}" for name, mode in modes.items()
+    )
+    return f"""
+fsm_dyn: 1
+name: row_of_blocks
+parameters: {{m: 1.5, d: 0.2}}
+coordinates: [{", ".join(f"x{i}, y{i}" for i in row)}]
+points:
+{points}
+bodies:
+{bodies}
+speeds: {{{", ".join(f"v{i}: rate(x{i}), w{i}: rate(y{i})" for i in row)}}}
+loads:
+  - {{gravity: -9.81*N.y}}
+  - {{force: 5.0*N.x, at: P1}}
+contacts:
+{ground}
+{bumps}
+{brakes}
+modes:
+{listed}
+initial: {{{", ".join(f"x{i}: {0.2 * i}" for i in row)}, mode: standing}}
+"""
+
+
+# the row has more speeds than are worked out with full loops (FSM_FEW_SPEEDS)
+TEXTS = {"block_on_two_feet": BRAKED_BLOCK, "driven_pad": DRIVEN_PAD, "row_of_blocks": row_of_blocks(8)}
 
 
 @pytest.fixture(scope="module", params=[*TEXTS, *models.names()])

@@ -16,7 +16,7 @@ def loaded(monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("strategy", ["graph", "online", "mixed"])
+@pytest.mark.parametrize("strategy", ["compiled", "online", "auto"])
 def test_fresh_graphs_load_no_code_again(monkeypatch, strategy):
     def once():
         fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), until=0.5, strategy=strategy)

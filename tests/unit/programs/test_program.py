@@ -89,6 +89,21 @@ def test_from_nodes_refuses(layout):
         p.Program.from_nodes(layout, {"a": np.inf})
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_part_of_a_program_has_the_same_values_in_the_same_order(random_program, seed):
+    program = random_program(seed)
+    rng = np.random.default_rng(seed)
+    t, x, c = rng.normal(size=20), rng.normal(size=(20, 4)), rng.normal(size=(20, 8))
+    everything = program.evaluate(t, x, c)["all"]
+    rows = [2, 0]
+    part = program.evaluate(t, x, c, {"all": rows})
+    assert list(part) == ["all"]
+    np.testing.assert_array_equal(part["all"], everything[:, rows])
+    np.testing.assert_array_equal(program.evaluate(t, x, c, {"all": None})["all"], everything)
+    assert program.evaluate(t, x, c, {}) == {}
+    assert program.evaluate(t, x, c, {"all": []})["all"].shape == (20, 0)
+
+
 def test_a_program_of_nothing(layout):
     program = p.Program.from_nodes(layout, {})
     assert program.evaluate(0, np.zeros(4), np.zeros(8)) == {}

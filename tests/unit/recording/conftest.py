@@ -20,10 +20,11 @@ class Formula:
         self.layout = layout
         self.function = function
 
-    def evaluate(self, t, x, c):
+    def evaluate(self, t, x, c, only=None):
         values = {"t": t, **{n: x[..., i] for i, n in enumerate(self.layout.x)}}
         values |= {n: c[..., i] for i, n in enumerate(self.layout.c)}
-        return self.function(values)
+        found = self.function(values)
+        return found if only is None else {name: found[name][:, rows] for name, rows in only.items()}
 
 
 def push(t, right=True):

@@ -16,7 +16,7 @@ import fsm_dyn
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.recording.explanation import explain
 from fsm_dyn.recording.samples import Samples
-from fsm_dyn.recording.shares import KEPT, Law, smallest_admissible
+from fsm_dyn.recording.shares import KEPT, Law, reported_forces, smallest_admissible
 from fsm_dyn.viewer.instant import Instants
 
 G = 9.81
@@ -41,6 +41,24 @@ def block(feet, mu, **more):
         "loads": [{"gravity": "-g*N.y"}, {"force": "push*N.x", "at": "C"}],
         **more,
     }
+
+
+@pytest.mark.parametrize(("pull", "counts"), [(1e-8, False), (1e-5, True)])
+def test_forces_of_a_flight_are_judged_against_the_loads(pull, counts):
+    """Bodies that fly together press each other with next to nothing: against the weight that is no force at all."""
+    graph = fsm_dyn.compile(block([-0.1, 0.1], 0.3))
+    automaton = graph.automaton
+    run = fsm_dyn.simulate(graph, 0.0)
+    x, c = run.record.x[-1:], run.rows.context[-1:]
+    forces = np.zeros((1, len(automaton.rows)))
+    forces[0, [contact.normal_row for contact in automaton.contacts]] = -pull
+
+    def terms(which, only):
+        return automaton.terms.evaluate(np.zeros(len(which)), x[which], c[which], only)
+
+    found, admissible = reported_forces(automaton.terms.layout, automaton.contacts, (1, 1), terms, x, c, forces)
+    assert admissible.all() != counts
+    np.testing.assert_array_equal(found, forces)
 
 
 def test_two_feet_share_a_push_equally_until_the_lighter_one_is_at_its_limit():

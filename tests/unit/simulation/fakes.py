@@ -60,6 +60,7 @@ def make_tables(
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
+        "mode_allowance": np.full(len(modes), tb.NEVER),
         "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),
         "mode_group": np.array(groups or range(len(modes)), dtype=np.int64),
         "mode_guard_start": np.cumsum([0, *(len(mode[3]) for mode in modes)], dtype=np.int64),
@@ -69,11 +70,12 @@ def make_tables(
         "row_role": np.full(n_rows, 3, dtype=np.int64),
         "row_contact": np.arange(n_rows, dtype=np.int64),
         "row_positional": np.ones(n_rows, dtype=np.int8),
-        "contact_kind": np.zeros(contacts, dtype=np.int64),
-        "contact_flags": np.zeros(contacts, dtype=np.int64),
+        "contact_flags": np.full(contacts, tb.RIGID, dtype=np.int64),
         "contact_rows": np.array([[k, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 2),
         "contact_ends": np.full((contacts, 3), -1, dtype=np.int64),
         "contact_outline": np.full(contacts, -1, dtype=np.int64),
+        **dict(zip(("row_begin", "row_columns"), tb.nonzero_columns(np.ones((n_rows, n_u), bool)), strict=True)),
+        **dict(zip(("mass_begin", "mass_columns"), tb.nonzero_columns(np.ones((n_u, n_u), bool)), strict=True)),
         "transitions": _transition_table(transitions),
         "transition_states": np.array(
             [modes[item["target"]][2] if item.get("target", -1) >= 0 else [-1] * contacts for item in transitions],
@@ -81,6 +83,9 @@ def make_tables(
         ).reshape(len(transitions), contacts),
         "transition_leaves": np.ones((len(transitions), len(modes)), dtype=np.int8),
         "quaternions": np.array(quaternions or [], dtype=np.int64),
+        "state_unit": np.ones(n_q + n_u),
+        "row_unit": np.ones(n_rows),
+        "guard_unit": np.ones(len(guards)),
         "tolerances": (tolerances or Tolerances()).as_array(),
     }
     return Tables(**{name: values[name] for name in Tables._fields})

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from fsm_dyn.errors import InputError
 from fsm_dyn.simulation import outcomes, tolerances
 from fsm_dyn.simulation.tolerances import Tolerances
+from fsm_dyn.spec.numerics import NUMERICS
+from fsm_dyn.spec.scales import Scales
 
 
 def test_every_outcome_has_words() -> None:
@@ -26,26 +31,52 @@ def test_outcomes_that_ask_for_something_come_first() -> None:
 
 
 def test_array_follows_the_index_constants() -> None:
-    array = Tolerances(gap=1.0, graze=2.0, projection=3.0).as_array()
+    array = Tolerances(gap=1.0, graze=2.0, projection=3.0, time_scale=4.0).as_array()
     assert array.shape == (tolerances.TOLERANCE_COUNT,)
     assert array[tolerances.GAP] == 1.0
     assert array[tolerances.GRAZE] == 2.0
     assert array[tolerances.PROJECTION] == 3.0
     assert array[tolerances.PIVOT] == 1e-6
     assert array[tolerances.HYSTERESIS] == 10.0
+    assert array[tolerances.TIME_SCALE] == 4.0
 
 
 def test_scaling_follows_the_dimensions() -> None:
-    scaled = Tolerances().scaled(length=1e-3, time=1e-2)
-    assert scaled.gap == pytest.approx(1e-12)
+    scaled = Tolerances(gap=1e-7).scaled(Scales(length=1e-3, time=1e-2))
+    assert scaled.gap == 1e-7
+    assert scaled.projection == pytest.approx(1e-15)
     assert scaled.speed == pytest.approx(1e-10)
-    assert scaled.acceleration == pytest.approx(1e-8)
+    assert scaled.least_acceleration == pytest.approx(1e-2)
     assert scaled.time == pytest.approx(1e-16)
-    assert scaled.pivot == Tolerances().pivot
+    assert scaled.pivot == Tolerances().scaled().pivot
+    assert scaled.scales == Scales(1e-3, 1.0, 1e-2)
 
 
 def test_description_names_every_entry() -> None:
     rows = Tolerances().describe()
-    assert [row[0] for row in rows][:3] == ["gap", "speed", "acceleration"]
-    assert np.array_equal([row[1] for row in rows], Tolerances().as_array())
+    assert [row[0] for row in rows] == list(NUMERICS)
+    assert np.array_equal([row[1] for row in rows][2:], Tolerances().as_array())
     assert all(unit and text for _, _, unit, text in rows)
+    assert all(f"    {name} : float" in (Tolerances.__doc__ or "") or f"{name}, " in (Tolerances.__doc__ or "")
+               or f", {name} : float" in (Tolerances.__doc__ or "") for name in NUMERICS)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ({"gap": 0.0}, "must be positive and finite"),
+        ({"gap": float("nan")}, "must be positive and finite"),
+        ({"gap": True}, "is no number"),
+        ({"gap": "1 kg"}, "has the wrong unit"),
+        ({"gaps": 1.0}, "there is no tolerance 'gaps'"),
+        ({"gap": "-1 um"}, "must be positive and finite"),
+    ],
+)
+def test_impossible_tolerances_are_refused(entries: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Tolerances.of(entries)
+
+
+def test_what_is_given_comes_first() -> None:
+    given = Tolerances.of({"gap": "2 um"}).or_else(Tolerances(gap=1.0, speed=3.0))
+    assert (given.gap, given.speed, given.time) == (2e-6, 3.0, None)

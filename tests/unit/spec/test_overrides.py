@@ -21,6 +21,7 @@ GOOD = {
     "m": "2 kg", "I": "0.1 kg*m^2", "r": "0.1 m", "first": "10 deg", "last": "200 deg", "mu_s": "0.4", "mu_k": "0.3",
     "pitch": "440 Hz", "e": "0.5", "lower": "-1 m", "upper": "1 m", "later": "1 s", "n": "2", "w": "0.2 m",
     "h": "0.3 m", "edge": "0.4 m", "long": "0.2 m", "lean": "0 deg", "size": "0.5 m", "extra": "0 m",
+    "tiny": "1 um",
 }  # fmt: skip
 # parameter, value with which nothing can be done, what is said
 BAD = [
@@ -44,6 +45,7 @@ BAD = [
     ("edge", "0 m", "ends of shape 'shelf' coincide"),
     ("size", "0 m", "curve 'cam' encloses nothing"),
     ("extra", "1 m", "does not close"),
+    ("tiny", "0 m", "tolerance 'gap' is not positive"),
 ]
 # what a file could hold, but not a model that was compiled with other values
 TURNED = [
@@ -97,6 +99,7 @@ loads:
   - {{force: push*N.x, at: P}}
   - {{spring: {{between: [O, P], stiffness: 10 N/m/n, free: 0.2 m}}}}
 initial: {{y: 1 m}}
+numerics: {{gap: tiny}}
 """
 
 

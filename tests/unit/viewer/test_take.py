@@ -8,7 +8,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.compiling import initial_start
+from fsm_dyn.automaton.initial_values import initial_start
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.process import columns_of
 from fsm_dyn.live.rows import Columns

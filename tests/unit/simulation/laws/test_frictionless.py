@@ -76,3 +76,23 @@ def test_three_legs_in_a_row_hold_as_one(instant):
     assert list(found.best) == [1, 1, 1]
     assert found.forces.sum() == pytest.approx(2.0 * 9.81)
     assert found.forces == pytest.approx(2.0 * 9.81 / 3.0)  # the smallest norm shares alike
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-8])
+@pytest.mark.parametrize("seed", range(12))
+def test_complementarity_keeps_its_laws_where_rows_are_nearly_the_same(instant, runtime, seed, size):
+    """Contacts a nanometre apart make pivots of 1e-9, whose errors are not to decide; nor is the size of the motion."""
+    random = np.random.default_rng(seed)
+    n = 8
+    J = random.normal(size=(n, n))
+    J[n // 2 :] = J[: n // 2] + 10.0 ** random.uniform(-5.5, -4.0) * random.normal(size=(n // 2, n))
+    K = J @ J.T
+    base = size * np.where(random.integers(3, size=n) > 0, J @ random.normal(size=n), 0.0)
+    found = instant(K, base, [{"normal": i} for i in range(n)])
+    z = np.zeros(n)
+    assert runtime.solve_lcp(found.arena.struct, K, base, z)
+    w = K @ z + base
+    within = 1e-11 * max(np.abs(base).max(), np.abs(K).max() * np.abs(z).max())
+    assert z.min() >= -within
+    assert w.min() >= -within
+    assert np.abs(w[z > 0.0]).max(initial=0.0) <= within

@@ -1,0 +1,109 @@
+"""From a model's initial values, and those that replace them, to where a run begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.settling import settled_start
+from fsm_dyn.automaton.start import Start, start
+from fsm_dyn.errors import InputError
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.spec.places import placed
+from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+
+
+def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
+    """Parameters in the order of the kernels' arguments."""
+    flat: list[float] = []
+    for value in values.values():
+        flat += value if isinstance(value, tuple) else [value]
+    return np.array(flat, dtype=np.float64)
+
+
+def model_start(automaton: Automaton) -> Start:
+    """Return where runs of the model begin with the parameters of its file: further modes are derived for this state.
+
+    What a mode's programs are follows from the model alone then, and not from the parameters of the run that is first
+    to need them.
+    """
+    values = parameter_values(automaton.mechanism)
+    return initial_start(automaton, values, parameter_vector(values))
+
+
+def initial_start(
+    automaton: Automaton,
+    values: Mapping[str, ParameterValue],
+    vector: Array,
+    overrides: Mapping[str, float | str] | None = None,
+    inputs: Callable[[float, Array], Array] | None = None,
+) -> Start:
+    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
+
+    Parameters
+    ----------
+    values, vector : the parameters by name, and in the order of the layout
+    inputs : callable, optional
+        Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
+    """
+    return start_from(automaton, initial_values(automaton, values, vector, overrides, inputs))
+
+
+def start_from(automaton: Automaton, begin: InitialValues) -> Start:
+    """Return the start that values make: assembled, or settled first."""
+    with placed(automaton.mechanism):
+        if begin.settles:
+            return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
+        return start(automaton, begin.values, begin.mode, 0.0, begin.context)
+
+
+@dataclass(frozen=True)
+class InitialValues:
+    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""
+
+    values: Mapping[str, float]
+    mode: str | None
+    settles: bool
+    context: Array
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All that the start depends on, the inputs at its instant included, which are in the context."""
+        values = tuple((name, value.hex()) for name, value in self.values.items())  # 0.0 and -0.0 are two values
+        return ("start", self.context.tobytes(), values, self.mode, self.settles)
+
+
+def initial_values(
+    automaton: Automaton,
+    values: Mapping[str, ParameterValue],
+    vector: Array,
+    overrides: Mapping[str, float | str] | None = None,
+    inputs: Callable[[float, Array], Array] | None = None,
+) -> InitialValues:
+    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`."""
+    mechanism = automaton.mechanism
+    layout = automaton.terms.layout
+    given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
+    mode: str | None = mechanism.initial.mode
+    settles = mechanism.initial.settle
+    for name, value in (overrides or {}).items():
+        if name == "mode":
+            mode = str(value)
+        elif name == "settle":
+            settles = bool(value)
+        else:
+            given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
+            if not math.isfinite(given[name]):
+                raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))
+    context = np.zeros(layout.n_c)
+    context[layout.p_slice] = vector
+    context[layout.memory_slice] = [mechanism.memory[name].initial for name in layout.memory]
+    for name in [name for name in given if name in layout.memory]:
+        context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
+    if inputs is not None:
+        context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
+    return InitialValues(given, mode, settles, context)

@@ -1,0 +1,30 @@
+"""The contact laws, one file each: what they declare is all that other modules know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fsm_dyn.laws.base import FREE, HELD, SLIDING, SLIDING_UNDER, VERBS, Entry, Event, Law, Quantity, Watched
+from fsm_dyn.laws.compliant import COMPLIANT
+from fsm_dyn.laws.dry_friction import DRY_FRICTION
+from fsm_dyn.laws.gap import GAP
+from fsm_dyn.laws.limited_lock import LIMITED_LOCK
+from fsm_dyn.laws.lock import LOCK
+from fsm_dyn.laws.one_way import ONE_WAY
+from fsm_dyn.laws.slot import SLOT
+
+__all__ = [
+    "FREE", "HELD", "LAWS", "SLIDING", "SLIDING_UNDER", "VERBS", "Entry", "Event", "Law", "Quantity", "Watched",
+    "law_of",
+]  # fmt: skip
+
+#: all laws; those of one kind differ by being two-sided
+LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, LOCK, LIMITED_LOCK, ONE_WAY)
+
+_BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.two_sided): law for law in LAWS}
+
+
+def law_of(kind: str, two_sided: bool) -> Law:
+    """Return the law of contacts of a kind; KeyError where there is none."""
+    return _BY_KIND[kind, two_sided]

@@ -1,0 +1,269 @@
+"""What a contact law declares: states, forces, guards, events and the words for them.
+
+A law is data.  Python derives guards, draws edges and names causes from it, and the library gets its properties as bits
+of ``contact_flags`` (``fsm_dyn/runtime/codes.h``); no other module asks which law a contact has, only what it is like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, Literal, Protocol, TypeAlias
+
+FREE: Final = 0
+HELD: Final = 1
+SLIDING: Final = 2
+SLIDING_UNDER: Final = 3
+
+
+class Event(IntEnum):
+    """What a guard announces; the codes are those of the compiled tables."""
+
+    CLOSES = 1
+    OPENS = 2
+    SLIDES = 3
+    STICKS = 4
+    TRANSITION = 5
+    LEAVES = 6
+
+
+class Quantity(IntEnum):
+    """What a guard measures; the codes are those of modes embedded on line (``runtime/online_mode.h``)."""
+
+    GAP = 0
+    MEETING = 1  # gap of a surface with loss: what left faster than it follows may meet it again before
+    FIRMNESS = 2  # factor of a compliant force that a loss may bring to zero
+    NORMAL_FORCE = 3
+    FRICTION_LIMIT = 4  # static bound less the friction force, in the direction of the guard
+    SLIP = 5  # slip speed along the direction kept in the discrete state
+    REACH = 6  # distance to the end of the face
+    CONDITION = 7  # of a user-defined transition
+    FRICTION_CIRCLE = 8  # in space: squares of the bound and of the friction force
+    LARGEST_GAP = 9  # of a corner from the faces of a convex polygon
+    SPEED = 10  # of the normal row, of a law on the level of speeds
+    HOLDING_LIMIT = 11  # bound less the force of the normal row, in the direction of the guard
+
+
+Normal: TypeAlias = Literal["constraint", "force law", "switched", "none"]
+
+
+class Traits(Protocol):
+    """What the presence of a guard may depend on, beside the state; as of :class:`fsm_dyn.modes.system.ContactInfo`."""
+
+    @property
+    def frictional(self) -> bool:
+        """Whether it has a friction force."""
+
+    @property
+    def sticks_always(self) -> bool:
+        """Whether its friction is infinite."""
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it slips in two directions."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether a face of it ends."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether its force may vanish before the gap opens."""
+
+    @property
+    def outlined(self) -> bool:
+        """Whether the other faces of a convex polygon share its guard for closing."""
+
+
+def always(_: Traits) -> bool:
+    """Whatever the contact is like."""
+    return True
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A guard of some states of a contact.
+
+    Attributes
+    ----------
+    states : tuple of int
+        Codes of the states in which there is this guard.
+    quantity : Quantity
+    event : Event
+    leads_to : tuple of int
+        Codes of the states that it can end in, apart from the one that it leaves.
+    text : str
+        What it measures, as text; followed by "of" and the contact's name.
+    sign : float
+        The guard is the quantity times this.
+    directions : tuple of float
+        Slip directions, or signs of a force, with a guard each.
+    when : callable
+        Which contacts of the law have it.
+    """
+
+    states: tuple[int, ...]
+    quantity: Quantity
+    event: Event
+    leads_to: tuple[int, ...]
+    text: str
+    sign: float = 1.0
+    directions: tuple[float, ...] = (0.0,)
+    when: Callable[[Traits], bool] = always
+
+
+@dataclass(frozen=True)
+class Option:
+    """A key of the entry of a law in a model file, an expression.
+
+    ``field``: of :class:`fsm_dyn.spec.model.Contact`, where it is kept: ``gap`` (of coordinates), ``slip`` (of speeds),
+    ``static`` or ``kinetic`` (bounds of a force).
+    """
+
+    key: str
+    field: Literal["gap", "slip", "static", "kinetic"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a contact with a law is written in a model file: ``key: {option: expression, ...}``.
+
+    Attributes
+    ----------
+    key : str
+        Laws may share one: the law is the one of which all the options that it needs are given.
+    what : str
+        What the entry describes, in messages.
+    needs : tuple of Option
+    one_of : tuple of Option
+        Exactly one of these is given.
+    summary : str
+        For the JSON Schema.
+    """
+
+    key: str
+    what: str
+    summary: str
+    needs: tuple[Option, ...] = ()
+    one_of: tuple[Option, ...] = ()
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """All options."""
+        return (*self.one_of, *self.needs)
+
+
+@dataclass(frozen=True)
+class Law:
+    """One contact law.
+
+    Attributes
+    ----------
+    name : str
+        Kind of the contacts that have it.
+    normal : str
+        Where the normal force comes from: a constraint force that the contact problem determines, a force law of the
+        state, a constraint that transitions switch, or there is none and friction has given bounds.
+    states : callable
+        Names of the states by code, empty where a code is not used; from whether there is friction, and whether it is
+        infinite.
+    guards : tuple of Watched
+        In the order in which a mode lists them.
+    events : callable
+        Words of the events that user-defined transitions can wait for; from whether there is friction, whether it is
+        infinite, and whether a face ends.
+    verbs, signs : mapping
+        What happens, and how it shows, by event.
+    became : mapping
+        What a contact did that is in a state now without a guard of its own, by state; where one is missing, its name.
+    two_sided : bool
+        Always closed, and its normal force may have either sign.
+    has_gap : bool
+        Whether there is a distance that closes; else the law is on the level of speeds.
+    force_limit : bool
+        Whether its constraint lets go at a force, that of the term ``static``.
+    normal_noun, bound_noun : str
+        What the expressions of its normal row and of its bound are called in messages.
+    entry : Entry or None
+        How it is written, where it has an entry of its own.
+    """
+
+    name: str
+    normal: Normal
+    states: Callable[[bool, bool], tuple[str, ...]]
+    guards: tuple[Watched, ...] = ()
+    events: Callable[[bool, bool, bool], tuple[str, ...]] = field(default=lambda frictional, infinite, limited: ())
+    verbs: Mapping[Event, str] = field(default_factory=dict)
+    signs: Mapping[Event, str] = field(default_factory=dict)
+    became: Mapping[str, str] = field(default_factory=dict)
+    two_sided: bool = False
+    has_gap: bool = False
+    force_limit: bool = False
+    normal_noun: str = "gap of"
+    bound_noun: str = "static friction"
+    entry: Entry | None = None
+
+    @property
+    def rigid(self) -> bool:
+        """Whether its normal force is a constraint force that the contact problem determines."""
+        return self.normal == "constraint"
+
+    @property
+    def compliant(self) -> bool:
+        """Whether its normal force is a function of the state."""
+        return self.normal == "force law"
+
+    @property
+    def switched(self) -> bool:
+        """Whether transitions switch its constraint."""
+        return self.normal == "switched"
+
+    @property
+    def friction_only(self) -> bool:
+        """Whether it is a friction force with given bounds."""
+        return self.normal == "none"
+
+    def guards_of(self, contact: Traits, code: int) -> Iterator[Watched]:
+        """Yield the guards of a contact in one of its states."""
+        for guard in self.guards:
+            if code in guard.states and guard.when(contact):
+                yield guard
+
+    def ends_in(self, contact: Traits, code: int, event: Event) -> tuple[int, ...]:
+        """Return the codes of the states that an event can end in, of a contact in one of its states."""
+        return next((guard.leads_to for guard in self.guards_of(contact, code) if guard.event is event), ())
+
+    def event_named(self, word: str) -> Event:
+        """Return the event of a word that :attr:`events` gives."""
+        return next(event for event, verb in {**VERBS, **self.verbs}.items() if verb == word)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words of events that it can have, whatever the contact is like."""
+        both = (False, True)
+        return tuple({word: None for a in both for b in both for c in both for word in self.events(a, b, c)})
+
+    def verb(self, event: Event) -> str:
+        """Return what happens at an event, as a verb."""
+        return self.verbs.get(event, VERBS[event])
+
+    def sign(self, event: Event) -> str:
+        """Return how an event shows."""
+        return self.signs.get(event, SIGNS[event])
+
+
+VERBS: Final[Mapping[Event, str]] = {
+    Event.CLOSES: "closes",
+    Event.OPENS: "opens",
+    Event.SLIDES: "slides",
+    Event.STICKS: "sticks",
+    Event.LEAVES: "leaves",
+}
+SIGNS: Final[Mapping[Event, str]] = {
+    Event.CLOSES: "gap fell to zero",
+    Event.OPENS: "force fell to zero",
+    Event.SLIDES: "friction reached its limit",
+    Event.STICKS: "slip came to rest",
+    Event.LEAVES: "its face ends there",
+}

@@ -1,0 +1,32 @@
+"""The slot, a gap with ``bilateral: true``: always closed, its normal force may have either sign, so has two faces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fsm_dyn.laws.base import SLIDING, SLIDING_UNDER, Event, Law, Quantity, Watched
+from fsm_dyn.laws.friction import BECAME, LIMIT, REST, events_of_faces
+
+
+def _states(frictional: bool, infinite: bool) -> tuple[str, ...]:
+    if not frictional:
+        return ("", "closed")
+    return ("", "stick") if infinite else ("", "stick", "slide", "slide_under")
+
+
+SLOT: Final = Law(
+    name="gap",
+    normal="constraint",
+    two_sided=True,
+    has_gap=True,
+    states=_states,
+    guards=(
+        # the other face takes over
+        Watched((SLIDING,), Quantity.NORMAL_FORCE, Event.OPENS, (SLIDING_UNDER,), "normal force"),
+        Watched((SLIDING_UNDER,), Quantity.NORMAL_FORCE, Event.OPENS, (SLIDING,), "normal force", sign=-1.0),
+        LIMIT,
+        REST,
+    ),
+    events=events_of_faces,
+    became=BECAME,
+)

@@ -1,0 +1,107 @@
+"""When the state of a run is saved, and how a run is given one.
+
+A run ends with a step that is shortened to end there.  So that a run which is continued takes the same steps as one
+that was not interrupted, what is saved is its state before it first mattered where it ends (``runtime/end_of_run.c``);
+rows and transitions recorded after that are made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.loop import Loop, ModeSource, supply
+from fsm_dyn.simulation.saved_state import FirstRow, KnownCharts, SavedState, check
+
+if TYPE_CHECKING:
+    from fsm_dyn.runtime.library import Run
+
+NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
+CONTINUABLE: Final = (outcomes.DONE, outcomes.INTERRUPTED, outcomes.TOO_MANY_STEPS)
+
+
+class Savable(Protocol):
+    """What beside the runtime's state belongs to a run: a :class:`~fsm_dyn.simulation.machine.Machine`."""
+
+    def charts_known(self) -> KnownCharts:
+        """Charts that the run has asked for."""
+
+    def online_modes(self) -> NDArray[np.int64]:
+        """Addresses of the modes embedded on line by their numbers, 0 for others."""
+
+
+class Saver:
+    """Saves the state of a run that may be continued.
+
+    Parameters
+    ----------
+    source : Savable
+    digest : int
+        Digest (64 bits) of the model.
+    """
+
+    def __init__(self, source: Savable, digest: int) -> None:
+        self.source = source
+        self.digest = digest
+        self.before_end = False  # whether what was saved stands before it mattered where the run ends
+        self._saved: SavedState | None = None
+
+    def save(self, loop: Loop, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False) -> None:
+        """Save the state at hand; not once it has mattered where the run ends, nor before anything was recorded."""
+        counters = loop.state.counters
+        fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
+        starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == resolution.START
+        if self.before_end or not fits or starting or counters[st.ROWS] == 0:
+            return
+        self.before_end = before_end
+        self._saved = SavedState(
+            library.save(run, self.source.online_modes(), self.digest),
+            int(counters[st.ROWS]), int(counters[st.TRANSITIONS]), int(counters[st.PASSED]),
+            self.source.charts_known(), loop.charted, solver,
+        )  # fmt: skip
+
+    def keep(self, saved: SavedState) -> None:
+        """Take a state that was saved otherwise."""
+        self._saved = saved
+
+    def saved_of(self, outcome: int) -> SavedState | None:
+        """Return the state from which a run that ended so can be continued; None where it cannot."""
+        return self._saved if outcome in CONTINUABLE else None
+
+
+def restore(
+    loop: Loop, handle: Callable[[], Run], saved: SavedState, first: FirstRow, saver: Saver, modes: ModeSource | None
+) -> None:
+    """Give a loop that is about to start a saved state, and the row recorded last.
+
+    Parameters
+    ----------
+    loop : Loop
+    handle : callable
+        Gives the addresses of all that the run works on, as they are now.
+    saved, first, saver
+        What was saved, and of which model and settings.
+    modes : ModeSource, optional
+        Asked for modes of the saved state that the tables lack.
+
+    Raises
+    ------
+    InputError
+        The state is damaged, or does not belong to this model and these settings.
+    """
+    while True:
+        result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
+        if result != library.LACKS_MODE or supply(loop, outcomes.NEED_MODE, modes) is not None:
+            break
+    check(result)
+    loop.charted = saved.charted
+    loop.buffers.rows[0] = first.values
+    loop.buffers.modes[0] = first.mode
+    loop.state.counters[st.ROWS] = 1

@@ -1,0 +1,525 @@
+"""What runs of a graph share: kernels in memory, modes derived on the way, starts, inputs and workspace."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import InitialValues, initial_values, parameter_vector, start_from
+from fsm_dyn.automaton.start import Start
+from fsm_dyn.compiling import COMPILER, Parameters
+from fsm_dyn.continuing import Before, Run, numbered
+from fsm_dyn.driving import InputValue, last_breakpoint, make_drive, named_drive
+from fsm_dyn.errors import InputError, ModelError, RunError, nearest
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.programs import RunnableMode
+from fsm_dyn.online.earning import EarningMachine
+from fsm_dyn.online.machine import OnlineMachine
+from fsm_dyn.recording.assembly import record_of, run_model
+from fsm_dyn.recording.continuation import (
+    Continuation,
+    RunSettings,
+    StoredContinuation,
+    check_continuation,
+    storable,
+)  # fmt: skip
+from fsm_dyn.recording.record import RunModel
+from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.integrators import METHODS
+from fsm_dyn.simulation.loop import Workspace
+from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
+from fsm_dyn.simulation.numerics import Numerics, numerics_of
+from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.run import STIFF_METHODS
+from fsm_dyn.simulation.run import run as integrate
+from fsm_dyn.simulation.saving import Saver
+from fsm_dyn.simulation.tolerances import Tolerances
+from fsm_dyn.spec.model import Schedule
+from fsm_dyn.spec.values import ParameterValue, parameter_values
+
+STRATEGIES: Final = ("auto", "compiled", "online")
+OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
+TIME_STEPPING: Final = "moreau_jean"
+ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
+_DEFAULTS: Final = Tolerances()
+SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
+MOST_KEPT: Final = 2**26  # bytes of modes that were embedded on line, up to which the next run has them at once
+MOST_MACHINES: Final = 8  # ways of running for which kernels are kept
+LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """What a run is given: parameters by name and as a vector, its usual end (s), inputs, start."""
+
+    numbers: Mapping[str, ParameterValue]
+    vector: Array
+    end: float
+    inputs: Mapping[str, InputValue]
+    drive: Drive
+    start: Start
+
+
+class Simulator:
+    """Runs a mode graph, as often as is wanted.
+
+    Everything that running takes is held here and not by the graph: kernels in memory, modes that runs have derived,
+    inputs and starts worked out before, workspace and buffers.  What a run gives depends on the graph and the
+    arguments of :meth:`run` alone, to the last bit, not on the runs before it.
+
+    A simulator runs in one thread at a time; each thread takes one of its own.  Simulators of one graph share nothing
+    that changes.  :func:`fsm_dyn.simulate` keeps one for every graph and thread.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+
+    Attributes
+    ----------
+    graph : ModeGraph
+        As given.
+
+    Examples
+    --------
+    >>> import fsm_dyn
+    >>> simulator = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball"))
+    >>> [round(simulator.run(0.5, initial={"y": h}).transitions[0].time, 3) for h in (0.5, 1.0)]
+    [0.319, 0.452]
+    """
+
+    def __init__(self, graph: ModeGraph) -> None:
+        self.graph = graph
+        self.workspace = Workspace()
+        # by strategy, those that no run has at the moment
+        self._machines: dict[tuple[str, float | None], list[Machine]] = {}
+        self._modes: dict[tuple[int, ...], Mode] = {}  # derived by runs
+        self._memory: dict[Hashable, Any] = {}
+        self._running = threading.RLock()
+        if graph.start is not None:
+            self._memory[initial_values(graph.automaton, graph.values, graph.parameters).key] = graph.start
+
+    def __repr__(self) -> str:
+        return f"<Simulator of {self.graph!r}>"
+
+    def run(
+        self,
+        until: float | None = None,
+        *,
+        drive: str | None = None,
+        inputs: Mapping[str, InputValue] | None = None,
+        parameters: Parameters | None = None,
+        initial: Mapping[str, float | str] | None = None,
+        method: str = "dopri5",
+        strategy: str = "auto",
+        derive_after: float | None = None,
+        tolerances: Tolerances | Mapping[str, float | str] | None = None,
+        rtol: float | None = None,
+        atol: float | Sequence[float] | None = None,
+        step: float | None = None,
+        max_step: float = np.inf,
+        max_steps: int = 10_000_000,
+        on_failure: str = "raise",
+        progress: Callable[[float], None] | None = None,
+    ) -> Trajectory:
+        """Run the graph from its start; arguments, result and what is raised are those of :func:`fsm_dyn.simulate`.
+
+        Raises
+        ------
+        RunError
+            Another thread is in a run of this simulator.
+        """
+        strategy = strategy_named(strategy, method, derive_after)
+        _check_names(method, on_failure)
+        with self._alone():
+            given = self._setup(drive, inputs or {}, parameters, initial or {}, until)
+            wanted = _DEFAULTS
+            if tolerances is not None:
+                wanted = tolerances if isinstance(tolerances, Tolerances) else Tolerances.of(tolerances)
+            if rtol is not None or isinstance(atol, float | int):
+                wanted = Tolerances(rtol=rtol, atol=atol if isinstance(atol, float | int) else None).or_else(wanted)
+            stored = {name: storable(value) for name, value in (inputs or {}).items()}
+            settings = RunSettings(
+                method="rk4" if step and method == "dopri5" else method,
+                strategy=strategy,
+                derive_after=None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after),
+                tolerances=wanted.given(),
+                atol=atol if atol is None else _listed(atol),
+                step=float(step or 0.0),
+                max_step=None if np.isinf(max_step) else float(max_step),
+                drive=drive,
+                inputs={name: value for name, value in stored.items() if value is not None},
+            )
+            functions = [name for name, value in stored.items() if value is None]
+            final = f"the input '{functions[0]}' is a Python function or a schedule made in Python" if functions else ""
+            run = Run(self.graph, given.numbers, given.vector, settings, given.inputs, final)
+            end = given.end if until is None else until
+            trajectory = self._carry_out(run, end, given.drive, given.start, None, max_steps, progress)
+        return _checked(trajectory, on_failure)
+
+    def resume(
+        self,
+        run: Run,
+        before: Before,
+        until: float,
+        *,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Continue a run; arguments, result and what is raised are those of ``Trajectory.resume``."""
+        _check_names(run.settings.method, on_failure)
+        check_continuation(before.continuation, run.digest, COMPILER)
+        with self._alone():
+            driven = self._driven(run.numbers, _inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
+            trajectory = self._carry_out(run, until, driven, None, before, max_steps, progress)
+        return _checked(trajectory, on_failure)
+
+    def prepare(self, strategy: str = "auto") -> None:
+        """Load the machine code of all modes of the graph, which the first run would do otherwise."""
+        with self._machine(strategy_named(strategy)):
+            pass
+
+    def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
+        """Return the graph with further modes, which then are its own: its runs have their kernels from the beginning.
+
+        Parameters
+        ----------
+        run : Trajectory, optional
+            A run of the graph whose modes are added; those that were embedded on line are derived now, except where
+            that cannot be.  By default, all modes that runs of this simulator have derived are added.
+        """
+        if run is None:
+            return self.graph.with_modes(self._modes.values())
+        machine, modes = self.take("compiled"), []
+        try:
+            for chart in run.model.charts:
+                with suppress(ModelError):  # its contacts share forces in more ways than can be listed
+                    modes.append(machine.derived(tuple(chart.states)))
+        finally:
+            self.give_back(machine, "compiled")
+        return self.graph.with_modes(modes)
+
+    # -- what analyses use as well -----------------------------------------------------------------------------
+
+    def take(self, strategy: str, derive_after: float | None = None) -> Machine:
+        """Return the running form of the graph, without the charts of earlier runs; in no other run until given back.
+
+        Parameters
+        ----------
+        strategy : "compiled", "online" or "auto"
+        derive_after : float, optional
+            As for :func:`fsm_dyn.simulate`.
+        """
+        idle = self._machines.setdefault((strategy, derive_after), [])
+        machine = idle.pop() if idle else self._new_machine(strategy, derive_after)
+        machine.forget_charts()
+        return machine
+
+    def give_back(self, machine: Machine, strategy: str, derive_after: float | None = None) -> None:
+        """Keep a machine for the next run, unless what its runs have met fills too much memory."""
+        if machine.memory > MOST_KEPT:
+            return
+        self._machines.setdefault((strategy, derive_after), []).append(machine)
+        if len(self._machines) > MOST_MACHINES:
+            self._machines.pop(next(iter(self._machines)), None)
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
+        found: T | None = self._memory.get(key)
+        if found is None:
+            found = self._memory[key] = make()
+            if len(self._memory) > LONGEST_MEMORY:
+                self._memory.pop(next(iter(self._memory)), None)
+        return found
+
+    # -- parts of a run ----------------------------------------------------------------------------------------
+
+    @property
+    def _fixed(self) -> int:
+        """How many modes the graph has of itself."""
+        return len(self.graph.automaton.modes)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a run while another thread is in one."""
+        if not self._running.acquire(blocking=False):
+            raise RunError(
+                f"this simulator of '{self.graph.name}' is running in another thread"
+                "\n  remedy: one fsm_dyn.Simulator for each thread, or fsm_dyn.simulate, which keeps one for each"
+            )
+        try:
+            yield
+        finally:
+            self._running.release()
+
+    @contextmanager
+    def _machine(self, strategy: str, derive_after: float | None = None) -> Iterator[Machine]:
+        machine = self.take(strategy, derive_after)
+        try:
+            yield machine
+        finally:
+            self.give_back(machine, strategy, derive_after)
+
+    def _new_machine(self, strategy: str, derive_after: float | None) -> Machine:
+        automaton = self.graph.automaton
+        numbers = parameter_values(automaton.mechanism)  # of the file, see model_start
+        start = self._started(initial_values(automaton, numbers, parameter_vector(numbers)))
+        home = start.x.copy(), start.context.copy()
+        if strategy == "compiled":
+            return Machine(self.extended_graph().automaton, home, known=self._modes)
+        if strategy == "online":
+            return OnlineMachine(automaton, home)
+        after = tb.NEVER if derive_after == np.inf else derive_after
+        return EarningMachine(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
+
+    def _started(self, begin: InitialValues) -> Start:
+        """Return the start that values make; settling takes its time, so it is kept for all runs that begin alike."""
+        return self.remember(begin.key, lambda: start_from(self.graph.automaton, begin))
+
+    def _setup(
+        self,
+        drive: str | None,
+        inputs: Mapping[str, InputValue],
+        parameters: Parameters | None,
+        initial: Mapping[str, float | str],
+        until: float | None,
+    ) -> _Setup:
+        if inputs or parameters or initial:
+            return self._new_setup(drive, inputs, parameters, initial, until)
+        return self.remember(("usual", drive), lambda: self._new_setup(drive, {}, None, {}, until))
+
+    def _new_setup(
+        self,
+        drive: str | None,
+        inputs: Mapping[str, InputValue],
+        parameters: Parameters | None,
+        initial: Mapping[str, float | str],
+        until: float | None,
+    ) -> _Setup:
+        graph, automaton = self.graph, self.graph.automaton
+        numbers: Mapping[str, ParameterValue] = graph.values
+        vector = graph.parameters
+        if parameters:
+            numbers = parameter_values(automaton.mechanism, parameters)
+            vector = parameter_vector(numbers)
+        named = named_drive(automaton, drive) if drive is not None else {}
+        end = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
+        replaced = {**named, **inputs}
+        key = _inputs_key(vector, replaced)
+        made = self._driven(numbers, key, replaced, (0.0, end if until is None else until))
+
+        def started() -> Start:
+            return self._started(initial_values(automaton, numbers, vector, initial, made))
+
+        # by their text: 0.0 and -0.0 are two values
+        start = started() if key is None else self.remember(("start of", *key, repr(sorted(initial.items()))), started)
+        return _Setup(numbers, vector, end, replaced, made, start)
+
+    def _driven(
+        self,
+        numbers: Mapping[str, ParameterValue],
+        key: tuple[Hashable, ...] | None,
+        inputs: Mapping[str, InputValue],
+        span: tuple[float, float],
+    ) -> Drive:
+        def make() -> Drive:
+            return make_drive(self.graph.automaton, numbers, inputs, span)
+
+        return make() if key is None else self.remember(("drive", *key), make)
+
+    def _numerics(self, run: Run) -> Numerics:
+        wanted = Tolerances(**run.settings.tolerances)
+        return self.remember(
+            ("numerics", run.vector.tobytes(), wanted),
+            lambda: numerics_of(self.graph.automaton, run.numbers, wanted),
+        )
+
+    def _carry_out(
+        self,
+        run: Run,
+        until: float,
+        drive: Drive,
+        start: Start | None,
+        before: Before | None,
+        max_steps: int,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Run from a start, or go on from a run before."""
+        settings, numerics = run.settings, self._numerics(run)
+        after = np.inf if settings.derive_after is not None and settings.derive_after < 0 else settings.derive_after
+        with self._machine(settings.strategy, after) as machine:
+            machine.use(numerics)
+            saver = None if run.final else Saver(machine, run.model)
+            if start is not None:
+                resumed, x, context, number = None, start.x, start.context, machine.number_of(start.states)
+            if before is not None:
+                resumed = before.ready(machine)
+                x, held = before.run.record.x[before.row], before.run.record.held[before.row]
+                context, number = np.concatenate([run.vector, held]), resumed[1].mode
+            if settings.method == TIME_STEPPING:
+                raw = run_moreau_jean(
+                    machine.tables, x, context, number, until, settings.step, drive, machine, progress, saver, resumed
+                )
+            else:
+                raw = integrate(
+                    machine.tables,
+                    x,
+                    context,
+                    number,
+                    0.0,
+                    until,
+                    method=settings.method,
+                    rtol=numerics.rtol,
+                    atol=numerics.atol if settings.atol is None else np.asarray(settings.atol, dtype=np.float64),
+                    step=settings.step,
+                    max_step=np.inf if settings.max_step is None else settings.max_step,
+                    drive=drive,
+                    mode_source=machine,
+                    max_steps=max_steps,
+                    progress=progress,
+                    workspace=self.workspace,
+                    saver=saver,
+                    resumed=resumed,
+                )
+            return self._trajectory(machine, raw, run, drive, before)
+
+    def _trajectory(self, machine: Machine, raw: RawRun, run: Run, drive: Drive, before: Before | None) -> Trajectory:
+        """Return a run as its user meets it."""
+        context = raw.c_end
+        part = numbered(run, raw, [chart.states for chart in machine.chart_programs], before)
+        names = tuple(machine.chart_names[number] for number in part.order)
+        charts = tuple(machine.chart_programs[number] for number in part.order)
+        model = self._model(machine.automaton, names, charts, run)
+        record = record_of(machine.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
+        if part.continuation is None:
+            final = run.final or f"it ended for good: {raw.outcome.name}"
+            return Trajectory(model, part.joined(record), final=final)
+        return Trajectory(model, part.joined(record), Resume(run, part.continuation))
+
+    def _model(
+        self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
+    ) -> RunModel:
+        return self.remember(
+            ("model", run.vector.tobytes(), names, tuple(map(id, charts))),
+            lambda: run_model(automaton, names, charts, run.vector, run.numbers),
+        )
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Continues a run, with the simulator that the thread keeps for its graph; ``make`` gives what from."""
+
+    run: Run
+    make: Callable[[], Continuation]
+
+    @cached_property
+    def continuation(self) -> Continuation:
+        """What the run is continued from."""
+        return self.make()
+
+    def __call__(
+        self,
+        before: Trajectory,
+        until: float,
+        *,
+        whole: bool,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Run on from a trajectory."""
+        begin = Before(before, self.continuation, whole)
+        simulator = simulator_of(self.run.graph)
+        return simulator.resume(self.run, begin, until, max_steps=max_steps, on_failure=on_failure, progress=progress)
+
+    def stored(self) -> StoredContinuation:
+        """Return what a saved run keeps."""
+        return self.continuation.stored()
+
+
+def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
+    """Return a run; raise RunError where it failed and that was asked for."""
+    if trajectory.outcome.failed and on_failure == "raise":
+        first, *rest = trajectory.describe_end()
+        error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))
+        error.trajectory = trajectory
+        raise error
+    return trajectory
+
+
+def _listed(atol: float | Sequence[float]) -> float | tuple[float, ...]:
+    return float(atol) if isinstance(atol, float | int) else tuple(float(value) for value in atol)
+
+
+class _OfThread(threading.local):
+    """The simulators of one thread, by graph; a graph that nobody has any more takes its simulator with it."""
+
+    def __init__(self) -> None:
+        self.simulators: weakref.WeakKeyDictionary[ModeGraph, Simulator] = weakref.WeakKeyDictionary()
+
+
+_of_thread = _OfThread()
+
+
+def simulator_of(graph: ModeGraph) -> Simulator:
+    """Return the simulator that this thread keeps for a graph."""
+    found = _of_thread.simulators.get(graph)
+    if found is None:
+        # of a twin with the same data, as what it holds would keep the graph itself alive
+        found = _of_thread.simulators[graph] = Simulator(replace(graph))
+    return found
+
+
+def strategy_named(name: str, method: str = "", derive_after: float | None = None) -> str:
+    """Return the strategy of this name, which may be an old one, for a run by this method.
+
+    Raises
+    ------
+    InputError
+        There is no such strategy, or ``derive_after`` does not go with it.
+    """
+    if name in OLD_STRATEGIES:
+        warnings.warn(f"strategy '{name}' is called '{OLD_STRATEGIES[name]}' now", FutureWarning, stacklevel=4)
+    strategy = OLD_STRATEGIES.get(name, name)
+    if strategy not in STRATEGIES:
+        raise InputError(
+            f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
+        )
+    if derive_after is not None and not (strategy == "auto" and derive_after >= 0):
+        raise InputError(
+            "derive_after", found=f"{derive_after!r} with strategy '{strategy}'",
+            allowed="a number of evaluations, 0 to inf, with strategy 'auto'",
+        )  # fmt: skip
+    # time stepping evaluates no mode, so none that it meets has to be derived
+    return "auto" if method == TIME_STEPPING and strategy == "compiled" else strategy
+
+
+def _check_names(method: str, on_failure: str) -> None:
+    if method not in ALL_METHODS:
+        raise InputError(
+            f"there is no method '{method}'", allowed=", ".join(ALL_METHODS), remedy=nearest(method, ALL_METHODS)
+        )
+    if on_failure not in ("raise", "return"):
+        raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
+
+
+def _inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
+    """All that the inputs of a run depend on; None where a callable or a list is among them."""
+    if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
+        return None
+    return (vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0])))

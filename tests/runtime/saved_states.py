@@ -1,0 +1,110 @@
+"""Saved states of runs that were stopped somewhere, and states that were tampered with."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.drive import make_drive
+from fsm_dyn.simulation.integrators import METHOD, METHODS
+from fsm_dyn.simulation.loop import Loop, Workspace, supply
+from fsm_dyn.simulator import Simulator
+
+HEADER, LENGTH, CHECK_SUM = 8, 3, 7  # words of a saved state (``saved_state.h``)
+MODELS = {"ball_in_corner": "compiled", "compass_gait": "compiled", "shopping_cart": "online", "four_bar": "compiled"}
+DIGEST = 0xFEEDBEEF
+AFTER_STEPS = (0, 1, 30, 200)
+
+
+class Stopped(NamedTuple):
+    """A run that was stopped: its loop, what makes its handle anew, the modes on line, the words that were saved."""
+
+    loop: Loop
+    handle: object
+    machine: object
+    words: np.ndarray
+    options: st.Options
+
+
+@cache
+def stopped(model, steps):
+    """A run that made so many turns; its arrays lie apart, so that a sanitizer sees what goes beyond one of them."""
+    graph = compile_model(model)
+    machine = Simulator(graph).take(MODELS[model])
+    layout, start = graph.automaton.terms.layout, machine.home
+    drive = make_drive(list(layout.w), len(layout.p), {}, [])
+    tables = machine.tables
+    number = machine.number_of(graph.automaton.modes[0].states)
+    tables, method = machine.tables, METHODS["dopri5"].arrays()
+    made, _ = st.new_state(tables, 0.0, start[0], start[1], number)
+    loop = Loop(
+        Workspace(),
+        tables,
+        st.TABLES.pack(tables),
+        *apart(st.STATE, made),
+        *work_of(tables),
+        *buffers_of(tables),
+        stages=7,
+    )
+    options = st.Options(
+        np.array([1e3, 0.0, np.inf, 1e-9]), np.array([1, 10**7, 100, 2**62, 0]), np.full(len(made.x), 1e-11),
+        np.ones((1, len(made.x)), np.int8),
+    )  # fmt: skip
+    packed = (drive.packed, METHOD.pack(method), st.OPTIONS.pack(options))
+
+    def handle():
+        return loop.run(*packed)
+
+    for _ in range(steps + 1):
+        turn(loop, handle, machine)
+    return Stopped(loop, handle, machine, library.save(handle(), machine.online_modes(), DIGEST), options)
+
+
+def apart(bundle, made):
+    """The same arrays, each with memory of its own, and their structure."""
+    arrays = type(made)(*(array.copy() for array in made))
+    return arrays, bundle.pack(arrays)
+
+
+def work_of(tables):
+    work, packed = st.new_work(tables, 7, 6)
+    copied, again = apart(st.WORK, work)
+    return copied, again._replace(arrays=(*again.arrays, packed))
+
+
+def buffers_of(tables):
+    buffers = st.new_buffers(tables, 64, 16)
+    return buffers, st.BUFFERS.pack(buffers)
+
+
+def turn(loop, handle, machine):
+    """Make a turn of the loop; return whether it may make another."""
+    for name in (st.ROWS, st.TRANSITIONS, st.PASSED):
+        loop.state.counters[name] = 0
+    while True:
+        status = library.advance(handle())
+        if not 1 < status <= 4:
+            return status <= 1
+        if supply(loop, status, machine) is not None:
+            return False
+
+
+def check_sum(words):
+    """The check sum of a saved state, as ``saved_words.c`` works it out."""
+    total = 0xCBF29CE484222325
+    for number, each in enumerate(words.tolist()):
+        if number != CHECK_SUM:
+            total = ((total ^ each) * 0x100000001B3) % 2**64
+            total ^= total >> 32
+    return total
+
+
+def sealed(words):
+    """The same words with the length and check sum that belong to them."""
+    words = words.copy()
+    words[LENGTH] = len(words)
+    words[CHECK_SUM] = check_sum(words)
+    return words

@@ -1,0 +1,118 @@
+"""The format of a saved state: what is refused, by which name, and that a refusal changes nothing."""
+
+import re
+
+import numpy as np
+import pytest
+
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import state as st
+from tests.runtime import saved_states as saved
+from tests.runtime.test_layers import FOLDER, code
+
+HEADER = code(FOLDER / "saved_state.h")
+NAMES = {int(number): name for name, number in re.findall(r"\bX\((\w+), (\d+),", HEADER)}
+SECTIONS = {name.lower(): int(number) for name, number in re.findall(r"FSM_SECTION_(\w+) = (\d+)", HEADER)}
+
+
+def restored(run, words, digest=saved.DIGEST):
+    """Name of the result of restoring words, and whether the state is as it was."""
+    before = [array.tobytes() for array in run.loop.state]
+    result = library.restore(run.handle(), run.machine.online_modes(), digest, np.ascontiguousarray(words))
+    return NAMES[result], before == [array.tobytes() for array in run.loop.state]
+
+
+@pytest.fixture(scope="module", params=saved.MODELS)
+def run(request):
+    return saved.stopped(request.param, 30)
+
+
+def test_what_is_saved_restores_and_goes_on_alike(run):
+    assert (run.words[:8] == saved.sealed(run.words)[:8]).all()
+    ends = []
+    for _ in range(2):
+        assert restored(run, run.words)[0] == "RESTORED"
+        for _ in range(50):
+            saved.turn(run.loop, run.handle, run.machine)
+        again = library.save(run.handle(), run.machine.online_modes(), saved.DIGEST)
+        ends.append(again.tobytes())
+    assert ends[0] == ends[1] != run.words.tobytes()
+    assert restored(run, run.words)[0] == "RESTORED"
+    assert library.save(run.handle(), run.machine.online_modes(), saved.DIGEST).tobytes() == run.words.tobytes()
+
+
+def test_any_bit_that_is_flipped_is_found(run):
+    for number in range(len(run.words)):
+        words = run.words.copy()
+        words[number] ^= np.uint64(1) << np.uint64((number * 37) % 64)
+        name, unchanged = restored(run, words)
+        assert unchanged
+        assert name == ("NOT_SAVED" if number == 0 else "OTHER_VERSION" if number == 1 else "DAMAGED"), number
+
+
+def test_any_other_length_is_found(run):
+    for count in range(len(run.words)):
+        name, unchanged = restored(run, run.words[:count])
+        assert unchanged
+        assert name == ("NOT_SAVED" if count == 0 else "DAMAGED"), count
+    assert restored(run, np.append(run.words, np.uint64(0))) == ("DAMAGED", True)
+
+
+def test_what_belongs_elsewhere_is_refused_by_name(run):
+    other = run.words.copy()
+    other[6] = 1
+    assert restored(run, run.words.byteswap()) == ("OTHER_BYTE_ORDER", True)
+    assert restored(run, saved.sealed(other)) == ("OTHER_KIND", True)
+    assert restored(run, run.words, digest=1) == ("OTHER_MODEL", True)
+    others = [saved.stopped(model, 30) for model in saved.MODELS]
+    for another in others:
+        if another is not run:
+            assert restored(run, another.words) == ("OTHER_LAYOUT", True)
+
+
+def test_numbers_out_of_range_are_refused():
+    """A section that is missing, cut short, or holds what the runtime would take for an index or a time."""
+    run = saved.stopped("ball_in_corner", 30)
+    sections, at = {}, saved.HEADER
+    while at < len(run.words):
+        sections[int(run.words[at])] = (at + 2, int(run.words[at + 1]))
+        at += 2 + int(run.words[at + 1])
+    huge, nan = np.uint64(2**63 + 5), np.float64(np.nan).view(np.uint64)
+    refused = {
+        "clock": [(st.TIME, nan), (st.TIME, np.float64(np.inf).view(np.uint64))],
+        "counters": [
+            (st.PHASE, 2), (st.REASON, 9), (st.FIRED, 10**6), (st.SEGMENT, 10**9), (st.CYCLE, 99), (st.GRID, huge),
+        ],
+        "x": [(0, nan)], "context": [(0, nan)], "mode": [(0, 7), (1, 99), (0, huge)], "armed": [(0, 2), (0, huge)],
+        "limits": [(0, 99)], "decision": [(0, 2)], "history": [],
+    }  # fmt: skip
+    for name, changes in refused.items():
+        at, n = sections[SECTIONS[name]]
+        for place, value in changes:
+            words = run.words.copy()
+            words[at + place] = value
+            assert restored(run, saved.sealed(words)) == ("OUT_OF_RANGE", True), (name, place)
+        missing = np.concatenate([run.words[: at - 2], run.words[at + n :]])
+        assert restored(run, saved.sealed(missing)) == ("OUT_OF_RANGE", True), name
+    words = run.words.copy()
+    words[sections[SECTIONS["counters"]][0] + st.PHASE] = st.RESOLVING
+    words[sections[SECTIONS["counters"]][0] + st.REASON] = 0  # a start whose row stands already
+    assert restored(run, saved.sealed(words)) == ("OUT_OF_RANGE", True)
+    unknown = np.concatenate([run.words, np.array([4711, 2, 1, 2], np.uint64)])
+    assert restored(run, saved.sealed(unknown))[0] == "RESTORED"
+
+
+def test_too_little_room_is_told():
+    run = saved.stopped("four_bar", 1)
+    words = np.full(20, 7, np.uint64)
+    save = library.function("fsm_save")
+    online = library.vector(run.machine.online_modes())
+    count = save(run.handle(), online, saved.DIGEST, words.ctypes.data, 10)
+    assert count == len(run.words)
+    assert (words[10:] == 7).all()
+
+
+def test_results_have_sentences():
+    assert sorted(NAMES) == list(range(len(NAMES)))
+    assert all(library.restored_sentence(number) for number in NAMES)
+    assert library.function("fsm_restored_sentence")(len(NAMES)) is None

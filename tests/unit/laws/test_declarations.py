@@ -1,0 +1,95 @@
+"""A contact law is declared in one file: nobody else asks which law a contact has, and C has the same numbers."""
+
+import ast
+import itertools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.laws import FREE, LAWS, Event, Quantity
+from fsm_dyn.simulation import tables as tb
+
+PACKAGE = Path(fsm_dyn.__file__).parent
+NAMES = {law.name for law in LAWS}
+TRAITS = ("frictional", "sticks_always", "in_space", "limited", "lossy", "outlined")
+
+
+def kinds_compared(tree):
+    """Names of laws that something's attribute `kind` is compared with, or looked up by."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.Match):
+            parts = [node.subject, *(case.pattern for case in node.cases)]
+        elif isinstance(node, ast.Subscript):
+            parts = [node.value, node.slice]
+        else:
+            continue
+        within = [item for part in parts for item in ast.walk(part)]
+        if any(isinstance(item, ast.Attribute) and item.attr == "kind" for item in within):
+            words = (item.value for item in within if isinstance(item, ast.Constant))
+            yield from (f"{node.lineno}: {word}" for word in words if word in NAMES)
+
+
+def test_no_other_module_compares_the_kind_of_a_contact():
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not name.startswith("laws/"):
+            found += [f"{name}:{place}" for place in kinds_compared(ast.parse(path.read_text(encoding="utf-8")))]
+    assert found == []
+
+
+def test_the_library_has_no_names_of_laws():
+    for path in sorted((PACKAGE / "runtime").glob("*.[ch]")):
+        assert "FSM_KIND" not in path.read_text(encoding="utf-8"), path.name
+
+
+@pytest.mark.parametrize(
+    ("members", "file", "prefix", "names"),
+    [
+        (Quantity, "online_mode.h", "FSM_ONLINE_", {}),
+        (Event, "codes.h", "FSM_EVENT_", {"TRANSITION": "WRITTEN"}),
+    ],
+)
+def test_codes_are_those_of_the_library(members, file, prefix, names):
+    text = (PACKAGE / "runtime" / file).read_text(encoding="utf-8")
+    for member in members:
+        number = re.search(rf"\b{prefix}{names.get(member.name, member.name)}\s*=\s*(\d+)", text)
+        assert number is not None, member.name
+        assert int(number[1]) == member, member.name
+
+
+def contacts(law):
+    """Every combination of what guards may depend on."""
+    for values in itertools.product([False, True], repeat=len(TRAITS)):
+        yield SimpleNamespace(**dict(zip(TRAITS, values, strict=True)))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name + ("_two_sided" if law.two_sided else ""))
+def test_a_declaration_fits_together(law):
+    """Guards begin and end in states of the law, and have words that lead back to their events."""
+    for contact in contacts(law):
+        states = law.states(contact.frictional or law.friction_only, contact.sticks_always)
+        codes = [code for code, name in enumerate(states) if name]
+        for code in codes:
+            for guard in law.guards_of(contact, code):
+                assert law.verb(guard.event), law.sign(guard.event)
+                assert guard.text
+                assert guard.sign in (-1.0, 1.0)
+                assert code not in guard.leads_to
+                assert any(end < 4 for end in guard.leads_to)
+                assert law.ends_in(contact, code, guard.event)
+        for word in law.events(contact.frictional, contact.sticks_always, contact.limited):
+            assert law.verb(law.event_named(word)) == word
+
+
+def test_kinds_and_flags():
+    assert len({(law.name, law.two_sided) for law in LAWS}) == len(LAWS)
+    for law in LAWS:
+        assert [law.rigid, law.compliant, law.switched, law.friction_only].count(True) == 1
+        assert bin(tb.law_flags(law) & (tb.RIGID | tb.COMPLIANT | tb.SWITCHED | tb.FRICTION_ONLY)).count("1") == 1
+        assert FREE in range(len(law.states(False, False)))
