@@ -157,7 +157,7 @@ class Simulator:
                 method="rk4" if step and method == "dopri5" else method,
                 strategy=strategy,
                 derive_after=None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after),
-                tolerances=wanted.given(),
+                tolerances={} if wanted is _DEFAULTS else wanted.given(),
                 atol=atol if atol is None else _listed(atol),
                 step=float(step or 0.0),
                 max_step=None if np.isinf(max_step) else float(max_step),
@@ -343,10 +343,10 @@ class Simulator:
         return make() if key is None else self.remember(("drive", *key), make)
 
     def _numerics(self, run: Run) -> Numerics:
-        wanted = Tolerances(**run.settings.tolerances)
+        wanted = run.settings.tolerances
         return self.remember(
-            ("numerics", run.vector.tobytes(), wanted),
-            lambda: numerics_of(self.graph.automaton, run.numbers, wanted),
+            ("numerics", run.vector.tobytes(), *wanted.items()),
+            lambda: numerics_of(self.graph.automaton, run.numbers, Tolerances(**wanted)),
         )
 
     def _carry_out(

@@ -14,7 +14,7 @@ from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.machine import Array, Chart, Machine
+from fsm_dyn.simulation.machine import NO_MODES, Array, Chart, Machine
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
@@ -75,6 +75,8 @@ class OnlineMachine(Machine):
 
     def online_modes(self) -> npt.NDArray[np.int64]:
         """Addresses of the modes embedded on line by their numbers, 0 for those with kernels of their own."""
+        if not self._online:
+            return NO_MODES
         online = [self._online.get(chart.full) for chart in self.charts]
         return np.array([0 if kernels is None else kernels.address for kernels in online], np.int64)
 

@@ -115,9 +115,11 @@ def _load() -> ctypes.CDLL:
             "\n  remedy: install the package, with a C compiler at hand: pip install --editable ."
         )
     library = ctypes.CDLL(spec.origin)
-    library.fsm_sources.restype = ctypes.c_char_p
-    built = library.fsm_sources().decode()
-    if built and built != _sources():
+    built = ""  # one that was compiled by hand does not know
+    if hasattr(library, "fsm_sources"):
+        library.fsm_sources.restype = ctypes.c_char_p
+        built = library.fsm_sources().decode()
+    if built not in ("", _sources()) or any(not hasattr(library, name) for name in FUNCTIONS):
         raise FsmDynError(
             f"the runtime library was built of other sources than those here: {spec.origin}"
             "\n  remedy: install the package anew: pip install --editable ., or make"

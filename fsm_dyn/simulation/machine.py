@@ -36,7 +36,7 @@ _LONG_MODE = 2000
 _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
 
 _NO_CHARTS = KnownCharts()
-_NO_MODES = np.zeros(0, np.int64)
+NO_MODES = np.zeros(0, np.int64)
 _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
 
 
@@ -162,7 +162,7 @@ class Machine:
 
     def online_modes(self) -> npt.NDArray[np.int64]:
         """Addresses of the modes embedded on line by their numbers, 0 for others, which may be missing at the end."""
-        return _NO_MODES
+        return NO_MODES
 
     def number_of(self, states: tuple[int, ...]) -> int:
         """Number of the mode with these contact states; it is derived if need be."""

@@ -201,11 +201,13 @@ def renumbered(raw: RawRun, fixed: int, order: tuple[int, ...] | None = None) ->
     tuple of int
         By new number the number in the machine.
     """
+    count = int(raw.tables.sizes[tb.N_MODES])
+    if order is None and count <= fixed:
+        return raw, tuple(range(count))
     columns = [st.RECORD_SOURCE, st.RECORD_TARGET]
     changes = raw.records[:, columns].astype(np.int64)
     if order is None:
-        count = int(raw.tables.sizes[tb.N_MODES])
-        order = tuple(range(count)) if count <= fixed else order_of(raw.mode, changes, raw.mode_end, fixed)
+        order = order_of(raw.mode, changes, raw.mode_end, fixed)
     if order == tuple(range(len(order))):
         return raw, order
     new = np.full(max(order) + 1, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -198,11 +199,11 @@ def _check(
             raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(int(wanted)))
     if not 0 <= mode0 < s[tb.N_MODES]:
         raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {int(s[tb.N_MODES]) - 1}")
-    if not (np.isfinite(t0) and np.isfinite(until) and until >= t0):
+    if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
         raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
     if not (rtol > 0.0 and max_step > 0.0):
         raise InputError("rtol and max_step must be positive", found=f"rtol = {rtol}, max_step = {max_step}")
-    if method in METHODS and not METHODS[method].adaptive and not (np.isfinite(step) and step > 0.0):
+    if method in METHODS and not METHODS[method].adaptive and not (math.isfinite(step) and step > 0.0):
         raise InputError(
             f"method '{method}' needs the length of its steps", found=f"step = {step}", remedy="give step=... (s)"
         )

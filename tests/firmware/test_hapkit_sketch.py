@@ -22,7 +22,7 @@ RADIUS, SECTOR, PULLEY, FULL = 0.0657, 0.0732, 0.0042, 0.03  # the sketch's: m, 
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory):
-    assert not rig.missing(), f"{rig.missing()} are missing; see .ci/get_avr"
+    assert not rig.missing(), f"{rig.missing()} are missing; `.ci/get_compiler avr` gets them"
     folder = tmp_path_factory.mktemp("board")
     return rig.built_board(folder), rig.built_sketch(folder)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fsm_dyn.models import names
+from tests.checkouts import environment
 from tests.runtime.building import BUILT, FOLDER, LANGUAGE, compile_library
 
 pytestmark = [pytest.mark.runtime, pytest.mark.long, pytest.mark.timeout(3600)]
@@ -81,18 +82,20 @@ def test_lines_that_are_run(tmp_path):
     for name in ("fsm_dyn", "tests", "yaml_models", "mechanisms", "docs"):
         shutil.copytree(ROOT / name, copy / name)
     shutil.copy(ROOT / "pyproject.toml", copy)
-    environment = {**os.environ, "FSM_DYN_TEST_FLAGS": "-O0 -g --coverage", "PYTHONPATH": str(copy)}
+    counting = environment(copy, FSM_DYN_TEST_FLAGS="-O0 -g --coverage")
 
     def python(*arguments, check=True):
         return subprocess.run(
             [sys.executable, "-W", "ignore", *arguments],
-            cwd=copy, env=environment, capture_output=True, text=True, check=check,
+            cwd=copy, env=counting, capture_output=True, text=True, check=check,
         )  # fmt: skip
 
+    imported = python("-c", "import fsm_dyn; print(fsm_dyn.__file__)").stdout.strip()
+    assert Path(imported).is_relative_to(copy)
     library = python("-c", "from tests.runtime.internals import internals; print(internals().library._name)")
-    counting = copy / "fsm_dyn" / "runtime" / "_fsm_runtime.so"
-    shutil.copy(library.stdout.strip(), counting)
-    python("-m", "tests.runtime.runs", str(counting), *names())
+    installed = copy / "fsm_dyn" / "runtime" / "_fsm_runtime.so"
+    shutil.copy(library.stdout.strip(), installed)
+    python("-m", "tests.runtime.runs", str(installed), *names())
     tests = python("-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *COVERING, check=False)
     found = lines_run(copy / "build" / "tests")
     print(tests.stdout[-1500:], *(f"{name}: {share:.1f} %" for name, share in sorted(found.items())), sep="\n")

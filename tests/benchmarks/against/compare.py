@@ -14,7 +14,6 @@ between their quartiles as what they scatter by.  Run by ``make bench-against RE
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn import models
+from tests.checkouts import build_runtime, environment
 
 ROOT = Path(__file__).parents[3]
 MEASURE = Path(__file__).with_name("measure.py")
@@ -44,10 +44,11 @@ FEW = 5  # transitions; what fewer of them cost drowns in what steps cost
 
 @contextmanager
 def worktree(revision, directory):
-    """A checkout of the revision, gone afterwards."""
+    """A checkout of the revision with its runtime built, gone afterwards."""
     git = ["git", "-C", str(ROOT), "worktree"]
     subprocess.run([*git, "add", "--quiet", "--detach", str(directory), revision], check=True)
     try:
+        build_runtime(directory)
         yield directory
     finally:
         subprocess.run([*git, "remove", "--force", str(directory)], check=True)
@@ -67,11 +68,11 @@ class Side:
     """A process with the package under ``root``; ``ready`` is what it said first, None if it cannot run the model."""
 
     def __init__(self, root, cache, model):
-        environment = {**os.environ, "PYTHONPATH": str(root), "FSM_DYN_CACHE": str(cache)}
         command = [sys.executable, str(MEASURE), model]
         self.process = subprocess.Popen(
-            command, cwd=root, env=environment, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True
-        )
+            command, cwd=root, env=environment(root, FSM_DYN_CACHE=str(cache)),
+            stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True,
+        )  # fmt: skip
         self.ready = self.answer()
         if self.ready is not None and not Path(self.ready["file"]).is_relative_to(root):
             raise RuntimeError(f"measured {self.ready['file']}, not what is under {root}")
