@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,41 @@ def test_a_wheel_serves_every_python(tmp_path):
         )
         printed.add(done.stdout)
     assert len(printed) == 1
+
+
+def lowest_versions():
+    """The oldest release of every package that the project file allows, one requirement each."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(item for name in ("analysis", "live", "view") for item in extras[name])]
+    bounds = (re.match(r"([\w.-]+)>=([\d.]+)", item) for item in wanted)
+    return sorted({f"{bound[1]}=={bound[2]}" for bound in bounds if bound})
+
+
+@pytest.mark.parametrize("versions", ["lowest", "newest"])
+def test_dependencies(versions, tmp_path):
+    """Unit tests and references with the oldest releases that the project file allows, and with the newest."""
+    pinned = tmp_path / "versions.txt"
+    pinned.write_text("\n".join(lowest_versions() if versions == "lowest" else []))
+    subprocess.run([pythons()[0], "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", "--upgrade", "--constraint", str(pinned)]
+    subprocess.run([*install, f"{ROOT}[test]"], check=True)
+    if versions == "lowest":
+        listed = subprocess.run([python, "-m", "pip", "freeze"], check=True, capture_output=True, text=True).stdout
+        assert "numpy==2.1.0" in listed
+    shutil.copytree(ROOT / "tests", tmp_path / "tests")
+    for name in ("pyproject.toml", "docs", "mechanisms", "yaml_models"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    folders = [
+        "tests/unit/spec",
+        "tests/unit/modes",
+        "tests/unit/simulation",
+        "tests/unit/recording",
+        "tests/reference",
+    ]
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *folders],
+        cwd=tmp_path, env={**os.environ, "FSM_DYN_CACHE": str(tmp_path / "cache")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
