@@ -99,12 +99,15 @@ OTHERS = {
     "view": ("latch", "--no-browser"),
     "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
     "study": ("piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+    "compile": ("piano_action", "--jobs", "2"),
 }
 
 
 @pytest.mark.parametrize("program", OTHERS)
 def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
-    """Servers, emulators and the processes of a study: right after the first of them is there, and later."""
+    """Servers, emulators, the processes of a study or of a derivation: right after the first is there, and later."""
+    if program == "compile":
+        marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
     runs = [(marked.start("-m", "fsm_dyn.cli", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
     threads = [threading.Thread(target=interrupt, args=(process, "guard", waits)) for process, waits in runs]
     for thread in threads:
