@@ -114,7 +114,7 @@ class TickProcess:
         if settings.get("kernels"):
             ours, theirs = settings["kernels"]
             os.close(theirs)
-            self._receiver = Receiver(ours)
+            self._receiver = Receiver(ours, settings["privileges"])
             self._arrived = self._receiver.arrived
         self._last_tick = -1  # in which the run ends, once it is to end
         self._tells = getattr(self.device, "told", dict)

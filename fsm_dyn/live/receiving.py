@@ -13,7 +13,8 @@ from typing import IO, Final
 from fsm_dyn.live.stock import OwnKernels
 from fsm_dyn.programs.kernels import link
 
-_NICE: Final = 10
+# below the ticks; but whoever else wants the processor must not keep this thread from giving the interpreter back
+_PRIORITY: Final = 10
 Arrived = tuple[tuple[int, ...], OwnKernels]
 
 
@@ -24,6 +25,8 @@ class Receiver:
     ----------
     pipe : int
         Descriptor that :mod:`fsm_dyn.live.deriving` writes to the other end of; closed by this.
+    privileges : bool
+        Whether to ask for real-time scheduling.
 
     Attributes
     ----------
@@ -33,16 +36,18 @@ class Receiver:
         Called after each arrival.
     """
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: int, privileges: bool) -> None:
         self.arrived: deque[Arrived | None] = deque()
         self.wake: Callable[[], None] = lambda: None
+        self._privileges = privileges
         self._file = os.fdopen(pipe, "rb")
         threading.Thread(target=self._run, name="receiver", daemon=True).start()
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # of this thread alone, on Linux
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         with self._file as file:
+            if self._privileges:  # of this thread alone
+                with contextlib.suppress(OSError, AttributeError):
+                    os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(_PRIORITY))
             while (found := received(file)) is not None:
                 self.arrived.append(found)
                 self.wake()

@@ -29,6 +29,7 @@ from fsm_dyn.simulation.machine import Array, Chart
 from fsm_dyn.simulation.tables import Tables
 
 STOCK: Final = 96  # modes
+ROOM: Final = 2 * STOCK  # in the tables: for modes from the stock, and for kernels of their own
 
 
 LEAST: Final = 100  # evaluations on line before a mode goes on by kernels of its own
@@ -125,7 +126,9 @@ class StockMachine(OnlineMachine):
             mode was not met or has kernels of its own, or the tables have no room.
         """
         number = self._numbers.get(states, -1)
-        if number < 0 or states in self._own or self.charts[number].full not in self._online or self._left < 1:
+        if number < 0 or states in self._own or self.charts[number].full not in self._online:
+            return None
+        if self._shelf is None or self._left <= len(self._shelf.free):
             return None
         self._own[states] = kernels
         self._pending |= {states}
@@ -224,7 +227,7 @@ class StockMachine(OnlineMachine):
         tables = super()._build()
         if self._shelf is None:
             return tables
-        self._left = STOCK - len(self._pending)
+        self._left = ROOM - len(self._pending)
         most = max(self._most_guards(), int(tables.sizes[tb.MAX_GUARDS]))
         tables.sizes[tb.MAX_GUARDS] = most
 
@@ -233,17 +236,17 @@ class StockMachine(OnlineMachine):
             return np.ascontiguousarray(np.concatenate([array, more]))
 
         changed: dict[str, Any] = {
-            name: roomy(getattr(tables, name), STOCK)
+            name: roomy(getattr(tables, name), ROOM)
             for name in ("mode_rhs", "mode_full", "mode_flags", "mode_group", "mode_guard_start")
         }
         changed |= {
-            name: roomy(getattr(tables, name), STOCK * most)
+            name: roomy(getattr(tables, name), ROOM * most)
             for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
         }
-        changed["mode_allowance"] = roomy(tables.mode_allowance, STOCK, tb.NEVER)
-        changed["mode_states"] = roomy(tables.mode_states, STOCK, -1)  # states that nobody asks for
+        changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, tb.NEVER)
+        changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # states that nobody asks for
         leaves = tables.transition_leaves
-        changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), STOCK), np.int8)])
+        changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
         return tables._replace(**changed)
 
     def _enter(self, chart: Chart) -> None:
