@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fsm_dyn import models
 from fsm_dyn.automaton import storage
-from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.initial_values import initial_start, parameter_vector
 from fsm_dyn.errors import NOWHERE, InputError, Location, ModelError
+from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
+from fsm_dyn.processes import in_processes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.collecting import uncollected
 from fsm_dyn.schemata import read_file
@@ -51,6 +53,8 @@ def compile(
     parameters: Parameters | None = None,
     *,
     cache: bool = True,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ModeGraph:
     """Derive the modes of a mechanism and link them as a graph.
 
@@ -61,6 +65,10 @@ def compile(
         Values that replace those of the file (SI, or text with units); nothing is derived anew for them.
     cache : bool
         Whether a compiled automaton may be read from and kept in the user's cache directory.
+    jobs : int
+        Processes that derive modes; the result is the same to the last bit.
+    progress : callable, optional
+        Called with the number of modes derived and of all.
 
     Returns
     -------
@@ -68,22 +76,33 @@ def compile(
 
     Raises
     ------
+    InputError
+        ``jobs`` is not a positive integer.
     ModelError
         The mechanism is well-formed but impossible: speeds that do not determine the motion, rows that contradict
         each other, a start that cannot be assembled.
+    RunError
+        A process was ended from outside.
     """
+    if not isinstance(jobs, int) or jobs < 1:
+        raise InputError("jobs", found=repr(jobs), allowed="the number of processes, 1 or more")
     if not isinstance(mechanism, Mechanism):
         mechanism = load(mechanism)
-    return graph_of(_automaton_of(mechanism, cache=cache), parameters)
+    return graph_of(_automaton_of(mechanism, cache, jobs, progress), parameters)
 
 
-def _automaton_of(mechanism: Mechanism, cache: bool = True) -> Automaton:
+def _automaton_of(
+    mechanism: Mechanism,
+    cache: bool = True,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Automaton:
     objects = ObjectCache.default()
     key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
         with uncollected(), placed(mechanism):
-            automaton = _derive(mechanism)
+            automaton = _derive(mechanism, jobs, progress)
         if cache:
             objects.store(key, storage.to_bytes(automaton))
     return automaton
@@ -133,7 +152,7 @@ def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | N
         return None
 
 
-def _derive(mechanism: Mechanism) -> Automaton:
+def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None) -> Automaton:
     # the only stage that needs sympy; a kept automaton runs without it
     from fsm_dyn.modes.gather import gather
     from fsm_dyn.symbolic import derive
@@ -151,8 +170,11 @@ def _derive(mechanism: Mechanism) -> Automaton:
     samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
     enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
     automaton = automaton.with_enumeration(enumeration)
-    for name in enumeration.modes:
-        automaton = automaton.with_mode(automaton.derive(name.states, 0.0, begin.x, begin.context))
+    wanted = [name.states for name in enumeration.modes]
+    for done, mode in enumerate(_modes(automaton, (begin.x, begin.context), wanted, jobs), start=1):
+        automaton = automaton.with_mode(mode)
+        if progress is not None:
+            progress(done, len(wanted))
     if automaton.find(begin.states) < 0:
         first = automaton.name_of(begin.states).name
         if first in enumeration.pruned:
@@ -163,6 +185,29 @@ def _derive(mechanism: Mechanism) -> Automaton:
             )
         automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
     return automaton
+
+
+def _modes(
+    automaton: Automaton, home: tuple[Array, Array], wanted: Sequence[Sequence[int]], jobs: int
+) -> Iterator[Mode]:
+    """Yield the modes with these contact states, derived for a state and context, in their order."""
+    workers = min(jobs, len(wanted))
+    if workers < 2:
+        yield from (automaton.derive(states, 0.0, *home) for states in wanted)
+    else:
+        given = storage.to_bytes(automaton), home
+        yield from in_processes("the derivation", workers, _begin, given, _derived, wanted)
+
+
+def _begin(given: tuple[bytes, tuple[Array, Array]]) -> tuple[Automaton, tuple[Array, Array]]:
+    data, home = given
+    return storage.from_bytes(data), home
+
+
+def _derived(shared: tuple[Automaton, tuple[Array, Array]], states: Sequence[int]) -> Mode:
+    automaton, home = shared
+    with uncollected():
+        return automaton.derive(states, 0.0, *home)
 
 
 def _check_count(mechanism: Mechanism) -> None:

@@ -37,7 +37,7 @@ def simulate(
     initial: Mapping[str, float | str] | None = None,
     method: str = "dopri5",
     strategy: str = "auto",
-    derive_after: float | None = None,
+    derive_after: float | Mapping[str, float] | None = None,
     tolerances: Tolerances | Mapping[str, float | str] | None = None,
     rtol: float | None = None,
     atol: float | Sequence[float] | None = None,
@@ -70,9 +70,10 @@ def simulate(
         How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded on
         line from the unconstrained terms at once, and derived in the run when they have been evaluated often.
         ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded on line.
-    derive_after : float, optional
+    derive_after : float or mapping, optional
         For ``auto``, after how many evaluations in the run a mode embedded on line is derived: by default when they
-        have cost about as much as deriving it will; ``inf``: never.
+        have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
+        derived then.
     tolerances : Tolerances or mapping, optional
         What counts as zero, and the accuracy of the integration; what is not given is the model's own (``numerics`` in
         its file) or follows from the mechanism's own units.

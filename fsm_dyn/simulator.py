@@ -61,6 +61,7 @@ MOST_MACHINES: Final = 8  # ways of running for which kernels are kept
 LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
 
 T = TypeVar("T")
+Allowance = float | Mapping[str, float] | None  # evaluations on line after which modes are derived, or these by name
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Simulator:
         self.graph = graph
         self.workspace = Workspace()
         # by strategy, those that no run has at the moment
-        self._machines: dict[tuple[str, float | None], list[Machine]] = {}
+        self._machines: dict[tuple[str, Hashable], list[Machine]] = {}
         self._modes: dict[tuple[int, ...], Mode] = {}  # derived by runs
         self._memory: dict[Hashable, Any] = {}
         self._running = threading.RLock()
@@ -126,7 +127,7 @@ class Simulator:
         initial: Mapping[str, float | str] | None = None,
         method: str = "dopri5",
         strategy: str = "auto",
-        derive_after: float | None = None,
+        derive_after: float | Mapping[str, float] | None = None,
         tolerances: Tolerances | Mapping[str, float | str] | None = None,
         rtol: float | None = None,
         atol: float | Sequence[float] | None = None,
@@ -156,7 +157,7 @@ class Simulator:
             settings = RunSettings(
                 method="rk4" if step and method == "dopri5" else method,
                 strategy=strategy,
-                derive_after=None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after),
+                derive_after=_stored_allowance(derive_after),
                 tolerances={} if wanted is _DEFAULTS else wanted.given(),
                 atol=atol if atol is None else _listed(atol),
                 step=float(step or 0.0),
@@ -216,25 +217,25 @@ class Simulator:
 
     # -- what analyses use as well -----------------------------------------------------------------------------
 
-    def take(self, strategy: str, derive_after: float | None = None) -> Machine:
+    def take(self, strategy: str, derive_after: Allowance = None) -> Machine:
         """Return the running form of the graph, without the charts of earlier runs; in no other run until given back.
 
         Parameters
         ----------
         strategy : "compiled", "online" or "auto"
-        derive_after : float, optional
+        derive_after : float or mapping, optional
             As for :func:`fsm_dyn.simulate`.
         """
-        idle = self._machines.setdefault((strategy, derive_after), [])
+        idle = self._machines.setdefault(_machine_key(strategy, derive_after), [])
         machine = idle.pop() if idle else self._new_machine(strategy, derive_after)
         machine.forget_charts()
         return machine
 
-    def give_back(self, machine: Machine, strategy: str, derive_after: float | None = None) -> None:
+    def give_back(self, machine: Machine, strategy: str, derive_after: Allowance = None) -> None:
         """Keep a machine for the next run, unless what its runs have met fills too much memory."""
         if machine.memory > MOST_KEPT:
             return
-        self._machines.setdefault((strategy, derive_after), []).append(machine)
+        self._machines.setdefault(_machine_key(strategy, derive_after), []).append(machine)
         if len(self._machines) > MOST_MACHINES:
             self._machines.pop(next(iter(self._machines)), None)
 
@@ -268,14 +269,14 @@ class Simulator:
             self._running.release()
 
     @contextmanager
-    def _machine(self, strategy: str, derive_after: float | None = None) -> Iterator[Machine]:
+    def _machine(self, strategy: str, derive_after: Allowance = None) -> Iterator[Machine]:
         machine = self.take(strategy, derive_after)
         try:
             yield machine
         finally:
             self.give_back(machine, strategy, derive_after)
 
-    def _new_machine(self, strategy: str, derive_after: float | None) -> Machine:
+    def _new_machine(self, strategy: str, derive_after: Allowance) -> Machine:
         automaton = self.graph.automaton
         numbers = parameter_values(automaton.mechanism)  # of the file, see model_start
         start = self._started(initial_values(automaton, numbers, parameter_vector(numbers)))
@@ -361,7 +362,9 @@ class Simulator:
     ) -> Trajectory:
         """Run from a start, or go on from a run before."""
         settings, numerics = run.settings, self._numerics(run)
-        after = np.inf if settings.derive_after is not None and settings.derive_after < 0 else settings.derive_after
+        after = settings.derive_after
+        if isinstance(after, float | int) and after < 0:
+            after = np.inf
         with self._machine(settings.strategy, after) as machine:
             machine.use(numerics)
             saver = None if run.final else Saver(machine, run.model)
@@ -485,7 +488,7 @@ def simulator_of(graph: ModeGraph) -> Simulator:
     return found
 
 
-def strategy_named(name: str, method: str = "", derive_after: float | None = None) -> str:
+def strategy_named(name: str, method: str = "", derive_after: Allowance = None) -> str:
     """Return the strategy of this name, which may be an old one, for a run by this method.
 
     Raises
@@ -500,13 +503,27 @@ def strategy_named(name: str, method: str = "", derive_after: float | None = Non
         raise InputError(
             f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
         )
-    if derive_after is not None and not (strategy == "auto" and derive_after >= 0):
+    given = derive_after.values() if isinstance(derive_after, Mapping) else (derive_after,)
+    if derive_after is not None and not (
+        strategy == "auto" and all(value is not None and value >= 0 for value in given)
+    ):
         raise InputError(
             "derive_after", found=f"{derive_after!r} with strategy '{strategy}'",
-            allowed="a number of evaluations, 0 to inf, with strategy 'auto'",
+            allowed="a number of evaluations, 0 to inf, or one for each mode by name, with strategy 'auto'",
         )  # fmt: skip
     # time stepping evaluates no mode, so none that it meets has to be derived
     return "auto" if method == TIME_STEPPING and strategy == "compiled" else strategy
+
+
+def _stored_allowance(derive_after: Allowance) -> float | dict[str, float] | None:
+    """Return ``derive_after`` as settings of a run hold it: -1 for never."""
+    if isinstance(derive_after, Mapping):
+        return {name: float(value) for name, value in sorted(derive_after.items())}
+    return None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after)
+
+
+def _machine_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashable]:
+    return strategy, tuple(sorted(derive_after.items())) if isinstance(derive_after, Mapping) else derive_after
 
 
 def _check_names(method: str, on_failure: str) -> None:

@@ -14,7 +14,7 @@ PACKAGE = Path(fsm_dyn.__file__).parent
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
     ["errors", "interrupts"],
-    ["schemata"],
+    ["schemata", "processes"],
     ["runtime"],
     ["programs", "models", "pictures"],
     ["expressions", "laws"],

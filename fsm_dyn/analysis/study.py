@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import multiprocessing
 import os
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -23,8 +16,8 @@ from fsm_dyn.compiling import Parameters
 from fsm_dyn.compiling import compile as compile_mechanism
 from fsm_dyn.driving import InputValue
 from fsm_dyn.errors import InputError, RunError, nearest
-from fsm_dyn.interrupts import held_back
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.processes import in_processes
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import simulate
 from fsm_dyn.spec import load as load_mechanism
@@ -193,51 +186,16 @@ def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], job
     workers = min(jobs or os.cpu_count() or 1, len(cases))
     if workers < 2:
         yield from (simulate_case(graph, task, case) for case in cases)
-        return
-    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
-    theirs, ours = spawn.Pipe(duplex=False)
-    pool = None
-    with theirs, ours:
-        try:
-            with held_back():  # passes an interrupt on when it ends: within the try
-                pool = ProcessPoolExecutor(workers, spawn, _begin, (task, theirs))
-                rows = pool.map(_work, cases)  # starts all processes
-            yield from rows
-        except BrokenProcessPool:
-            raise RunError("a process of the study was ended from outside, or has no memory left") from None
-        except BaseException:
-            if pool is not None:
-                _end(pool, ours)
-            raise
-        pool.shutdown()
+    else:
+        yield from in_processes("the study", workers, _begin, task, _work, cases)
 
 
-def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
-    """End the processes of a pool in the middle of their work."""
-    with held_back():
-        line.close()
-        pool.shutdown(cancel_futures=True)
+def _begin(task: _Task) -> tuple[ModeGraph, _Task]:
+    return compile_mechanism(load_mechanism("<study>", text=task.text)), task
 
 
-_worker: dict[str, Any] = {}  # what a process of the pool keeps between its runs
-
-
-def _begin(task: _Task, line: Connection) -> None:
-    """Prepare a process of the pool; it ends when the other end of a line closes, by whatever end of its owner."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
-
-    def listen() -> None:
-        with contextlib.suppress(EOFError, OSError):
-            line.recv_bytes()
-        os._exit(1)
-
-    threading.Thread(target=listen, daemon=True).start()
-    _worker["task"] = task
-    _worker["graph"] = compile_mechanism(load_mechanism("<study>", text=task.text))
-
-
-def _work(case: Mapping[str, Any]) -> Row:
-    return simulate_case(_worker["graph"], _worker["task"], case)
+def _work(shared: tuple[ModeGraph, _Task], case: Mapping[str, Any]) -> Row:
+    return simulate_case(*shared, case)
 
 
 def simulate_case(graph: ModeGraph, task: _Task, case: Mapping[str, Any]) -> Row:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.laws import Event
 from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.modes.system import of_one_corner, shared_name
 
 
@@ -39,7 +40,7 @@ def _all_edges(automaton: Automaton) -> Iterator[Edge]:
     by_states = {mode.states: mode for mode in automaton.modes}
     for mode in automaton.modes:
         for guard in mode.guards:
-            for target, cause, reset, kind in _leads_to(automaton, mode, guard):
+            for target, cause, reset, kind in _leads_to(automaton, mode.states, guard):
                 found = by_states.get(target)
                 if found is None:
                     continue
@@ -49,38 +50,48 @@ def _all_edges(automaton: Automaton) -> Iterator[Edge]:
         yield from _on_events(automaton, mode)
 
 
-def _leads_to(automaton: Automaton, mode: Mode, guard: Guard) -> Iterator[tuple[tuple[int, ...], str, str, str]]:
+def successors(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the contact states that each guard alone of a mode leads to; neither mode need be derived."""
+    for guard in list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states))):
+        for target, *_ in _leads_to(automaton, states, guard):
+            if target != states:
+                yield target
+
+
+def _leads_to(
+    automaton: Automaton, states: tuple[int, ...], guard: Guard
+) -> Iterator[tuple[tuple[int, ...], str, str, str]]:
     if guard.event is Event.TRANSITION:
         item = automaton.mechanism.transitions[guard.subject]
-        yield _written_target(automaton, mode, guard.subject), item.because or guard.text, _reset(item), "written"
+        yield _written_target(automaton, states, guard.subject), item.because or guard.text, _reset(item), "written"
         return
     contact = automaton.contacts[guard.subject]
     verb = contact.contact_law.verb(guard.event)
     cause = f"{contact.name} {verb}"
 
     def to(code: int, subject: int = guard.subject) -> tuple[int, ...]:
-        return tuple(code if i == subject else s for i, s in enumerate(mode.states))
+        return tuple(code if i == subject else s for i, s in enumerate(states))
 
     if guard.event is Event.CLOSES:
         jump = "impact" if contact.contact_law.has_gap else ""
         if jump:
             name = shared_name(automaton.contacts, guard.subject)
-            yield mode.states, f"{name} strikes and rebounds", jump, "impact"
+            yield states, f"{name} strikes and rebounds", jump, "impact"
         for index in of_one_corner(automaton.contacts, guard.subject):
             closing = automaton.contacts[index]
             for code in closing.codes[1:]:
                 yield to(code, index), f"{closing.name} {verb}", jump, "contact"
         return
     sense = f" ({'+' if guard.direction > 0 else '-'})" if guard.event is Event.SLIDES else ""
-    for code in contact.contact_law.ends_in(contact, mode.states[guard.subject], guard.event):
+    for code in contact.contact_law.ends_in(contact, states[guard.subject], guard.event):
         yield to(code), cause + sense, "", "contact"
     if guard.event is Event.STICKS:
-        yield mode.states, f"{contact.name} reverses its slip", "", "contact"
+        yield states, f"{contact.name} reverses its slip", "", "contact"
 
 
-def _written_target(automaton: Automaton, mode: Mode, index: int) -> tuple[int, ...]:
+def _written_target(automaton: Automaton, before: tuple[int, ...], index: int) -> tuple[int, ...]:
     item = automaton.mechanism.transitions[index]
-    states = list(mode.states)
+    states = list(before)
     for pattern in automaton.patterns:
         if pattern.name == item.target:
             for contact, code in pattern.states.items():
@@ -102,7 +113,7 @@ def _on_events(automaton: Automaton, mode: Mode) -> Iterator[Edge]:
         item = automaton.mechanism.transitions[index]
         if item.on is None:
             continue
-        found = by_states.get(_written_target(automaton, mode, index))
+        found = by_states.get(_written_target(automaton, mode.states, index))
         if found is not None:
             cause = f"{item.on[0]} {item.on[1]}"
             yield Edge(

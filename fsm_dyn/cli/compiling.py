@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from fsm_dyn.cli.console import print_json, reporting, say, table, working
 from fsm_dyn.cli.files import Json
 from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.graph import ModeGraph
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
 
 
-def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False) -> ModeGraph:
+def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False, jobs: int = 1) -> ModeGraph:
     """Load and compile a model, or read a saved automaton, telling what takes long."""
     # The public interface brings SymPy along.
     import fsm_dyn
@@ -25,8 +27,9 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
     if model.endswith(".json"):
         return fsm_dyn.open_graph(model, parameters=parameters)
     mechanism = fsm_dyn.load(model)
-    with working(f"compiling {mechanism.name}", quiet):
-        return fsm_dyn.compile(mechanism, parameters=parameters)
+    with working(f"compiling {mechanism.name}", quiet) as told:
+        progress = partial(told.counted, what="modes")
+        return fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
 
 
 @reporting
@@ -77,11 +80,13 @@ def compile_command(
     save: Annotated[
         Path | None, typer.Option("--save", help="Write the compiled automaton, which runs without SymPy.")
     ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Processes that derive modes.", min=1)] = 1,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """Derive every mode and show its size."""
-    graph = ready_graph(model, assignments("--set", set_), as_json)
+    with asked_to_end() as asked, asked.at_once():
+        graph = ready_graph(model, assignments("--set", set_), as_json, jobs)
     if save is not None:
         graph.save(save)
     if as_json:

@@ -75,9 +75,9 @@ class Progress:
         """Take note of the time that a run has reached, s."""
         self.detail = f", at t = {time_:.3g} s"
 
-    def counted(self, done: int, of: int) -> None:
-        """Take note of how many of several runs are done."""
-        self.detail = f", {done} of {of} runs"
+    def counted(self, done: int, of: int, what: str = "runs") -> None:
+        """Take note of how many of several runs, or other things, are done."""
+        self.detail = f", {done} of {of} {what}"
 
     def tell(self) -> None:
         """Show a spinner on a terminal, else one line."""

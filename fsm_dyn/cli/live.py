@@ -53,6 +53,9 @@ def live_command(
     unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
     passivity: Passivity = "off",
+    derive: Annotated[
+        bool, typer.Option("--derive/--no-derive", help="Derive modes that the run meets in another process.")
+    ] = True,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -92,6 +95,7 @@ def live_command(
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
                 guard_timeout=guard_timeout,
                 owner_timeout=owner_timeout,
+                derive=derive,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
 
@@ -198,6 +202,8 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
     if report["behind"]:
         lines.append(f"{report['behind']} ticks took more work than a tick may, and went on in the next one")
+    if report["taken_over"]:
+        lines.append(f"{report['taken_over']} modes met on the way were derived, and went on by kernels of their own")
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

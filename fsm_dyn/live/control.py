@@ -20,6 +20,7 @@ from fsm_dyn.live.device import Sample
 from fsm_dyn.live.mapping import DeviceMap
 from fsm_dyn.live.memory import plain
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.live.stock import OwnKernels
 from fsm_dyn.runtime.library import finish_tick, live_tick, release_device
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.outcomes import OUTCOMES
@@ -248,6 +249,13 @@ class Controller:
         self.pending.clear()
         self._counts[ct.WAITING] = 0
         self._busy(False)
+
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
+        """Let a mode go on by kernels of its own from the tick to come on."""
+        evaluations = self.stepper.take_over(states, kernels)
+        if evaluations is not None:
+            where = {"tick": self.ticks + 1, "t": self.stepper.t}
+            self._tell({"event": "taken over", **where, "states": list(states), "evaluations": evaluations})
 
     def let_go(self) -> None:
         """Release the device, which has gone its own way for a while, and take hold anew."""

@@ -141,17 +141,25 @@ def is_ending(pid: int) -> bool | None:
     return bool(flags & 4)
 
 
-def hand_on(size: int, child: subprocess.Popen[bytes]) -> None:
-    """Read so many bytes from the owner and write them to the tick process, which need not take them at once."""
+def hand_on(size: int, child: subprocess.Popen[bytes], beside: subprocess.Popen[bytes] | None = None) -> None:
+    """Read so many bytes from the owner and write them to the processes, which need not take them at once.
+
+    The standard input of ``beside`` stays open: it ends when that closes, with the guard.
+    """
     given = bytearray()
     while len(given) < size and (more := os.read(sys.stdin.fileno(), size - len(given))):
         given += more
 
-    def write() -> None:
-        with contextlib.suppress(OSError), child.stdin as pipe:  # type: ignore[union-attr]
+    def write(pipe: Any, closes: bool) -> None:
+        with contextlib.suppress(OSError):
             pipe.write(given)
+            pipe.flush()
+            if closes:
+                pipe.close()
 
-    threading.Thread(target=write, daemon=True).start()
+    threading.Thread(target=write, args=(child.stdin, True), daemon=True).start()
+    if beside is not None:
+        threading.Thread(target=write, args=(beside.stdin, False), daemon=True).start()
 
 
 def make_safe(transport: int, frame: bytes, patience: float = SAFE_PATIENCE) -> None:
@@ -182,7 +190,12 @@ def main() -> None:
     descriptors = [int(text) for text in settings["descriptors"]]
     keyword: dict[str, Any] = {"pass_fds": descriptors} if os.name == "posix" else {"close_fds": False}
     child = subprocess.Popen(settings["command"], stdin=subprocess.PIPE, **keyword)
-    hand_on(settings["given"], child)
+    beside = None  # the deriver
+    if settings["beside"]:
+        beside = subprocess.Popen(settings["beside"], stdin=subprocess.PIPE, **keyword)
+    for descriptor in settings["between"]:  # the tick process and the deriver
+        os.close(descriptor)
+    hand_on(settings["given"], child, beside)
     zero = bytes.fromhex(settings["zero_frame"])
     release = settings["release"] if zero and settings["transport"] is not None else 0.0
 
@@ -194,6 +207,9 @@ def main() -> None:
         make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
     header[GUARD_ACTION] = action
     child.wait()
+    if beside is not None:
+        beside.kill()
+        beside.wait()
     sys.exit(1 if action else 0)
 
 

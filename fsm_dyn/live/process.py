@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from fsm_dyn.live import control, memory
 from fsm_dyn.live.control import Controller
 from fsm_dyn.live.device import Device, Waiting, driver_class
 from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
+from fsm_dyn.live.receiving import Arrived, Receiver
 from fsm_dyn.live.rows import Columns
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.live.ticks import watch_port
@@ -36,6 +38,7 @@ from fsm_dyn.runtime import library
 from fsm_dyn.runtime.library import finish_tick
 from fsm_dyn.simulation.bundles import Packed
 
+SWITCHING: Final = 2e-4  # s that another thread may keep the interpreter from a tick
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
 PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
 _LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
@@ -106,6 +109,13 @@ class TickProcess:
         self._counts = memory.plain(self.stepper.tick_data.counts)
         self._beats = memory.plain(self.header)
         self._mail = 0
+        self._receiver: Receiver | None = None
+        self._arrived: deque[Arrived | None] = deque()
+        if settings.get("kernels"):
+            ours, theirs = settings["kernels"]
+            os.close(theirs)
+            self._receiver = Receiver(ours, settings["privileges"])
+            self._arrived = self._receiver.arrived
         self._last_tick = -1  # in which the run ends, once it is to end
         self._tells = getattr(self.device, "told", dict)
         self._told: dict[str, Any] = {}  # what the driver told last of itself
@@ -203,7 +213,7 @@ class TickProcess:
         beats, force, controller = self._beats, memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.go
         processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
-        felt = self.device.spec.felt
+        felt, arrived = self.device.spec.felt, self._arrived
         self._set_patience()
         watched = self._watched_from()
         began = deadline = clock()
@@ -219,6 +229,8 @@ class TickProcess:
             before = processor_clock()
             if beats[memory.MAIL] != self._mail:
                 self._take_mail()
+            if arrived:
+                self._take_over()
             try:
                 sample = read()
                 take(sample)
@@ -267,6 +279,8 @@ class TickProcess:
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
         numbers, controller, counts = memory.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
+        if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
+            self._receiver.wake = lambda: numbers.__setitem__(pacing.MAIL, -1)
         numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
         self._beats[memory.TICK_STATE] = memory.RUNNING
         while True:
@@ -277,7 +291,9 @@ class TickProcess:
                 numbers[pacing.PASSES] = 1
             elif reason == pacing.MAIL_CAME:
                 self._take_mail()
-                numbers[pacing.MAIL] = self._mail
+                numbers[pacing.MAIL] = self._mail  # first: what arrives from now on wakes the loop again
+                if self._arrived:
+                    self._take_over()
             elif reason == pacing.PENDS:
                 controller.carry_out_pending()
             elif reason == pacing.BREATHES:
@@ -342,6 +358,14 @@ class TickProcess:
         self._beats[memory.MAIL_READ] = self._mail
         for message in messages:
             self.controller.command(message)
+
+    def _take_over(self) -> None:
+        """Take over what has arrived: kernels of one mode, or word that there will be no more."""
+        found = self._arrived.popleft()
+        if found is not None:
+            self.controller.take_over(*found)
+        else:
+            self.tell({"event": "deriver", "tick": self.controller.ticks, "why": "it is gone: modes stay on line"})
 
     def _look(self) -> bool:
         """See to what a tick asked for; return whether there may be another one."""
@@ -414,6 +438,7 @@ def ring_of(block: memory.Block) -> Packed:
 
 def main() -> None:
     """Run the tick process; settings and automaton come from its standard input."""
+    sys.setswitchinterval(SWITCHING)
     given = json.loads(sys.stdin.buffer.read())
     settings = given["settings"]
     process = TickProcess(settings, graph_of(storage.from_data(given["graph"]), settings["parameters"]))

@@ -92,7 +92,13 @@ class _Supplied(msgspec.Struct):
     states: list[tuple[int, ...]]
 
 
-_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {"done": _Done, "supplied": _Supplied}
+class _TakenOver(msgspec.Struct):
+    tick: int
+    states: tuple[int, ...]
+    evaluations: Annotated[int, Meta(ge=0, le=2**62)]
+
+
+_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {"done": _Done, "supplied": _Supplied, "taken over": _TakenOver}
 _COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scrub, "speed": _Speed}
 
 
@@ -209,7 +215,8 @@ def _faults(recorded: Recorded, graph: ModeGraph) -> Iterator[str]:
     if not {*columns.smooth} <= {*layout.w}:
         yield "the inputs that run as cubics"
     for event in recorded.events:
-        for states in event["states"] if event.get("event") == "supplied" else ():
+        kind = event.get("event")
+        for states in event["states"] if kind == "supplied" else [event["states"]] if kind == "taken over" else ():
             known = len(states) == len(contacts)
             if not known or any(code not in c.codes for code, c in zip(states, contacts, strict=True)):
                 yield f"contact states {states}"

@@ -8,14 +8,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.reading import Recorded, recorded_graph
 from fsm_dyn.live.rows import ADVANCED, STATUS, UNFINISHED
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.live.stock import OwnKernels
+from fsm_dyn.online.earning import own_programs
+from fsm_dyn.programs import compile_programs
 from fsm_dyn.recording.trajectory import Trajectory
 from fsm_dyn.running import simulate
 from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation.machine import compiled_together
 
 _ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
@@ -37,6 +43,8 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
     for event in recorded.events:
         if event.get("event") == "done" and event["command"]["do"] in _REPEATED:
             commands.setdefault(int(event["tick"]), []).append(event["command"])
+        elif event.get("event") == "taken over":
+            commands.setdefault(int(event["tick"]), []).append({"do": "take over", "states": tuple(event["states"])})
     inputs = recorded.rows[:, recorded.columns.places["inputs"]]
     motion = recorded.columns.places["motion"]
     found = []
@@ -62,6 +70,17 @@ def replay(recorded: Recorded) -> tuple[NDArray[np.float64], Stepper]:
     return np.array(found).reshape(-1, width), stepper
 
 
+def _own_kernels(graph: ModeGraph, states: tuple[int, ...]) -> OwnKernels | None:
+    """Derive a mode and make its kernels, as the deriver of the live run did."""
+    begin = model_start(graph.automaton)
+    programs = own_programs(graph.automaton, states, (begin.x, begin.context))
+    if programs is None:
+        return None
+    parts = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
+    rhs, full = (kernel.address for part in parts for kernel in part)
+    return OwnKernels(rhs, full, parts)
+
+
 def _stamped(row: NDArray[np.float64], stepper: Stepper) -> list[NDArray[np.float64]]:
     """Return the records of the transitions made last, with the number of the tick in front."""
     return [np.concatenate([row[:1], record]) for record in stepper.records()]
@@ -71,16 +90,22 @@ def off_line(recorded: Recorded) -> Trajectory:
     """Run a recording without commands on the way off line, with the inputs recorded: the same to the last bit.
 
     It goes up to the end of the last tick that was finished.  As in the live run, modes that were not derived when it
-    began are embedded on line; a derived one has the same equations, but rounds differently.
+    began are embedded on line, and go on by kernels of their own where the live run took these over; a derived one has
+    the same equations, but rounds differently.
     """
-    settings = recorded.settings
+    settings, graph = recorded.settings, recorded_graph(recorded)
+    taken_over = {
+        graph.automaton.name_of(event["states"]).name: int(event["evaluations"])
+        for event in recorded.events
+        if event.get("event") == "taken over"
+    }
     return simulate(
-        recorded_graph(recorded),
+        graph,
         until=float(recorded.rows[recorded.rows[:, UNFINISHED] == 0.0][-1, 1]),
         method=settings["method"],
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),
-        derive_after=math.inf,
+        derive_after=taken_over or math.inf,
         initial=dict(settings.get("initial") or {}),
     )
 
@@ -109,6 +134,10 @@ def input_tables(recorded: Recorded) -> dict[str, dict[str, NDArray[np.float64]]
 
 def _carry_out(stepper: Stepper, command: dict[str, Any]) -> None:
     match command["do"]:
+        case "take over":
+            kernels = _own_kernels(stepper.graph, command["states"])
+            if kernels is not None:
+                stepper.take_over(command["states"], kernels)
         case "reset":
             stepper.reset()
         case "scrub":

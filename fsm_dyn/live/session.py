@@ -32,7 +32,7 @@ from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.settings import Settings as Settings
 from fsm_dyn.live.sign_of_life import SignOfLife
-from fsm_dyn.live.starting import Prepared, prepare, saved, spawn
+from fsm_dyn.live.starting import Prepared, derives, prepare, saved, spawn
 from fsm_dyn.simulation import state as st
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
@@ -72,15 +72,17 @@ class LiveSession:
         self._life = SignOfLife(self._block.header)
         made.callback(self._life.stop)
         transport = ready.driver.open_transport(ready.settings["options"])
+        between = list(os.pipe()) if derives(self.graph, ready.settings) else []
         try:
             plain = {
                 **ready.settings, "memory": self._block.address, "transport": transport, "guarded": True,
-                "record": shape.record, "recorded": record is not None,
+                "record": shape.record, "recorded": record is not None, "row": shape.row, "kernels": between,
+                "states": [list(states) for states in self.states],
             }  # fmt: skip
             self._process = spawn(self.graph, plain, ready.spec, self._log)
         finally:
-            if transport is not None:
-                os.close(transport)
+            for descriptor in [*([] if transport is None else [transport]), *between]:
+                os.close(descriptor)
         made.pop_all()
         made.callback(self.close)
         weakref.finalize(self, _let_go, self._process)
@@ -303,6 +305,7 @@ class LiveSession:
             "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
             "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,
             "taken_back": float(header[memory.TAKEN_BACK]) * 1e-9 if header[memory.WATCHED] else None,
+            "taken_over": sum(event.get("event") == "taken over" for event in self._told),
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,

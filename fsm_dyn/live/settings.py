@@ -57,6 +57,9 @@ class Settings:
     work_per_tick : int
         Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
         of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`; 0: no limit.
+    derive : bool
+        Whether modes that the graph does not have are derived in another process while the run embeds them on line,
+        which then takes their kernels over; not on Windows.
     """
 
     period: float = 1e-3
@@ -77,6 +80,7 @@ class Settings:
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
     work_per_tick: int | None = None
+    derive: bool = True
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""

@@ -116,6 +116,12 @@ def prepare(
     return Prepared(stepper, device, spec, plain)
 
 
+def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
+    """Whether a run of a graph gets a process that derives modes: it may meet some that the graph does not have."""
+    more = not graph.automaton.complete and not graph.automaton.mechanism.only_listed
+    return bool(settings["derive"]) and more and os.name == "posix"
+
+
 def saved(graph: ModeGraph) -> str:
     """Return a graph as the text of a saved automaton."""
     return json.dumps(storage.to_data(graph.automaton))
@@ -130,6 +136,7 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
     inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
     if plain["transport"] is not None:
         inherited.append(plain["transport"])
+    inherited += plain["kernels"]
     given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
     told = {
         "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
@@ -138,6 +145,8 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
         "period": min(0.002, 0.2 * plain["guard_timeout"], 0.2 * (plain["release"] or 1.0)),
         "zero_frame": spec.zero_frame.hex(), "privileges": plain["privileges"],
         "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.process"],
+        "between": plain["kernels"],
+        "beside": [sys.executable, "-m", "fsm_dyn.live.deriving", str(len(given))] if plain["kernels"] else [],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
     process = subprocess.Popen(

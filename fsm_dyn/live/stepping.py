@@ -25,7 +25,7 @@ from fsm_dyn.live.holding import HeldPort, held_ports
 from fsm_dyn.live.mapping import DeviceMap as DeviceMap
 from fsm_dyn.live.mapping import Limits as Limits
 from fsm_dyn.live.memory import plain
-from fsm_dyn.live.stock import StockMachine
+from fsm_dyn.live.stock import OwnKernels, StockMachine
 from fsm_dyn.live.ticks import bandwidths, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.runtime.library import move
@@ -35,7 +35,7 @@ from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.drive import Drive, Pieces
 from fsm_dyn.simulation.drive import make_drive as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
-from fsm_dyn.simulation.loop import Loop, Workspace, begin, supply
+from fsm_dyn.simulation.loop import Loop, Workspace, asks_for_kernels, begin, supply
 from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
@@ -294,7 +294,12 @@ class Stepper:
 
     def has(self, status: int) -> bool:
         """Whether a mode or chart that is asked for can be given within the tick."""
-        return status in (outcomes.NEED_MODE, outcomes.NEED_CHART) and self.machine.stocked
+        wanted = status in (outcomes.NEED_MODE, outcomes.NEED_CHART)
+        return wanted and (self.machine.stocked or asks_for_kernels(self.loop, status))
+
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
+        """Let a mode go on by kernels of its own from now on; see :meth:`StockMachine.take_over`."""
+        return self.machine.take_over(states, kernels, self.loop.state.spent)
 
     def prepare(self) -> None:
         """Do what takes long before ticks follow the clock: a stock of modes, room for all contacts to meet at once."""

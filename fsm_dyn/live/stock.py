@@ -8,6 +8,8 @@ in its context.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +25,23 @@ from fsm_dyn.online.machine import OnlineMachine
 from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.programs import Closures
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.machine import Chart
+from fsm_dyn.simulation.machine import Array, Chart
 from fsm_dyn.simulation.tables import Tables
 
 STOCK: Final = 96  # modes
+ROOM: Final = 2 * STOCK  # in the tables: for modes from the stock, and for kernels of their own
+
+
+LEAST: Final = 100  # evaluations on line before a mode goes on by kernels of its own
+
+
+@dataclass(frozen=True)
+class OwnKernels:
+    """Kernels of a mode's own: addresses of machine code, and what keeps it in memory."""
+
+    rhs: int
+    full: int
+    library: object
 
 
 class _FromStock(OnlineKernels):
@@ -64,6 +79,7 @@ class StockMachine(OnlineMachine):
     _parts: dict[tuple[int, int], tuple[Guard, ...]] | None = None
     _leaving: dict[int, tuple[Guard, ...]]
     _left = 0  # room in the tables, modes
+    _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with kernels of their own that are not in the tables yet
 
     @property
     def stocked(self) -> bool:
@@ -88,10 +104,62 @@ class StockMachine(OnlineMachine):
             return super().check_listed(states, t)
         return tuple(int(code) for code in states)
 
+    @cached_property
+    def _own(self) -> dict[tuple[int, ...], OwnKernels]:
+        """Kernels of modes that were met on line, by contact states."""
+        return {}
+
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:
+        """Let a mode embedded on line go on by kernels of its own from its next step on.
+
+        Parameters
+        ----------
+        states : tuple of int
+        kernels : OwnKernels
+        spent : int64 array
+            Evaluations made in each mode of the tables.
+
+        Returns
+        -------
+        int or None
+            Evaluations after which a run goes on by these kernels, which is now, or after ``LEAST``; None where the
+            mode was not met or has kernels of its own, or the tables have no room.
+        """
+        number = self._numbers.get(states, -1)
+        if number < 0 or states in self._own or self.charts[number].full not in self._online:
+            return None
+        if self._shelf is None or self._left <= len(self._shelf.free):
+            return None
+        self._own[states] = kernels
+        self._pending |= {states}
+        self._left -= 1
+        return self._allow(number, max(LEAST, int(spent[number]) - 1))
+
+    def _allow(self, number: int, evaluations: int) -> int:
+        """Let a run ask for kernels of a mode after so many evaluations; return that."""
+        self.charts[number] = replace(self.charts[number], allowance=evaluations)
+        self.tables.mode_allowance[number] = evaluations
+        return evaluations
+
+    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Enter a mode's own kernels, if it has any that are not in the tables yet; hundredths of a millisecond."""
+        chart = self.charts[number]
+        states = chart.programs.states
+        if states in self._pending:
+            self._pending -= {states}
+            self._left += 1  # which was kept for it
+            own = self._own[states]
+            self.charts.append(Chart(chart.mode, chart.programs, own.rhs, own.full))
+            self._enter(self.charts[-1])
+        return self.tables
+
     def forget_charts(self) -> None:
         """Keep one chart of every mode; kernels of the others return to the shelf."""
         before = dict(self._online)
+        self._pending = frozenset(self._own)
         super().forget_charts()
+        for states in self._own:
+            self._allow(self._numbers[states], LEAST)
         for full, kernels in before.items():
             if full not in self._online and isinstance(kernels, _FromStock) and self._shelf is not None:
                 self._shelf.free.append(kernels.number)
@@ -159,7 +227,7 @@ class StockMachine(OnlineMachine):
         tables = super()._build()
         if self._shelf is None:
             return tables
-        self._left = STOCK
+        self._left = ROOM - len(self._pending)
         most = max(self._most_guards(), int(tables.sizes[tb.MAX_GUARDS]))
         tables.sizes[tb.MAX_GUARDS] = most
 
@@ -168,17 +236,17 @@ class StockMachine(OnlineMachine):
             return np.ascontiguousarray(np.concatenate([array, more]))
 
         changed: dict[str, Any] = {
-            name: roomy(getattr(tables, name), STOCK)
+            name: roomy(getattr(tables, name), ROOM)
             for name in ("mode_rhs", "mode_full", "mode_flags", "mode_group", "mode_guard_start")
         }
         changed |= {
-            name: roomy(getattr(tables, name), STOCK * most)
+            name: roomy(getattr(tables, name), ROOM * most)
             for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
         }
-        changed["mode_allowance"] = roomy(tables.mode_allowance, STOCK, tb.NEVER)
-        changed["mode_states"] = roomy(tables.mode_states, STOCK, -1)  # states that nobody asks for
+        changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, tb.NEVER)
+        changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # states that nobody asks for
         leaves = tables.transition_leaves
-        changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), STOCK), np.int8)])
+        changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
         return tables._replace(**changed)
 
     def _enter(self, chart: Chart) -> None:

@@ -10,12 +10,14 @@ so the same run takes over the same kernels at the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import ModelError
+from fsm_dyn.modes.listing import list_guards
+from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.online.mode import OnlineMode
+from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.machine import Array, Machine
 from fsm_dyn.simulation.tables import Tables
@@ -31,8 +33,9 @@ class EarningMachine(OnlineMachine):
     ----------
     automaton, home, tolerances, derived, known
         As for :class:`~fsm_dyn.online.machine.OnlineMachine`.
-    derive_after : float, optional
-        Evaluations after which a mode embedded on line is derived, by default :func:`usual_allowance`.
+    derive_after : float or mapping, optional
+        Evaluations after which a mode embedded on line is derived, by default :func:`usual_allowance`; or these by the
+        names of modes, of which others are never derived.
     """
 
     def __init__(
@@ -42,9 +45,13 @@ class EarningMachine(OnlineMachine):
         tolerances: Tolerances | None = None,
         derived: Sequence[Mode] = (),
         known: dict[tuple[int, ...], Mode] | None = None,
-        derive_after: float | None = None,
+        derive_after: float | Mapping[str, float] | None = None,
     ) -> None:
-        self._derive_after = usual_allowance(automaton) if derive_after is None else int(derive_after)
+        self._by_name = derive_after if isinstance(derive_after, Mapping) else None
+        if isinstance(derive_after, Mapping):
+            self._derive_after = tb.NEVER
+        else:
+            self._derive_after = usual_allowance(automaton) if derive_after is None else int(derive_after)
         self._refused: set[tuple[int, ...]] = set()  # modes that have no kernels of their own
         super().__init__(automaton, home, tolerances, derived, known)
 
@@ -54,6 +61,8 @@ class EarningMachine(OnlineMachine):
         Never where its contacts share forces: kernels would list all limits of the shares, which may be thousands,
         while on line the widest margin of all is one guard.
         """
+        if self._by_name is not None:
+            return int(self._by_name.get(self.automaton.name_of(mode.states).name, tb.NEVER))
         return tb.NEVER if mode.indeterminate else self._derive_after
 
     def chart_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
@@ -81,6 +90,8 @@ class EarningMachine(OnlineMachine):
         if states in self._refused:
             return False
         own = [chart.programs for chart in self.charts if chart.mode == group and chart.full not in self._online]
+        if own and self._by_name is not None:
+            return False
         try:
             programs = (self.automaton.derive(states, t, x, c) if own else self.derived(states)).programs
         except ModelError:
@@ -93,6 +104,22 @@ class EarningMachine(OnlineMachine):
             return False
         self._append(group, programs)
         return True
+
+
+def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Array, Array]) -> ModePrograms | None:
+    """Return the programs of a mode for kernels of its own, derived for a state and context.
+
+    None where it runs on line alone: its contacts share forces, it cannot be derived, or has other guards then.
+    """
+    x, c = home
+    if indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c)):
+        return None
+    try:
+        programs = automaton.derive(states, 0.0, x, c).programs
+    except ModelError:
+        return None
+    listed = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
+    return programs if programs.guards == listed else None
 
 
 def usual_allowance(automaton: Automaton) -> int:

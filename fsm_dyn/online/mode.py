@@ -127,7 +127,7 @@ class OnlineMode:
         """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
         guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
         full = OnlineFull(states, guards, contexts)
-        return cls(states, guards, full, _indeterminate(automaton, states, place))
+        return cls(states, guards, full, indeterminate_rows(automaton, states, place))
 
 
 class OnlineKernels:
@@ -159,7 +159,7 @@ class OnlineKernels:
         self.context.chart[oc.CHOSEN] = 0
 
 
-def _indeterminate(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
+def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
     """Rows of the mode whose forces others can take over."""
     active = ActiveSet.of(automaton.system, states)
     terms = automaton.terms.evaluate(*place)

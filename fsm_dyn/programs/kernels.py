@@ -8,7 +8,7 @@ import itertools
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, overload
 
@@ -157,17 +157,38 @@ def compile_programs(
     library = None if code is None else link(code, list(names.values()))
     from_cache = library is not None
     if library is None:
-        with uncollected():
-            # at any level of optimisation, so that all give the same numbers
-            quicker = [share_angles(program) for program in distinct.values()]
-            text = module_text(quicker, list(names.values()), target().triple, keep_zeros)
-        code = object_code(text, optimisation)
+        code = _made(distinct, names, optimisation, keep_zeros)
         library = link(code, list(names.values()))
         if library is None:
             raise RunError("the machine code made by LLVM cannot be loaded here")
         objects.store(key, code)
     kernels = [Kernel(program, library[names[program.digest]], library) for program in programs]
     return Kernels(kernels, from_cache)
+
+
+def machine_code(programs: Sequence[Program], optimisation: int = OPTIMISATION) -> tuple[bytes, list[str]]:
+    """Return the object code that :func:`compile_programs` links, and the name of each program in it.
+
+    Another process on this machine may :func:`link` it.
+    """
+    objects = ObjectCache.default()
+    distinct = {program.digest: program for program in programs}
+    names = {digest: f"fsm_dyn_{digest}" for digest in distinct}
+    key = _key(sorted(distinct), optimisation)
+    code = objects.load(key)
+    if code is None:
+        code = _made(distinct, names, optimisation, keep_zeros=False)
+        objects.store(key, code)
+    return code, [names[program.digest] for program in programs]
+
+
+def _made(distinct: Mapping[str, Program], names: Mapping[str, str], optimisation: int, keep_zeros: bool) -> bytes:
+    """Compile programs to object code; both mappings are by digest."""
+    with uncollected():
+        # at any level of optimisation, so that all give the same numbers
+        quicker = [share_angles(program) for program in distinct.values()]
+        text = module_text(quicker, list(names.values()), target().triple, keep_zeros)
+    return object_code(text, optimisation)
 
 
 class Target(NamedTuple):

@@ -20,13 +20,13 @@ StoredInput: TypeAlias = float | str | list[list[float]] | dict[str, str | float
 class RunSettings(msgspec.Struct, frozen=True):
     """All that the steps of a run depend on beside its model, parameters and start.
 
-    ``derive_after`` negative: never; ``tolerances``: those given for this run; ``atol``: as given, one for all states
-    or one each; ``max_step`` None: no bound.
+    ``derive_after`` negative: never, or by names of modes; ``tolerances``: those given for this run; ``atol``: as
+    given, one for all states or one each; ``max_step`` None: no bound.
     """
 
     method: str
     strategy: str
-    derive_after: float | None
+    derive_after: float | dict[str, float] | None
     tolerances: dict[str, float]
     atol: float | tuple[float, ...] | None
     step: float

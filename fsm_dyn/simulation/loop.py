@@ -147,7 +147,7 @@ def supply(loop: Loop, status: int, mode_source: ModeSource | None) -> int | Non
             return outcomes.NO_MODE
     elif status == outcomes.NEED_CHART and loop.state.counters[st.PHASE] == st.RESOLVING:
         _entry_chart(loop, mode_source)
-    elif status == outcomes.NEED_CHART and has_earned_kernels(loop):
+    elif asks_for_kernels(loop, status):
         _own_kernels(loop, mode_source)
     elif status == outcomes.NEED_CHART and not _other_chart(loop, mode_source):
         return outcomes.SINGULAR
@@ -176,13 +176,19 @@ def has_earned_kernels(loop: Loop) -> bool:
     return bool(loop.state.spent[mode] > loop.tables.mode_allowance[mode])
 
 
+def asks_for_kernels(loop: Loop, status: int) -> bool:
+    """Whether kernels of its own are asked for, for the mode at hand."""
+    resolving = loop.state.counters[st.PHASE] == st.RESOLVING
+    return status == outcomes.NEED_CHART and not resolving and has_earned_kernels(loop)
+
+
 def _own_kernels(loop: Loop, mode_source: ModeSource | None) -> None:
     """Ask for kernels of the mode at hand; where there are none that are good here, its evaluations count from zero."""
-    mode, before = int(loop.state.counters[st.MODE]), loop.tables
+    mode, before = int(loop.state.counters[st.MODE]), int(loop.tables.sizes[tb.N_MODES])
     if mode_source is not None:
         t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
         _take_tables(loop, mode_source.kernels_needed(mode, t, x, c))
-    if loop.tables is before:
+    if int(loop.tables.sizes[tb.N_MODES]) == before:
         loop.state.spent[mode] = 0
 
 

@@ -19,7 +19,7 @@ from fsm_dyn.automaton.artefact import Automaton, Mode
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
+from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Kernels, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
@@ -225,12 +225,7 @@ class Machine:
         return True
 
     def _append(self, mode: int, programs: ModePrograms) -> None:
-        both = programs.rhs, programs.full
-        if len(programs.full.instructions) > _LONG_MODE:
-            levels = [SELDOM_RUN if len(program.instructions) > _LONG_MODE else OPTIMISATION for program in both]
-            kernels = [compile_programs([program], optimisation=k) for program, k in zip(both, levels, strict=True)]
-        else:
-            kernels = [compile_programs(both)]
+        kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
         self._kernels += kernels
         rhs, full = (kernel.address for each in kernels for kernel in each)
         self.charts.append(Chart(mode, programs, rhs, full))
@@ -371,6 +366,14 @@ class Machine:
                 for contact, code in patterns.get(item.target, modes.get(item.target, {})).items():
                     table[i, contact] = code
         return table
+
+
+def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:
+    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation."""
+    both = [programs.rhs, programs.full]
+    if len(programs.full.instructions) <= _LONG_MODE:
+        return [(both, OPTIMISATION)]
+    return [([item], SELDOM_RUN if len(item.instructions) > _LONG_MODE else OPTIMISATION) for item in both]
 
 
 def _outline(contact: ContactInfo) -> int:

@@ -24,12 +24,15 @@ HANDS = {
 OWNER = """
 import os, signal, sys, time, fsm_dyn
 from fsm_dyn.live.session import LiveSession, Settings
-session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted", {"axes": 2, "stop": "watchdog"},
+session = LiveSession.start(fsm_dyn.compile("MODEL"), "scripted", {"axes": AXES, "stop": "watchdog"},
     settings=Settings(privileges=False, guard_timeout=20.0))
 session.wait_for_ticks(100)
 print(session.guard_pid, session.tick_pid, flush=True)
 time.sleep(3600)
 """
+
+
+MODELS = [("virtual_wall", "2"), ("latch_door", "1")]  # the latter with a deriver
 
 
 @pytest.fixture
@@ -99,12 +102,15 @@ OTHERS = {
     "view": ("latch", "--no-browser"),
     "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
     "study": ("piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+    "compile": ("piano_action", "--jobs", "2"),
 }
 
 
 @pytest.mark.parametrize("program", OTHERS)
 def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
-    """Servers, emulators and the processes of a study: right after the first of them is there, and later."""
+    """Servers, emulators, the processes of a study or of a derivation: right after the first is there, and later."""
+    if program == "compile":
+        marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
     runs = [(marked.start("-m", "fsm_dyn.cli", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
     threads = [threading.Thread(target=interrupt, args=(process, "guard", waits)) for process, waits in runs]
     for thread in threads:
@@ -184,8 +190,8 @@ def test_a_study_whose_process_is_killed_fails_by_name_and_one_that_is_killed_en
         assert marked.all_gone()
 
 
-@pytest.mark.parametrize("cache", ["kept", "cold"])
-def test_ctrl_c_at_any_time_leaves_nothing(marked, cache):
+@pytest.mark.parametrize(("cache", "model"), [("kept", "latch"), ("cold", "latch"), ("kept", "latch_door")])
+def test_ctrl_c_at_any_time_leaves_nothing(marked, cache, model):
     """While the package is imported or machine code is made, processes start, run or end; also time and again.
 
     All programs at once are more than the processors can do: instants are spread by that too.
@@ -193,7 +199,7 @@ def test_ctrl_c_at_any_time_leaves_nothing(marked, cache):
     instants = INSTANTS if cache == "kept" else INSTANTS[1:4]
     if cache == "cold":
         marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
-    command = ("-m", "fsm_dyn.cli", "live", "latch", "--unpaced")
+    command = ("-m", "fsm_dyn.cli", "live", model, "--unpaced")
     runs = [(marked.start(*command), starts, waits) for starts, *waits in instants]
     threads = [threading.Thread(target=interrupt, args=run) for run in runs]
     for thread in threads:
@@ -240,9 +246,10 @@ def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, mo
         assert os.listdir(marked.folder) == []
 
 
-def test_killed_outright_all_three_leave_nothing(marked):
-    """Memory is anonymous, and the automaton went through a pipe."""
-    owner = marked.start("-c", OWNER)
+@pytest.mark.parametrize(("model", "axes"), MODELS)
+def test_killed_outright_all_three_leave_nothing(marked, model, axes):
+    """Memory is anonymous, the automaton went through a pipe, and a deriver ends when its own closes."""
+    owner = marked.start("-c", OWNER.replace("MODEL", model).replace("AXES", axes))
     line = owner.stdout.readline()
     assert line, owner.stderr.read()
     for pid in [owner.pid, *map(int, line.split())]:
@@ -251,9 +258,11 @@ def test_killed_outright_all_three_leave_nothing(marked):
     assert os.listdir(marked.folder) == []
 
 
-def test_killed_while_it_starts_the_rest_ends_by_itself(marked):
+@pytest.mark.parametrize(("model", "axes"), MODELS)
+def test_killed_while_it_starts_the_rest_ends_by_itself(marked, model, axes):
     """The owner dies as soon as the guard is there, the tick process perhaps not yet."""
-    owner = marked.start("-c", OWNER.replace("session.wait_for_ticks(100)", ""))
+    program = OWNER.replace("MODEL", model).replace("AXES", axes)
+    owner = marked.start("-c", program.replace("session.wait_for_ticks(100)", ""))
     assert owner.stdout.readline(), owner.stderr.read()
     owner.kill()
     assert marked.all_gone()

@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.live.device import driver_class
 from fsm_dyn.live.holding import held_ports
 from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import input_tables, replay
+from fsm_dyn.live.replaying import off_line, replay
 from fsm_dyn.live.rows import ADVANCED
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits
@@ -84,8 +84,6 @@ def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tm
     assert np.array_equal(stepper.loop.state.x, moved[-1, state])
     if name in REPLAYED_ONLY:
         return
-    off_line = fsm_dyn.simulate(
-        stepper.graph, until=float(moved[-1, 1]), method="rk4", step=settings.period, inputs=input_tables(recorded)
-    )
-    assert np.array_equal(off_line.rows.x[-1], moved[-1, state])
-    assert [x.time for x in off_line.transitions] == recorded.records[:, 1].tolist()
+    trajectory = off_line(recorded)
+    assert np.array_equal(trajectory.rows.x[-1], moved[-1, state])
+    assert [x.time for x in trajectory.transitions] == recorded.records[:, 1].tolist()

@@ -9,7 +9,7 @@ from fsm_dyn.live import stock
 from fsm_dyn.live.control import RUNNING
 from fsm_dyn.live.holding import hold
 from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import input_tables, replay
+from fsm_dyn.live.replaying import off_line, replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.modes.listing import list_guards
@@ -45,9 +45,7 @@ def test_a_mode_nobody_foresaw_costs_no_step(board, tmp_path):
     assert (grip == 1.0).all(), "the device was let go"
     assert set(rows[:, 6]) == {outcomes.DONE}
 
-    trajectory = fsm_dyn.simulate(
-        board, until=rows[-1, 1], method="rk4", step=1e-3, inputs=input_tables(recorded), derive_after=np.inf
-    )
+    trajectory = off_line(recorded)
     live = [(x["time"], x["source"], x["target"]) for x in transitions]
     assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
     assert np.array_equal(trajectory.rows.x[-1], rows[-1, recorded.columns.places["state"]])

@@ -1,0 +1,94 @@
+"""Work spread over processes of this machine, which end with their owner, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from fsm_dyn.errors import RunError
+from fsm_dyn.interrupts import held_back
+
+Given = TypeVar("Given")
+Shared = TypeVar("Shared")
+Case = TypeVar("Case")
+Result = TypeVar("Result")
+
+
+def in_processes(
+    what: str,
+    workers: int,
+    prepare: Callable[[Given], Shared],
+    given: Given,
+    work: Callable[[Shared, Case], Result],
+    cases: Sequence[Case],
+) -> Iterator[Result]:
+    """Yield the result of each case, in their order.
+
+    Parameters
+    ----------
+    what : str
+        What the processes belong to, for messages.
+    workers : int
+        Number of processes.
+    prepare : function of a module
+        Called once in each process with ``given``; what it returns is handed to ``work``.
+    work : function of a module
+        Gives the result of a case; what it raises is raised here.
+
+    Raises
+    ------
+    RunError
+        A process was ended from outside.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
+    theirs, ours = spawn.Pipe(duplex=False)
+    pool = None
+    with theirs, ours:
+        try:
+            with held_back():  # passes an interrupt on when it ends: within the try
+                pool = ProcessPoolExecutor(workers, spawn, _begin, (prepare, given, theirs))
+                results = pool.map(partial(_work, work), cases)  # starts all processes
+            yield from results
+        except BrokenProcessPool:
+            raise RunError(f"a process of {what} was ended from outside, or has no memory left") from None
+        except BaseException:
+            if pool is not None:
+                _end(pool, ours)
+            raise
+        pool.shutdown()
+
+
+def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
+    """End the processes of a pool in the middle of their work."""
+    with held_back():
+        line.close()
+        pool.shutdown(cancel_futures=True)
+
+
+_shared: list[Any] = []  # what a process of the pool keeps between its cases
+
+
+def _begin(prepare: Callable[[Any], Any], given: Any, line: Connection) -> None:
+    """Prepare a process of the pool; it ends when the other end of a line closes, by whatever end of its owner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
+
+    def listen() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            line.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
+    _shared.append(prepare(given))
+
+
+def _work(work: Callable[[Any, Case], Result], case: Case) -> Result:
+    return work(_shared[0], case)
