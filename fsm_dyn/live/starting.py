@@ -115,7 +115,8 @@ def prepare(
     spec: Spec = device.describe(options)
     limits = allowed(settings.limits, spec)
     plain = {
-        **asdict(settings), "substeps": substeps_of(settings, graph), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
+        **asdict(settings), "substeps": substeps_of(settings, graph),
+        "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
         "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
         "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """How often a device is let go though nothing is wrong with it, on a machine whose processors are all busy.
 
 ``SECONDS`` of the environment is how long each case runs (30).  All devices are held at once, each by a run of its own,
-and the processors have ``BUSY`` processes each that never wait (2).  The table in docs/how_to/device.md is written anew.
+and every processor has ``BUSY`` processes that never wait (2).  The table in docs/how_to/device.md is written anew.
 """
 
 import contextlib
