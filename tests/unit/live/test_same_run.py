@@ -85,7 +85,11 @@ def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tm
     if name in REPLAYED_ONLY:
         return
     off_line = fsm_dyn.simulate(
-        stepper.graph, until=float(moved[-1, 1]), method="rk4", step=settings.period, inputs=input_tables(recorded)
+        stepper.graph,
+        until=float(moved[-1, 1]),
+        method="rk4",
+        step=settings.period / recorded.settings["substeps"],
+        inputs=input_tables(recorded),
     )
     assert np.array_equal(off_line.rows.x[-1], moved[-1, state])
     assert [x.time for x in off_line.transitions] == recorded.records[:, 1].tolist()
