@@ -25,7 +25,7 @@ INPUTS = {  # least and largest value of every input, SI
 }
 CLOCKS = {"m_weight": (0.01, 0.04), "c": (5e-4, 3e-3)}  # kg, N m s: parameters of escapements, which have no input
 PLAY = 2.0  # s of each
-WARM = 300.0  # s of play before the memory is watched
+WARM = 700.0  # s of play before the memory is watched: until simulators have the 64 starts and inputs that they keep
 GROWTH = 4096  # kB of the resident memory, whatever the time; a leak of 1 kB a play is 3600 kB in two hours
 KEPT = 1.25  # resident bytes of a mode that is kept by each that is counted: its guards and names (1.16 of the piano)
 CLOSURE = 1e-6  # of the energy that passes through a play, at usual tolerances
