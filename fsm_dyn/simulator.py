@@ -239,6 +239,11 @@ class Simulator:
         if len(self._machines) > MOST_MACHINES:
             self._machines.pop(next(iter(self._machines)), None)
 
+    @property
+    def memory(self) -> int:
+        """Memory of modes embedded on line that are kept for the next runs, bytes: at most 64 MiB a way of running."""
+        return sum(machine.memory for idle in self._machines.values() for machine in idle)
+
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
         found: T | None = self._memory.get(key)

@@ -28,7 +28,7 @@ def analyse(
     axes: tuple[int, ...] | None = None,
     scale: float | tuple[float, ...] = 1.0,
     period: float = 1e-3,
-    substeps: int = 1,
+    substeps: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     at: Mapping[str, Any] | None = None,
     figure: Path | None = None,
@@ -49,11 +49,12 @@ def analyse(
     from fsm_dyn.live.device import Handle, driver_class
     from fsm_dyn.live.facing import facing_axes
     from fsm_dyn.live.settings import Settings
-    from fsm_dyn.live.starting import held
+    from fsm_dyn.live.starting import held, substeps_of
     from fsm_dyn.live.stepping import DeviceMap
     from fsm_dyn.passivity.assessment import assess
 
-    Settings(period=period, substeps=substeps).check()
+    settings = Settings(period=period, substeps=substeps)
+    settings.check()
     handle, n_device, turns = Handle(), None, None
     if driver:
         spec = driver_class(driver).describe(dict(options or {}))
@@ -70,7 +71,7 @@ def analyse(
     with working("looking at its response", as_json):
         found = assess(
             graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
-            substeps=substeps, at=at,
+            substeps=substeps_of(settings, graph), at=at,
         )  # fmt: skip
         written = None if figure is None else draw(found, figure)
     if as_json:

@@ -56,7 +56,7 @@ def device_command(
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
-    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    substeps: timing.Substeps = None,
     guard_timeout: Annotated[
         float | None,
         typer.Option(
@@ -156,7 +156,7 @@ class _Way:
     scale: float | tuple[float, ...]
     limits: dict[str, Any]
     period: float
-    substeps: int
+    substeps: int | None
     guard_timeout: float | None
     waiting: dict[str, float]
     record: Path | None

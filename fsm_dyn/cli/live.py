@@ -42,7 +42,7 @@ def live_command(
     scale: Scale = "1",
     force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
-    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    substeps: timing.Substeps = None,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
     release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
@@ -141,14 +141,14 @@ def hold_and_report(
         typer.echo(_told(graph.name, report, transitions))
     if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
         fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
-        raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], settings))
+        raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], ready.settings))
     if report["recording_failed"]:
         raise RunError(f"{report['recording_failed']}\n{report['rows_lost']} rows of the run are not recorded")
 
 
-def _failure(why: str, settings: Any) -> str:
+def _failure(why: str, settings: dict[str, Any]) -> str:
     """Say why the model could not go on; live steps are of one length, which may be what is wrong."""
-    step = settings.period / settings.substeps
+    step = settings["period"] / settings["substeps"]
     return f"the model could not go on {why}\nSteps are of {step:g} s: what is stiff needs shorter ones, see --substeps"
 
 

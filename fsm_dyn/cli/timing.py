@@ -1,4 +1,4 @@
-"""Options of ``live`` and ``device`` that say when a device is let go, and how fast."""
+"""Options of live runs: steps of a tick, when a device is let go, and how fast."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ OwnerTimeout = Annotated[
         "--owner-timeout",
         help="How long this program may stand still until the grip opens and the model rests, s. 0: for ever.",
         min=0.0,
+    ),
+]
+
+Substeps = Annotated[
+    int | None,
+    typer.Option(
+        "--substeps", help="Steps of the integrator in a tick; by default as the model's ports want them, or one."
     ),
 ]
 

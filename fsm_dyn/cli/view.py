@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fsm_dyn.cli import timing
 from fsm_dyn.cli.compiling import ready_graph
 from fsm_dyn.cli.console import print_json, reporting, say, working
 from fsm_dyn.cli.files import Json
@@ -46,7 +47,7 @@ def view_command(
         typer.Option("--html", help="Of a run that is over: write its page to a file instead of serving it."),
     ] = None,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
-    substeps: Annotated[int, typer.Option("--substeps", help="Steps of the integrator in a tick.")] = 1,
+    substeps: timing.Substeps = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:

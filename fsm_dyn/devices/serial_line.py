@@ -13,10 +13,16 @@ from typing import Final
 
 from fsm_dyn.errors import InputError
 
+if sys.platform != "win32":
+    import fcntl
+    import termios
+    import tty
+
 PATTERNS: Final = (
     "/dev/serial/by-id/*", "/dev/ttyACM*", "/dev/ttyUSB*", "/dev/cu.usbmodem*", "/dev/cu.usbserial*",
 )  # fmt: skip
 CHUNK: Final = 4096  # bytes read at once
+_NUMBER: Final = bytes(4)  # room for a C int
 _GONE: Final = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADF)
 
 
@@ -47,10 +53,6 @@ def open_line(path: str, baud: int) -> int:
     """
     if sys.platform == "win32":
         raise InputError("serial lines are opened on Linux and macOS only", remedy="run it there, or --emulate")
-    import fcntl
-    import termios
-    import tty
-
     try:
         line = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -88,8 +90,14 @@ def _cannot(path: str, error: Exception) -> InputError:
 
 
 def read_line(line: int) -> bytes:
-    """Return what has come, at once; raises LineGone where nothing will come any more."""
+    """Return what has come, at once; raises LineGone where nothing will come any more.
+
+    Linux has a read of an empty line wait, whether it may block or not, for the thread of the kernel that hands bytes
+    on, which is no real-time one and comes late on a busy machine.  So it is asked first whether there is anything.
+    """
     try:
+        if not waiting(line):
+            return b""
         found = os.read(line, CHUNK)
     except BlockingIOError:
         return b""
@@ -98,6 +106,11 @@ def read_line(line: int) -> bytes:
     if not found:  # a raw line has an end only when it was hung up
         raise LineGone("the device is unplugged: its line was hung up")
     return found
+
+
+def waiting(line: int) -> int:
+    """Return how many bytes can be read at once."""
+    return int.from_bytes(fcntl.ioctl(line, termios.FIONREAD, _NUMBER), sys.byteorder)
 
 
 def write_line(line: int, data: bytes) -> None:
@@ -121,8 +134,6 @@ def write_line(line: int, data: bytes) -> None:
 
 def discard_unsent(line: int) -> None:
     """Throw away what was sent and has not gone out, so that what is sent next comes first."""
-    import termios
-
     try:
         termios.tcflush(line, termios.TCOFLUSH)
     except termios.error as error:

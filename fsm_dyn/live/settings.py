@@ -8,7 +8,7 @@ from typing import Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.mapping import DeviceMap, Limits
-from fsm_dyn.live.ticks import PASSIVITY
+from fsm_dyn.live.ticks import MOST_SUBSTEPS, PASSIVITY
 
 MOST_TICKS: Final = 2**53  # which a double counts
 
@@ -22,7 +22,7 @@ class Settings:
     period : float
         Of the tick, s of the wall clock.
     substeps : int
-        Steps of the integrator in a tick.
+        Steps of the integrator in a tick.  None: by the ``step`` of the model's ports, 1 without one.
     method : str
         ``rk4``, ``heun`` or ``euler``.
     mapping : DeviceMap
@@ -63,7 +63,7 @@ class Settings:
     """
 
     period: float = 1e-3
-    substeps: int = 1
+    substeps: int | None = None
     method: str = "rk4"
     mapping: DeviceMap = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
@@ -87,7 +87,7 @@ class Settings:
         for name, value, good in (
             ("period", self.period, 1e-5 <= self.period <= 0.1),
             ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),
-            ("substeps", self.substeps, 1 <= self.substeps <= 1000),
+            ("substeps", self.substeps, self.substeps is None or 1 <= self.substeps <= MOST_SUBSTEPS),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),
             ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),

@@ -22,6 +22,7 @@ from fsm_dyn.live.holding import held_ports, hold
 from fsm_dyn.live.process import new_stepper
 from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.live.ticks import usual_substeps
 from fsm_dyn.spec.values import parameter_values
 
 CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
@@ -61,6 +62,13 @@ def release_time(settings: Settings, spec: Spec) -> float:
     if not settings.paced or not spec.felt or settings.release_after == 0.0:
         return 0.0
     return max(settings.release_after, LEAST_RELEASE * settings.period)
+
+
+def substeps_of(settings: Settings, graph: ModeGraph) -> int:
+    """Return the steps of the integrator in a tick: those asked for, or as the ports of the model want them."""
+    if settings.substeps is not None:
+        return settings.substeps
+    return usual_substeps(graph.automaton.mechanism, graph.values, settings.period)
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,8 @@ def prepare(
     spec: Spec = device.describe(options)
     limits = allowed(settings.limits, spec)
     plain = {
-        **asdict(settings), "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
+        **asdict(settings), "substeps": substeps_of(settings, graph),
+        "limits": asdict(limits), "axes": spec.axes, "turns": spec.turns, "driver": driver,
         "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
         "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
     }  # fmt: skip

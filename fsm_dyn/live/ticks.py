@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,12 +16,14 @@ from fsm_dyn.live.mapping import Limits
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.bundles import Packed
 from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
 WORK_PER_TICK: Final = 95  # of a model with many contacts, see :func:`usual_work`
 MANY_CONTACTS: Final = 12
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+MOST_SUBSTEPS: Final = 1000
 PASSIVITY: Final = ("off", "observe", "control")
 FARTHEST: Final = 1e3  # m or rad, where no device is
 _GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
@@ -32,6 +35,16 @@ def usual_work(contacts: int) -> int:
     What counts like a trial step (docs/theory.md, "The work of a tick") takes longer with more of them.
     """
     return round(WORK_PER_TICK * min(4.0, max(1.0, MANY_CONTACTS / max(1, contacts))))
+
+
+def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], period: float) -> int:
+    """Return the steps of the integrator in a tick of this length (s) where nothing else is asked for.
+
+    None is longer than the ``step`` of any port of the model; without one there is a single step.
+    """
+    steps = [evaluate(port.step, values) for port in mechanism.ports.values() if port.step is not None]
+    found = max((math.ceil(period / step * (1.0 - 1e-9)) for step in steps), default=1)  # 1 ms are 8 of 0.125 ms
+    return min(max(found, 1), MOST_SUBSTEPS)
 
 
 def new_tick(

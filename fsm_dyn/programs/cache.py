@@ -4,8 +4,7 @@ A file is a header (magic, key, SHA-256 of the rest) and an object file.  It is 
 moved into place, so that readers see all of it or nothing, whoever else writes at the same time.  Machine code is
 run as it is found; therefore a file is believed only if it belongs to this user, nobody else may write to it or
 to its directory, and header and checksum fit.  Everything else counts as absent, and the code is made again.
-A directory that cannot be used costs the time of compiling and nothing else.  The stepper's cache in
-:mod:`fsm_dyn.simulation.compiled` keeps the same rules by the same functions.
+A directory that cannot be used costs the time of compiling and nothing else.
 """
 
 from __future__ import annotations

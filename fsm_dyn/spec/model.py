@@ -311,7 +311,7 @@ class Port:
     ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
     ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate, a twist's apart.
     ``press``: along the first axis, from where the model begins, where a hand is that has let a key up, and one that
-    presses it.
+    presses it.  ``step``: the longest step of a run that a device holds, a time.
     """
 
     name: str
@@ -324,6 +324,7 @@ class Port:
     stiffness: Text | None = None
     damping: Text | None = None
     press: tuple[Text, ...] = ()
+    step: Text | None = None
     where: Location = NOWHERE
 
 

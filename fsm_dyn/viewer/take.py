@@ -47,7 +47,7 @@ class Wishes:
     ----------
     period : float
         Of the tick, s.
-    substeps : int
+    substeps : int, optional
     schedule : bool or None
         Whether the model's scheduled inputs run; None: where the model has no port of its own.
     parameters : mapping
@@ -63,7 +63,7 @@ class Wishes:
     """
 
     period: float = 1e-3
-    substeps: int = 1
+    substeps: int | None = None
     schedule: bool | None = None
     parameters: Parameters | None = None
     record: Path | None = None

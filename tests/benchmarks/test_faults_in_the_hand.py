@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.live import memory
 from tests.benchmarks.hand import COMMANDS, DRIVERS, WATCHDOG, Hand, put_table
 
-pytestmark = pytest.mark.benchmark
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 STIFFNESSES = (200.0, 1000.0, 5000.0)  # N/m
 BEARABLE = 1000.0  # N/m; stiffer couplers swing by themselves on these devices, and what they give scatters

@@ -20,7 +20,7 @@ PRESSED, LIFTED = -0.012, -0.0005  # m of the key
 
 def test_eight_of_eight_at_the_emulated_paddle():
     graph = fsm_dyn.compile(hold(fsm_dyn.load("piano_action")))
-    settings = Settings(substeps=8, mapping=mapping_for(graph, "", 1, scale=SCALE), guard_timeout=0.5)
+    settings = Settings(mapping=mapping_for(graph, "", 1, scale=SCALE), guard_timeout=0.5)
     with emulation("hapkit", {"hand": {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING}}) as device:
         with LiveSession.start(graph, "hapkit", device.options, settings=settings) as session:
             session.wait_for_ticks(600)

@@ -9,7 +9,7 @@ NOTES = "fsmDyn.sound.played.filter((one) => one.name === 'string')"
 
 def test_a_key_strikes_and_is_heard(viewed):
     """As loud as the hammer was fast in the transition, put off from its instant, soft or loud by the key pressed."""
-    _, page = viewed("piano_action", "--substeps", 8)
+    _, page = viewed("piano_action")
     page.running()
     assert page.evaluate("document.querySelector('#playing').hidden") is False
     page.keyboard.press("o")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn
-from tests.campaigns.endurance import INPUTS, graph_of
+from tests.campaigns.endurance import INPUTS, simulator_of
 from tests.campaigns.ledger import ROOT
 from tests.campaigns.ramps import NAMED
 from tests.continued import rows_that_differ
@@ -71,7 +71,7 @@ def day(model, seed, hours=24, length=HOUR, piece=None, compared=2):
         for number in range(hours):
             if number == begun:
                 inputs, starts = drive(model, rng), starts + 1
-                fsm_dyn.simulate(graph_of(model), 0.1 * piece, inputs=inputs, on_failure="return").save(path)
+                fsm_dyn.simulate(simulator_of(model).graph, 0.1 * piece, inputs=inputs, on_failure="return").save(path)
             end = (number + 1 - begun) * length
             told.append(hour(path, end, piece))
             if told[-1]["failed"]:
@@ -79,7 +79,7 @@ def day(model, seed, hours=24, length=HOUR, piece=None, compared=2):
                     complaints.append(f"hour {number} ends with '{told[-1]['outcome']}' at {told[-1]['end']:.9g} s")
                 begun = number + 1  # it ended for good: another play begins
             elif number - begun == compared - 1 and starts == 1:
-                whole = fsm_dyn.simulate(graph_of(model), end, inputs=inputs)
+                whole = fsm_dyn.simulate(simulator_of(model).graph, end, inputs=inputs)
                 if found := rows_that_differ(whole, fsm_dyn.open_run(path)):
                     complaints.append(f"{', '.join(found)} differ from those of the run that was not interrupted")
     memory = [each["memory"] for each in told]

@@ -77,7 +77,7 @@ def port_of(name: str, form: PortForm) -> Port:
     """Return the port `name`."""
     kind = exactly_one(form, ("point", "coordinate"))
     own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "twist")
-    only_with(form, kind, (*own, "stiffness", "damping", "press"))
+    only_with(form, kind, (*own, "stiffness", "damping", "press", "step"))
     if kind == "point":
         for key in ("body", "axes"):
             if key not in form.given():
@@ -90,7 +90,7 @@ def port_of(name: str, form: PortForm) -> Port:
     _check_coupler(name, form)
     return Port(
         name, form.point, form.body, axes, form.twist, form.coordinate, form.kinematic, form.stiffness, form.damping,
-        form.press or (), where_of(name),
+        form.press or (), form.step, where_of(name),
     )  # fmt: skip
 
 

@@ -319,6 +319,7 @@ def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str,
     stiffness = divide(divide(multiply(POWER, TIME), way), way)
     for text, what, dimension in (
         (port.stiffness, "stiffness", stiffness), (port.damping, "damping", multiply(stiffness, TIME)),
+        (port.step, "step", TIME),
         *((text, "press", way) for text in port.press),
     ):  # fmt: skip
         if text is not None:

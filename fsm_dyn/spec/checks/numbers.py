@@ -55,6 +55,9 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
         _value(text, values, f"the initial value of {name!r}")
     for name, text in mechanism.numerics.items():
         _positive(text, values, f"the tolerance {name!r}")
+    for port in mechanism.ports.values():
+        if port.step is not None:
+            _positive(port.step, values, f"the step of port {port.name!r}")
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
             _value(text, values, f"a length in the view of {name!r}")

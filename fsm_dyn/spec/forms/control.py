@@ -310,3 +310,4 @@ class PortForm(Form):
     stiffness: Expression | None = None
     damping: Expression | None = None
     press: Expressions | None = None
+    step: Expression | None = None

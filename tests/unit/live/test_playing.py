@@ -12,6 +12,7 @@ from fsm_dyn.live.facing import mapping_for
 from fsm_dyn.live.process import _take_sent
 from fsm_dyn.live.reading import read_recording
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.starting import substeps_of
 from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live.ticks import watch_port
@@ -20,18 +21,18 @@ from fsm_dyn.simulation.raw_run import read_transitions
 BEGINS = 0.5  # s, when the first note does; the grip is closed then
 PRESSED, LIFTED = -0.012, -0.0005  # m of the key, as the model says
 LIMIT = 5.0  # N
-SUBSTEPS = 8  # steps of 1 ms are too long for the felt of the lever's stop: they gain energy there
 FINGER = (FINGER_STIFFNESS, FINGER_DAMPING)
 
 
 class Played:
     """Notes in a rhythm on the piano action, by a finger of stiffness (N/m) and damping (N s/m) at a paddle."""
 
-    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT):
+    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT, work=0):
         mapping = mapping_for(graph, "", 1, scale=scale)
         self.stepper = stepper = Stepper(
-            graph, 1, substeps=SUBSTEPS, mapping=mapping, limits=Limits(force=limit), work_per_tick=0
-        )
+            graph, 1, substeps=substeps_of(Settings(), graph), mapping=mapping, limits=Limits(force=limit),
+            work_per_tick=work,
+        )  # fmt: skip
         if coupler:
             stepper.set_parameters({"finger_tip_1_stiffness": coupler})
         self.events, self.forces, self.accounted, self.keys, records = [], [], [], [], []
@@ -73,6 +74,16 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
     assert played.controller.phase == RUNNING
     between = np.array(played.keys)[int(1e3 * played.strikes[0]) : int(1e3 * played.strikes[-1])]
     assert between.min() < 3e-3 < 9.5e-3 < between.max(), "above the place of repetition, and down to the bottom"
+
+
+def test_all_of_eight_strike_in_a_loop_whose_work_is_bounded(held):
+    """As `fsm-dyn device piano_action --scale 1/2` comes; what the model is behind the clock makes notes louder."""
+    played = Played(held("piano_action"), 0.5, FINGER, work=None)
+    assert played.told("behind"), "work is bounded"
+    assert len(played.strikes) == NOTES
+    assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5
+    assert np.ptp(played.speeds) < 0.2 * played.speeds.mean()
+    assert played.controller.phase == RUNNING
 
 
 def test_a_loose_grip_and_a_soft_coupler_play_nothing(held):

@@ -8,7 +8,9 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live import compiled_tick as ct
 from fsm_dyn.live.device import Sample
 from fsm_dyn.live.holding import hold
+from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.starting import held as held_graph
+from fsm_dyn.live.starting import substeps_of
 from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
@@ -29,6 +31,26 @@ def test_the_same_transitions_as_off_line_to_the_last_bit(bench, name, substeps)
     assert len(live) >= 3, "a hand that changes nothing shows nothing"
     assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
     assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
+
+
+@pytest.mark.parametrize("name", ["push_button", "toggle_switch"])
+def test_ports_have_steps_that_suit_their_models(bench, held, name):
+    """Steps of 1 ms made the dome of the button fail after 0.8 s, and left a quarter of the switch's ticks behind."""
+    graph = held(name)
+    substeps = substeps_of(Settings(), graph)
+    assert substeps > 1
+    quick = Limits(velocity=200.0, turning=2000.0)  # a hand made of numbers is not let go for being quick
+    run = bench(name, substeps=substeps, schedule=True, limits=quick).run(3000)
+    assert run.controller.phase == 0, run.events
+    assert [event for event in run.events if event["event"] == "behind"] == []
+
+
+@pytest.mark.parametrize(
+    ("period", "asked", "steps"), [(1e-3, None, 4), (1e-4, None, 1), (2e-3, None, 8), (1.01e-3, None, 5), (1e-3, 2, 2)]
+)
+def test_no_step_is_longer_than_ports_say_unless_asked_for(held, period, asked, steps):
+    assert substeps_of(Settings(period=period, substeps=asked), held("toggle_switch")) == steps
+    assert substeps_of(Settings(period=period), held("virtual_wall")) == 1
 
 
 def test_the_model_and_the_device_feel_the_same_force(bench):
