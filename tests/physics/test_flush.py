@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from tests.campaigns.flush import dominoes
 from tests.physics.flush import Body, G, Tiles, brick, losses, overlap, placed, points, polygon, rectangle, scene
 
 GROUND = {"line": {"along": "N.x"}, "side": "N.y"}
@@ -398,6 +399,26 @@ def test_time_stepping_chooses_corners_by_their_predicted_gaps(name):
 def test_time_stepping_converges_where_corners_lie_flush(stack):
     converges(stack, 1.4, 10.0)
     converges(two_materials(0.1, 0.3), 0.5, 1.0, inputs={"push": 0.0})
+
+
+# -- slopes of shared forces ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["auto", "online"])
+def test_two_dominoes_without_friction_slide_over_the_edge(strategy):
+    """They share their weights through a contact that cannot rub; how widely its laws are kept bends where one tips.
+
+    Differences across the bend gave a slope to a guard that is zero all along, and steps shrank without end.
+    """
+    speed, edge = 1.5706212677314964, 0.2
+    start = {"initial": {"vx0": speed}, "parameters": {"mu": 0.0}, "rtol": 1e-10, "atol": 1e-12}
+    run = fsm_dyn.simulate(build(dominoes(2)), until=0.11, strategy=strategy, max_steps=500, **start)
+    meet = 0.06 / speed
+    tips = meet + (edge - 0.15) / (speed / 2)
+    times = [t.time for t in run.transitions]
+    assert min(abs(t - meet) for t in times) <= 1e-9
+    assert min(abs(t - tips) for t in times) <= 1e-8
+    assert run.sample([tips]).q[0, 3] == pytest.approx(edge, abs=1e-9)
 
 
 # -- guards --------------------------------------------------------------------------------------------------------
