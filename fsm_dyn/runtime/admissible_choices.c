@@ -145,8 +145,11 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
                                         .event = r->event.at[k],
                                         .slip = problem.tangent.at[at] >= 0 ? fill_friction(r, &problem, at) : 0.0,
                                         .sigma = r->sigma.at[k]};
+        bool at_limit = r->event.at[k] == FSM_EVENT_SLIDES || r->event.at[k] == FSM_EVENT_OPENS;
         double slow = problem.tangent.at[at] >= 0 ? fsm_slip_tolerance(tables, k) : 0.0;
         admit_choices(&problem, at, &motion, slow);
+        problem.lasting.at[at] = r->before.at[k] == FSM_CONTACT_HELD && problem.tangent.at[at] >= 0 && !at_limit &&
+                                 AT(problem.allowed, at, FSM_CHOICE_HOLD);
         if (any_slides && problem.spatial.at[at] && r->before.at[k] == FSM_CONTACT_SLIDING &&
             r->event.at[k] != FSM_EVENT_STICKS) {
             AT(problem.cost, at, FSM_CHOICE_FORWARD) =

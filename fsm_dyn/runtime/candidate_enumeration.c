@@ -43,19 +43,41 @@ static bool is_excluded(const struct fsm_contact_problem *problem, fsm_indices c
     return any;
 }
 
-/* Return the number of different motions, at most 2, after `v`; the first is kept in `first`. */
-static int64_t count_motion(int64_t motions, fsm_vector first, fsm_vector v, double close)
+/* Different motions, counted up to 2; the first is kept in `first` (n,). */
+struct motion_count {
+    fsm_vector first;
+    int64_t found;
+};
+
+/* Count the motion `v` (n,), if it differs from the first by more than `close`. */
+static void count_motion(struct motion_count *count, fsm_vector v, double close)
 {
-    if (motions == 0) {
-        fsm_put(first, v);
-        return 1;
+    if (count->found == 0) {
+        fsm_put(count->first, v);
+        count->found = 1;
     }
-    for (int64_t i = 0; i < v.n; i++) {
-        if (fabs(v.at[i] - first.at[i]) > close) {
-            return 2;
+    for (int64_t i = 0; i < v.n && count->found == 1; i++) {
+        count->found += fabs(v.at[i] - count->first.at[i]) > close;
+    }
+}
+
+/* Whether all contacts stick that stuck just before and are not at a limit. */
+static bool goes_on(const struct fsm_contact_problem *problem, fsm_indices choices)
+{
+    for (int64_t k = 0; k < choices.n; k++) {
+        if (problem->lasting.at[k] && choices.at[k] != FSM_CHOICE_HOLD) {
+            return false;
         }
     }
-    return motions;
+    return true;
+}
+
+/* Of several motions the one that goes on is taken, if the candidate kept has it: sticking ends at a limit of friction. */
+static void decide_by_continuity(struct fsm_enumeration_result *result, const struct motion_count *all,
+                                 const struct motion_count *going_on, bool best_goes_on)
+{
+    result->continuity = all->found > 1 && going_on->found == 1 && best_goes_on;
+    result->motions = result->continuity ? 1 : all->found;
 }
 
 /* Return the cost of a consistent candidate.
@@ -116,7 +138,8 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
     int64_t count = problem->normal.n, n = problem->K.n;
     struct fsm_contact_solution trial = fsm_allocate_solution(arena, count, n);
     fsm_matrix directions = fsm_arena_matrix(arena, count, 2);
-    fsm_vector first = fsm_arena_vector(arena, n);
+    struct motion_count all = {fsm_arena_vector(arena, n), 0}, going_on = {fsm_arena_vector(arena, n), 0};
+    bool best_goes_on = false;
     struct fsm_enumeration_result result = {.nearest = FSM_NO_CANDIDATE};
     if (!first_candidate(trial.choices, problem->allowed)) {
         return result;
@@ -140,11 +163,15 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
         result.consistent++;
         if (found.excess <= tolerance) {
             double close = FSM_SAME_MOTION * fsm_reference_scale(problem, trial.forces);
-            result.motions = count_motion(result.motions, first, trial.motions, close);
+            count_motion(&all, trial.motions, close);
+            if (goes_on(problem, trial.choices)) {
+                count_motion(&going_on, trial.motions, close);
+            }
         }
         double cost = total_cost(problem, trial.choices, found.remainder, tolerance);
         if (cost < least) {
             least = cost;
+            best_goes_on = goes_on(problem, trial.choices);
             fsm_put_indices(best->choices, trial.choices);
             fsm_put(best->forces, trial.forces);
             fsm_put(best->motions, trial.motions);
@@ -153,6 +180,7 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             }
         }
     } while (next_candidate(trial.choices, problem->allowed));
+    decide_by_continuity(&result, &all, &going_on, best_goes_on);
     for (int64_t k = 0; k < count; k++) {
         fsm_put(fsm_row(problem->slip_direction, k), fsm_row(directions, k));
     }

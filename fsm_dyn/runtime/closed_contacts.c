@@ -11,6 +11,14 @@ static bool closes(const struct fsm_resolution *r, int64_t k, double gap, double
     return flush || r->event.at[k] == FSM_EVENT_CLOSES || gap <= near;
 }
 
+/* Whether contact `k` is a corner at an end of a face and behind it: then other faces of the two corners are apart. */
+static bool is_behind_end(const struct fsm_resolution *r, int64_t k, double gap)
+{
+    double small = r->tables->tolerances->gap;
+    bool at_end = r->terms->margin_slope.at[k] != 0.0 && fabs(r->terms->reach.at[k]) <= small;
+    return at_end && AT(r->tables->contact_ends, k, 0) >= 0 && r->event.at[k] != FSM_EVENT_CLOSES && gap < -small;
+}
+
 /* Mark the contacts whose gaps are zero, to within `near` (m); false if one is deeper than the gap tolerance.
 
    In the course of a run a contact that is near but has not fired is left to close by itself: closing it would move
@@ -37,9 +45,8 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
             if (deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
                 return false;
             }
-            r->closed.at[k] =
-                !deep &&
-                closes(r, k, gap, near * tables->row_unit.at[row]); // behind a face that ends there is no penetration
+            bool behind = deep || is_behind_end(r, k, gap); // behind a face that ends there is no penetration
+            r->closed.at[k] = !behind && closes(r, k, gap, near * tables->row_unit.at[row]);
         }
     }
     return true;

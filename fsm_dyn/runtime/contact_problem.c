@@ -61,6 +61,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *aren
         .allowed = fsm_arena_index_table(arena, count, FSM_CHOICE_COUNT),
         .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT),
         .excluded = fsm_arena_indices(arena, count),
+        .lasting = fsm_arena_indices(arena, count),
     };
     fsm_indices_fill(problem.normal, -1);
     fsm_indices_fill(problem.tangent, -1);
@@ -237,6 +238,7 @@ static void copy_contact(const struct fsm_contact_problem *part, int64_t at, con
     part->two_sided.at[at] = problem->two_sided.at[k];
     part->slipping.at[at] = problem->slipping.at[k];
     part->excluded.at[at] = problem->excluded.at[k];
+    part->lasting.at[at] = problem->lasting.at[k];
     fsm_put(fsm_row(part->slip_direction, at), fsm_row(problem->slip_direction, k));
     fsm_put(fsm_row(part->slack, at), fsm_row(problem->slack, k));
     fsm_put_indices(fsm_index_row(part->allowed, at), fsm_index_row(problem->allowed, k));

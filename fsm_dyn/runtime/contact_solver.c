@@ -141,6 +141,7 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
             int64_t part_status = solve_part(arena, problem, members, rows, tolerance, solution, log, &part);
             result->tried += part.tried;
             result->motions = fsm_most(result->motions, part.motions);
+            result->continuity = fsm_most(result->continuity, part.continuity);
             result->undetermined = fsm_most(result->undetermined, part.undetermined);
             if (part.consistent == 0) {
                 result->nearest = fsm_smaller(result->nearest, part.nearest);

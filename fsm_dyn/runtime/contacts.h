@@ -51,7 +51,8 @@ enum fsm_law {
    friction of a contact whose guard fired may be from zero, see fsm_read_slack (the margin squared where `spatial`).
 
    Candidates: `allowed` (·, FSM_CHOICE_COUNT); `cost` (·, FSM_CHOICE_COUNT) decides between consistent candidates, the
-   smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none.
+   smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none;
+   `lasting`: 1 where a contact stuck just before and is not at a limit.
 
    Scaling: `unit` (n,): unscaled forces and motions are `unit * y` and `v / unit`; `scale`: least magnitude against
    which zero is judged, square root of (J) or (J/s²). */
@@ -75,6 +76,7 @@ struct fsm_contact_problem {
     fsm_index_table allowed;
     fsm_matrix cost;
     fsm_indices excluded;
+    fsm_indices lasting;
     fsm_vector unit;
     double scale;
 };
@@ -100,6 +102,7 @@ struct fsm_enumeration_result {
     int64_t consistent;   // candidates that satisfy all contact laws
     int64_t tried;        // candidates
     int64_t motions;      // different motions of consistent candidates that need no static friction, counted up to 2
+    int64_t continuity;   // 1: of several motions the only one in which all contacts that last stick
     int64_t undetermined; // candidates that leave the motion indeterminate
     double nearest;       // least violation, if none is consistent
 };

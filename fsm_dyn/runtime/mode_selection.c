@@ -80,6 +80,9 @@ static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_
     if (problem->contact.n > 0) {
         notes->chosen_by = result.consistent == 1 ? FSM_CHOSEN_UNIQUE : FSM_CHOSEN_LEAST_CHANGE;
     }
+    if (status == FSM_CONTINUE && result.continuity) {
+        notes->chosen_by = FSM_CHOSEN_CONTINUITY;
+    }
     if (status == FSM_INCONSISTENT && fsm_readmit_fired_choices(r, problem, admissible)) {
         status = fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, &result);
         notes->candidates += result.tried;

@@ -7,6 +7,7 @@
 #include "online.h"
 
 #define FSM_PROBE 6e-6 // time, relative to that of the motion, over which forces are differenced
+#define FSM_BENT  0.5  // part of the larger by which slopes before and after differ where a guard bends in between
 
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
 static double probe_time(const struct fsm_online_mode *o, const double *out);
@@ -101,7 +102,24 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
     }
 }
 
-/* Write the slopes that the terms do not give, by central differences along the flow. */
+/* Return the slope at `here` of a guard from its values `time` (s) before and after.
+
+   `shared`: its force is a share with the widest margin, which bends where another law becomes the narrowest.  With a
+   bend within `time` the central difference is the slope of neither side; that of the straighter one is taken. */
+static double slope_between(double before, double here, double after, double time, bool shared)
+{
+    double back = (here - before) / time, ahead = (after - here) / time;
+    double larger = fsm_larger(fabs(back), fabs(ahead));
+    if (!shared || fabs(ahead - back) <= FSM_BENT * larger) {
+        return (after - before) / (2.0 * time);
+    }
+    if (back * ahead <= 0.0) {
+        return 0.0;
+    }
+    return fabs(back) < fabs(ahead) ? back : ahead;
+}
+
+/* Write the slopes that the terms do not give, by differences along the flow. */
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes)
 {
     int64_t *chart = o->chart.at;
@@ -113,6 +131,7 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
     int64_t n_p = s->n_p, n_w = s->n_w;
     int64_t third = n_p + 3 * n_w + s->n_contacts + s->n_memory;
     int64_t n_c = third + n_w;
+    bool shares = chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK];
     double time = probe_time(o, out);
     for (int64_t i = 0; i < n; i++) {
         w[at_probe + i] = w[at_x + i];
@@ -137,7 +156,8 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
     }
     for (int64_t g = 0; g < n_g; g++) {
         if (!fsm_has_exact_slope(o, g)) {
-            out[slopes + g] = (w[at_guards + g] - w[at_guards + n_g + g]) / (2.0 * time);
+            out[slopes + g] = slope_between(w[at_guards + n_g + g], out[slopes - n_g + g], w[at_guards + g], time,
+                                            shares && fsm_is_law(o, g));
         }
     }
 }

@@ -4,7 +4,6 @@
 
 static double guard_value(struct fsm_online_mode *o, const double *c, int64_t guard);
 static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c);
-static bool is_law(struct fsm_online_mode *o, int64_t guard);
 static double gap_to_face(struct fsm_online_mode *o, int64_t k);
 static int64_t farthest(struct fsm_online_mode *o, int64_t k);
 static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t forces);
@@ -23,7 +22,7 @@ FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, doub
     if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK]) {
         share_indeterminate_forces(o, c);
         for (int64_t g = 0; g < count; g++) {
-            if (is_law(o, g)) {
+            if (fsm_is_law(o, g)) {
                 out[at + g] = guard_value(o, c, g);
             }
         }
@@ -152,7 +151,7 @@ static void share_indeterminate_forces(struct fsm_online_mode *o, const double *
     int64_t laws = 0;
     double scale = 0.0;
     for (int64_t guard = 0; guard < o->guard_quantity.n; guard++) {
-        laws += is_law(o, guard) ? 1 : 0;
+        laws += fsm_is_law(o, guard) ? 1 : 0;
     }
     for (int64_t r = 0; r < R; r++) {
         scale = fsm_larger(scale, fabs(w[at_multipliers + r]));
@@ -165,7 +164,7 @@ static void share_indeterminate_forces(struct fsm_online_mode *o, const double *
     fsm_vector slack = fsm_arena_vector(&o->arena, laws);
     int64_t law = 0;
     for (int64_t guard = 0; guard < o->guard_quantity.n; guard++) {
-        if (!is_law(o, guard)) {
+        if (!fsm_is_law(o, guard)) {
             continue;
         }
         slack.at[law] = guard_value(o, c, guard);
@@ -185,7 +184,7 @@ static void share_indeterminate_forces(struct fsm_online_mode *o, const double *
 }
 
 /* Whether a guard is a law that forces keep. */
-static bool is_law(struct fsm_online_mode *o, int64_t guard)
+FSM_LOCAL bool fsm_is_law(struct fsm_online_mode *o, int64_t guard)
 {
     int64_t what = o->guard_quantity.at[guard];
     return what == FSM_ONLINE_NORMAL_FORCE || what == FSM_ONLINE_FRICTION_LIMIT || what == FSM_ONLINE_HOLDING_LIMIT;

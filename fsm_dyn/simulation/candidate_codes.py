@@ -33,6 +33,7 @@ LEAST_CHANGE: Final = 2
 FIRED_STATE_KEPT: Final = 3  # nothing else agreed than a state whose guard had fired
 POLICY: Final = 4  # several motions agreed, and the model says that what changes least goes on
 IMPACT_WITHOUT_COLLISION: Final = 5  # nothing agreed, and the model says that an impact without collision follows
+CONTINUITY: Final = 6  # several motions agreed, and in this one alone all that stuck and is not at a limit sticks
 
 # a candidate in the log: which contacts (bits), their choices (decimal digits), violation, law and contact
 LOG_WIDTH: Final = 4

@@ -62,3 +62,30 @@ def test_the_boundary_is_at_four_thirds(instant):
     for mu, expected in ((4.0 / 3.0 - 1e-6, outcomes.GOING), (4.0 / 3.0 + 1e-6, outcomes.INCONSISTENT)):
         results = {instant(*rod(theta, mu, 0.0, slip)).decide()[0] for slip in (1, -1)}
         assert results == {outcomes.GOING, expected}
+
+
+# one end at rest that may stick (λ = 0.833, -1.167), slide forward (λ_n = 0.167) or lift
+AT_REST = ([[1.0, 0.8], [0.8, 1.0]], [0.1, 0.5])
+
+
+@pytest.mark.parametrize("static", [2.0, 2.5])
+@pytest.mark.parametrize("lasting", [0, 1])
+def test_what_stuck_goes_on_sticking_where_other_motions_agree(instant, lasting, static):
+    """Below its limit nothing lets go of it: forces and accelerations are continuous.  Without a past nothing decides."""
+    cost = {OPEN: 1.0, HOLD: 0.0, FORWARD: 1.0, BACKWARD: 1.0}
+    end = {"normal": 0, "tangent": 1, "mu": 2.0, "static": static, "lasting": lasting, "cost": cost}
+    found = instant(*AT_REST, [end])
+    status, verdict = found.decide()
+    assert verdict.consistent == 3
+    assert found.best[0] == HOLD
+    assert found.answers == pytest.approx(0.0, abs=1e-15)
+    assert found.forces == pytest.approx([0.3 / 0.36, -0.42 / 0.36])
+    assert status == (outcomes.GOING if lasting else outcomes.SEVERAL)
+    assert verdict.continuity == lasting
+
+
+def test_at_its_limit_what_stuck_has_several_motions(instant):
+    end = {"normal": 0, "tangent": 1, "mu": 2.0, "lasting": 1, "allowed": [OPEN, FORWARD]}
+    status, verdict = instant(*AT_REST, [end]).decide()
+    assert status == outcomes.SEVERAL
+    assert (verdict.consistent, verdict.continuity) == (2, 0)
