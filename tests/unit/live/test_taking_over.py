@@ -148,10 +148,12 @@ def child_of_guard(session):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
-def test_live_replay_and_off_line_are_one_run(held, tmp_path):
+@pytest.mark.parametrize("period", [1e-3, 2e-4])  # by Python, and in compiled code
+def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
     path = tmp_path / "door.mcap"
-    settings = Settings(limits=Limits(ramp=0.05), **QUIET)
-    with LiveSession.start(held("latch_door"), "scripted", HAND, settings=settings, record=path) as session:
+    settings = Settings(period=period, limits=Limits(ramp=0.05), **QUIET)
+    hand = {**HAND, "period": period}
+    with LiveSession.start(held("latch_door"), "scripted", hand, settings=settings, record=path) as session:
         wait_for_take_over(session)
         session.wait_for_ticks(session.snapshot()["tick"] + 2000)
         deriver = child_of_guard(session)
