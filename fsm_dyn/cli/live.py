@@ -54,8 +54,9 @@ def live_command(
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
     passivity: Passivity = "off",
     derive: Annotated[
-        bool, typer.Option("--derive/--no-derive", help="Derive modes that the run meets in another process.")
-    ] = True,
+        bool | None,
+        typer.Option("--derive/--no-derive", help="Derive modes that are met in another process; usual if paced."),
+    ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:

@@ -31,7 +31,6 @@ from fsm_dyn.simulation.machine import compiled_together
 
 INTERVAL: Final = 0.02  # s between looks at what the run has met
 MOST_AHEAD: Final = 256  # modes prepared that were not met
-_NICE: Final = 5
 _MODE: Final = FIXED.index("mode")
 
 States = tuple[int, ...]
@@ -138,7 +137,6 @@ def end_with_owner() -> None:
 def main() -> None:
     """Run the deriver; settings and automaton come from its standard input, as many bytes as its argument says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
-    os.nice(_NICE)
     given: dict[str, Any] = json.loads(sys.stdin.buffer.read(int(sys.argv[1])))
     threading.Thread(target=end_with_owner, daemon=True).start()
     settings = given["settings"]

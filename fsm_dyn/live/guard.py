@@ -9,7 +9,7 @@ and takes hold anew.  If not for longer than allowed, or if the tick process end
 2. writes the device's safe frame to the transport.
 
 It ends with the tick process.  When its standard input closes, the session is gone: it asks the tick process to end,
-or ends it where it still loads.
+or ends it where it still loads.  A process that derives modes beside it, if there is one, it starts and ends as well.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
 SAFE_PATIENCE = 2.0  # s that a device may take nothing, before its own watchdog is what is left
 ZERO_PATIENCE = 0.005  # s likewise, where the tick process may go on
+NICE = 5  # of the deriver
 PATIENCE = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
 
 
@@ -193,6 +194,8 @@ def main() -> None:
     beside = None  # the deriver
     if settings["beside"]:
         beside = subprocess.Popen(settings["beside"], stdin=subprocess.PIPE, **keyword)
+        with contextlib.suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, beside.pid, NICE)
     for descriptor in settings["between"]:  # the tick process and the deriver
         os.close(descriptor)
     hand_on(settings["given"], child, beside)

@@ -281,6 +281,8 @@ class TickProcess:
         self._set_patience()
         if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
             self._receiver.wake = lambda: numbers.__setitem__(pacing.MAIL, -1)
+            if self._arrived:
+                self._receiver.wake()
         numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
         self._beats[memory.TICK_STATE] = memory.RUNNING
         while True:
@@ -294,6 +296,8 @@ class TickProcess:
                 numbers[pacing.MAIL] = self._mail  # first: what arrives from now on wakes the loop again
                 if self._arrived:
                     self._take_over()
+                if self._arrived:
+                    numbers[pacing.MAIL] = -1
             elif reason == pacing.PENDS:
                 controller.carry_out_pending()
             elif reason == pacing.BREATHES:

@@ -57,9 +57,10 @@ class Settings:
     work_per_tick : int
         Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
         of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`; 0: no limit.
-    derive : bool
+    derive : bool, optional
         Whether modes that the graph does not have are derived in another process while the run embeds them on line,
-        which then takes their kernels over; not on Windows.
+        which then takes their kernels over; not on Windows.  None: where the run is paced, as when kernels are ready
+        depends on the clock, and a run that is not paced is the same every time.
     """
 
     period: float = 1e-3
@@ -80,7 +81,7 @@ class Settings:
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
     work_per_tick: int | None = None
-    derive: bool = True
+    derive: bool | None = None
 
     def check(self) -> None:
         """Raise InputError for what cannot be."""

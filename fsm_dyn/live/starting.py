@@ -128,7 +128,8 @@ def prepare(
 def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
     """Whether a run of a graph gets a process that derives modes: it may meet some that the graph does not have."""
     more = not graph.automaton.complete and not graph.automaton.mechanism.only_listed
-    return bool(settings["derive"]) and more and os.name == "posix"
+    wanted = settings["paced"] if settings["derive"] is None else settings["derive"]
+    return bool(wanted) and more and os.name == "posix"
 
 
 def saved(graph: ModeGraph) -> str:

@@ -148,10 +148,12 @@ def child_of_guard(session):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
-def test_live_replay_and_off_line_are_one_run(held, tmp_path):
+@pytest.mark.parametrize("period", [1e-3, 2e-4])  # by Python, and in compiled code
+def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
     path = tmp_path / "door.mcap"
-    settings = Settings(limits=Limits(ramp=0.05), **QUIET)
-    with LiveSession.start(held("latch_door"), "scripted", HAND, settings=settings, record=path) as session:
+    settings = Settings(period=period, limits=Limits(ramp=0.05), **QUIET)
+    hand = {**HAND, "period": period}
+    with LiveSession.start(held("latch_door"), "scripted", hand, settings=settings, record=path) as session:
         wait_for_take_over(session)
         session.wait_for_ticks(session.snapshot()["tick"] + 2000)
         deriver = child_of_guard(session)
@@ -174,7 +176,7 @@ def test_live_replay_and_off_line_are_one_run(held, tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
 def test_a_deriver_that_is_killed_does_no_harm_and_is_told(held):
-    settings = Settings(paced=False, limits=Limits(ramp=0.05), **QUIET)
+    settings = Settings(paced=False, derive=True, limits=Limits(ramp=0.05), **QUIET)
     with LiveSession.start(held("latch_door"), "scripted", HAND, settings=settings) as session:
         session.wait_for_ticks(10)
         os.kill(child_of_guard(session), signal.SIGKILL)
@@ -190,7 +192,7 @@ def test_a_deriver_that_is_killed_does_no_harm_and_is_told(held):
     assert "log" not in report
 
 
-@pytest.mark.parametrize(("name", "derive"), [("latch_door", False), ("latch", True)])
+@pytest.mark.parametrize(("name", "derive"), [("latch_door", False), ("latch_door", None), ("latch", True)])
 def test_without_need_or_wish_there_is_no_deriver(held, name, derive):
     settings = Settings(paced=False, derive=derive, **QUIET)
     with LiveSession.start(held(name), "scripted", HAND, settings=settings) as session:
