@@ -184,6 +184,8 @@ def main() -> None:
     """Run the guard; the one argument is its configuration as JSON."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which was blocked when this was started
     with contextlib.suppress(OSError, AttributeError):  # where it may and is to, it goes before the process it watches
         if settings["privileges"]:
             os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
@@ -132,6 +133,19 @@ def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
     return bool(wanted) and more and os.name == "posix"
 
 
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and so in what it starts."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def saved(graph: ModeGraph) -> str:
     """Return a graph as the text of a saved automaton."""
     return json.dumps(storage.to_data(graph.automaton))
@@ -159,10 +173,11 @@ def spawn(graph: ModeGraph, plain: dict[str, Any], spec: Spec, log: IO[bytes]) -
         "beside": [sys.executable, "-m", "fsm_dyn.live.deriving", str(len(given))] if plain["kernels"] else [],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
-    process = subprocess.Popen(
-        [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
-        stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
-    )  # fmt: skip
+    with _interrupts_blocked():  # what comes before the guard can ignore them waits until it does
+        process = subprocess.Popen(
+            [sys.executable, "-I", str(Path(guard.__file__)), json.dumps(told)],
+            stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
+        )  # fmt: skip
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it has ended: whoever looks finds that
         process.stdin.write(given)

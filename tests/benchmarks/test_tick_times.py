@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live.control import PHASES
+from fsm_dyn.live.control import PHASES, RUNNING
 from tests.benchmarks.ticks import PERIOD, REACH, RandomHand, compiled, port_axes, run_ticks
 
 pytestmark = pytest.mark.benchmark
@@ -81,6 +81,7 @@ def judge(rows, name, kind):
         f"{run.new.sum()} modes met for the first time; {np.count_nonzero(run.behind)} of {len(run.behind)} ticks "
         f"behind; at most {run.work.max()} of work in one; {len(spent)} ticks, ended {PHASES[run.phase]}"
     )
+    assert run.phase == RUNNING, f"{name}, {kind}"
     for p, most in MOST.items():
         assert times[p] <= most, f"p{p:g} of {name}, {kind}"
 

@@ -19,6 +19,7 @@ from fsm_dyn.live.mapping import Limits
 from fsm_dyn.live.process import columns_of, ring_of
 from fsm_dyn.live.starting import held
 from fsm_dyn.live.stepping import Stepper
+from fsm_dyn.live.ticks import usual_substeps
 from fsm_dyn.simulation import state as st
 
 PERIOD = 1e-3  # s
@@ -84,7 +85,8 @@ class Ticks:
 def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) -> Ticks:
     """Carry out ticks as the tick process does: read, one compiled call that also leaves a row, write."""
     axes = hand.spec.axes
-    stepper = Stepper(graph, axes, limits=limits or WIDE, schedule=schedule)
+    substeps = usual_substeps(graph.automaton.mechanism, graph.values, PERIOD)
+    stepper = Stepper(graph, axes, substeps=substeps, limits=limits or WIDE, schedule=schedule)
     if prepare:
         stepper.prepare()
     controller = Controller(stepper, lambda event: None)

@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -295,3 +296,22 @@ def test_a_tick_process_that_cannot_start_is_told(marked, held, monkeypatch, tmp
     assert report["ticks"] == 0
     assert "not today" in report["log"]
     assert os.listdir(marked.folder) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are blocked on POSIX only")
+def test_ctrl_c_at_the_guard_before_it_can_ignore_it_changes_nothing(held):
+    """At once after its process is there, while its interpreter starts: it ended with a traceback."""
+    hand = {"axes": 2, "stop": "watchdog"}
+    begun = subprocess.Popen
+
+    def interrupted(*arguments, **options):
+        process = begun(*arguments, **options)
+        os.kill(process.pid, signal.SIGINT)
+        return process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fsm_dyn.live.starting.subprocess.Popen", interrupted)
+        session = LiveSession.start(held("virtual_wall"), "scripted", hand)
+    with session:
+        session.wait_for_ticks(20)
+    assert session.close()["guard"] == ""

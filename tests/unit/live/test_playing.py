@@ -17,6 +17,7 @@ from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
 from fsm_dyn.live.ticks import watch_port
 from fsm_dyn.simulation.raw_run import read_transitions
+from tests.benchmarks.ticks import random_hand, run_ticks
 
 BEGINS = 0.5  # s, when the first note does; the grip is closed then
 PRESSED, LIFTED = -0.012, -0.0005  # m of the key, as the model says
@@ -84,6 +85,14 @@ def test_all_of_eight_strike_in_a_loop_whose_work_is_bounded(held):
     assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5
     assert np.ptp(played.speeds) < 0.2 * played.speeds.mean()
     assert played.controller.phase == RUNNING
+
+
+@pytest.mark.long
+def test_a_random_hand_does_not_end_the_run(held):
+    """A minute: after 54 s two motions were consistent, and the run had ended."""
+    graph = held("piano_action")
+    run = run_ticks(graph, random_hand("piano_action", graph, 60.0), 60_000)
+    assert (len(run.spent), run.phase) == (60_000, RUNNING)
 
 
 def test_a_loose_grip_and_a_soft_coupler_play_nothing(held):
