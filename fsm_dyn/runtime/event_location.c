@@ -4,6 +4,7 @@
 
 #define FSM_MOST_ITERATIONS  60 // to refine one event
 #define FSM_MOST_REFINEMENTS 8  // of ever earlier events in one trial step
+#define FSM_JUST_BEFORE      1e-3 // part of a step to the end of a face, so long before which forces are looked at
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
 /* Return how finely an instant near `t` is located (s). */
@@ -168,6 +169,34 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
     return -1.0;
 }
 
+/* Whether a guard is below zero just before a contact reaches the end of its face, `length` (s) from the step's start.
+
+   Two contacts of one face may meet there.  The force of either has a pole where their distance is zero, and passes
+   through zero on the way to it; at the end itself, where the rows are the same, nothing of that is seen.  If so, the
+   trial step that ends just before is in the workspace, else that of `length`. */
+static bool fires_just_before(const struct fsm_run *run, double length)
+{
+    struct fsm_state *state = run->state;
+    int64_t most = run->tables->sizes->max_guards, n_g = fsm_guard_count(run->tables, state->counters->mode);
+    int64_t at = state->x.n + run->tables->sizes->n_u + 1;
+    double before = length * (1.0 - FSM_JUST_BEFORE), t = state->clock->time;
+    fsm_trial_step(run, before, t + before);
+    state->counters->retakes++;
+    bool fires = false;
+    if (fsm_end_is_finite(run) && fsm_project_end(run, t + before) == FSM_CONTINUE) {
+        for (int64_t j = 0; j < n_g; j++) {
+            double value = run->work->full_end.at[at + j];
+            fires = fires || (state->armed.at[j] == FSM_GUARD_ARMED && value < -state->guards.at[2 * most + j]);
+        }
+    }
+    if (!fires) {
+        fsm_trial_step(run, length, t + length);
+        fsm_project_end(run, t + length); // as it did when the event was located
+    }
+    fsm_evaluate_middle(run, fires ? before : length);
+    return fires;
+}
+
 /* Locate the first event of a trial step of length `h` in which guard `j` was seen to fire.
 
    The shortened step is looked at again for guards that fire earlier, until none does.
@@ -202,7 +231,10 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction
             *guard = j;
             return length;
         }
-        int64_t earlier;
+        int64_t first = tables->mode_guard_start.at[state->counters->mode], earlier;
+        if (tables->guard_event.at[first + j] == FSM_EVENT_LEAVES && fires_just_before(run, length)) {
+            length *= 1.0 - FSM_JUST_BEFORE;
+        }
         fraction = fsm_first_event(run, length, &earlier);
         if (earlier == FSM_NO_EVENT || (earlier >= 0 && (1.0 - fraction) * length <= close_to)) {
             *guard = j;

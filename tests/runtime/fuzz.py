@@ -134,6 +134,7 @@ def solve_contact_problem(runtime, arena, numbers):
         m.get("infinite")[k], m.get("two_sided")[k] = random.random() < 0.1, kind == "slot"
         m.get("slipping")[k], m.get("spatial")[k] = slips, kind == "spatial"
         m.get("excluded")[k] = random.choice([-1, -1, 0, 1])
+        m.get("lasting")[k] = random.integers(2)
         if slips:
             angle = random.uniform(0.0, 7.0)
             m.get("slip_direction")[k] = np.cos(angle), np.sin(angle)

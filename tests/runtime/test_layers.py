@@ -197,7 +197,7 @@ CODES = [
     ("simulation.resolution", "LOG_LENGTH", "LOG_LENGTH", "", {}),
     ("simulation.candidate_codes", "OPEN", "CHOICE_COUNT", "CHOICE_", {"CHOICE_COUNT": "COUNT"}),
     ("simulation.candidate_codes", "KEPT", "EXCLUDED", "LAW_", {}),
-    ("simulation.candidate_codes", "NO_CANDIDATES", "IMPACT_WITHOUT_COLLISION", "CHOSEN_", {}),
+    ("simulation.candidate_codes", "NO_CANDIDATES", "CONTINUITY", "CHOSEN_", {}),
     ("simulation.candidate_codes", "LOG_WIDTH", "LOG_WIDTH", "", {}),
     ("simulation.dense_output", "END", "COEFFICIENTS", "DENSE_", {}),
     ("simulation.dense_output", "HIGHEST_DEGREE", "HIGHEST_DEGREE", "", {}),

@@ -71,7 +71,7 @@ AT_REST = ([[1.0, 0.8], [0.8, 1.0]], [0.1, 0.5])
 @pytest.mark.parametrize("static", [2.0, 2.5])
 @pytest.mark.parametrize("lasting", [0, 1])
 def test_what_stuck_goes_on_sticking_where_other_motions_agree(instant, lasting, static):
-    """Below its limit nothing lets go of it: forces and accelerations are continuous.  Without a past nothing decides."""
+    """Below its limit nothing lets go of it: forces are continuous.  Without a past nothing decides."""
     cost = {OPEN: 1.0, HOLD: 0.0, FORWARD: 1.0, BACKWARD: 1.0}
     end = {"normal": 0, "tangent": 1, "mu": 2.0, "static": static, "lasting": lasting, "cost": cost}
     found = instant(*AT_REST, [end])
