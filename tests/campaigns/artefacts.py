@@ -220,7 +220,7 @@ def live(name):
     graph = fsm_dyn.compile(hold(fsm_dyn.load(name)))
     settings = asdict(Settings(limits=Limits(ramp=0.02, velocity=20.0))) | {
         "axes": 2, "turns": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
-        "device_delay": 0.0, "initial": {},
+        "device_delay": 0.0, "initial": {}, "substeps": 1,
     }  # fmt: skip
     stepper = new_stepper(settings, graph)
     columns = columns_of(stepper)

@@ -101,7 +101,7 @@ def test_faults_leave_nothing():
 def test_play_goes_on_and_on():
     found = endurance.play(10.0)
     assert found["plays"] == 5
-    assert found["found"] in ([], [f"the memory has grown by {found['grown']} kB"])  # it is not warm
+    assert all(words.startswith("the memory has grown by ") for words in found["found"])  # it is not warm
 
 
 @pytest.mark.parametrize("model", ["latch_door"])
