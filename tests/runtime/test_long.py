@@ -71,7 +71,7 @@ def test_valgrind(tmp_path):
 #: Tests that call the runtime, run with a library that counts its lines.
 COVERING = [
     "tests/unit/simulation", "tests/unit/laws", "tests/unit/online", "tests/unit/passivity", "tests/unit/live",
-    "tests/unit/devices", "tests/physics", "tests/models",
+    "tests/unit/devices", "tests/unit/recording", "tests/stored", "tests/physics", "tests/models",
 ]  # fmt: skip
 LEAST_LINES = 95.0  # % of each file
 
@@ -98,6 +98,8 @@ def test_lines_that_are_run(tmp_path):
     shutil.copy(library.stdout.strip(), installed)
     python("-m", "tests.runtime.runs", str(installed), *names())
     tests = python("-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *COVERING, check=False)
+    inner = [f"tests/runtime/{name}.py" for name in ("test_saved_state", "test_elementary")]
+    python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "runtime and not long", *inner, check=False)
     found = lines_run(copy / "build" / "tests")
     print(tests.stdout[-1500:], *(f"{name}: {share:.1f} %" for name, share in sorted(found.items())), sep="\n")
     assert len(found) >= len(list(FOLDER.glob("*.c"))) - 1
