@@ -26,7 +26,7 @@ from fsm_dyn.live.stepping import Limits, Stepper
 from fsm_dyn.live.ticks import usual_substeps
 from fsm_dyn.spec.values import parameter_values
 
-CODE: Final = "making machine code of the stepper: once after an installation, up to a minute; then it is kept"
+CODE: Final = "making machine code of the modes: once for a model, then it is kept"
 LEAST_RELEASE: Final = 3.0  # periods
 # the libraries behind NumPy start a thread per processor, of no use here
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
