@@ -1,6 +1,7 @@
 """Automata, runs and recordings that earlier versions wrote open and play.
 
-``format_1`` was written by the version before the runtime in C, ``format_2`` by the first with it.  A recording is
+``format_1`` was written by the version before the runtime in C, ``format_2`` by the first with it, ``format_3`` by the
+last before the names of today.  A recording is
 played as it is; run again it need not be the same to the last bit, as the arithmetic has changed since.
 """
 
