@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.verification import verify
     from fsm_dyn.analysis.wrenches import wrench
-    from fsm_dyn.automaton.graph import ModeGraph
-    from fsm_dyn.compiling import compile, load, open_graph
+    from fsm_dyn.automaton.mode_graph import ModeGraph
+    from fsm_dyn.compilation import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
-    from fsm_dyn.recording.trajectory import Trajectory
-    from fsm_dyn.running import open_run, simulate
+    from fsm_dyn.results.trajectory import Trajectory
     from fsm_dyn.simulation.tolerances import Tolerances
+    from fsm_dyn.simulation_api import open_run, simulate
     from fsm_dyn.simulator import Simulator
     from fsm_dyn.spec.model import Mechanism
 
@@ -30,20 +30,20 @@ _HOMES = {
     "FsmDynError": "fsm_dyn.errors",
     "InputError": "fsm_dyn.errors",
     "Mechanism": "fsm_dyn.spec.model",
-    "ModeGraph": "fsm_dyn.automaton.graph",
+    "ModeGraph": "fsm_dyn.automaton.mode_graph",
     "ModelError": "fsm_dyn.errors",
     "RunError": "fsm_dyn.errors",
     "Simulator": "fsm_dyn.simulator",
     "Tolerances": "fsm_dyn.simulation.tolerances",
-    "Trajectory": "fsm_dyn.recording.trajectory",
-    "compile": "fsm_dyn.compiling",
+    "Trajectory": "fsm_dyn.results.trajectory",
+    "compile": "fsm_dyn.compilation",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
-    "load": "fsm_dyn.compiling",
-    "open_graph": "fsm_dyn.compiling",
-    "open_run": "fsm_dyn.running",
+    "load": "fsm_dyn.compilation",
+    "open_graph": "fsm_dyn.compilation",
+    "open_run": "fsm_dyn.simulation_api",
     "settle": "fsm_dyn.analysis.equilibrium",
-    "simulate": "fsm_dyn.running",
+    "simulate": "fsm_dyn.simulation_api",
     "verify": "fsm_dyn.analysis.verification",
     "wrench": "fsm_dyn.analysis.wrenches",
 }

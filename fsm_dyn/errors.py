@@ -92,7 +92,7 @@ class RunError(FsmDynError):
     trajectory: object = None
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"did you mean 'x'?"`` for the closest known name, or an empty text."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean '{match[0]}'?" if match else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.errors import InputError, did_you_mean
 
 _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -56,7 +56,7 @@ def find(name: str) -> Path:
         f"there is no shipped model '{name}'",
         found=name,
         allowed=", ".join(known),
-        remedy=nearest(name, known) or f"for a file of your own give its path: ./{name}.yaml",
+        remedy=did_you_mean(name, known) or f"for a file of your own give its path: ./{name}.yaml",
     )
 
 
@@ -79,6 +79,6 @@ def resolve(name_or_path: str | Path) -> Path:
     if path.exists() and not path.is_file():
         raise InputError(f"{path} cannot be read", found="a pipe or device", allowed="a file")
     if not path.is_file():
-        near = nearest(path.name, [p.name for p in path.parent.glob("*.yaml")]) if path.parent.is_dir() else ""
+        near = did_you_mean(path.name, [p.name for p in path.parent.glob("*.yaml")]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file {path}", found=str(name_or_path), remedy=near or "check the path")
     return path

@@ -13,38 +13,38 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from fsm_dyn.automaton.artefact import Automaton, Mode
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.automaton.initial_values import InitialValues, initial_values, parameter_vector, start_from
-from fsm_dyn.automaton.start import Start
-from fsm_dyn.compiling import COMPILER, Parameters
-from fsm_dyn.continuing import Before, Run, numbered
-from fsm_dyn.driving import InputValue, last_breakpoint, make_drive, named_drive
-from fsm_dyn.errors import InputError, ModelError, RunError, nearest
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import COMPILER, Parameters
+from fsm_dyn.errors import InputError, ModelError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.programs import RunnableMode
-from fsm_dyn.online.earning import EarningMachine
-from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.recording.assembly import record_of, run_model
-from fsm_dyn.recording.continuation import (
+from fsm_dyn.online.earned_modes import EarningMachine
+from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.results.continuation import (
     Continuation,
     RunSettings,
     StoredContinuation,
     check_continuation,
     storable,
 )  # fmt: skip
-from fsm_dyn.recording.record import RunModel
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.results.record import RunModel
+from fsm_dyn.results.result_builder import record_of, run_model
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.resumption import Before, Run, numbered
+from fsm_dyn.run_inputs import InputValue, last_breakpoint, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.drive import Drive
+from fsm_dyn.simulation.executable import Executable
+from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS
-from fsm_dyn.simulation.loop import Workspace
-from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.loop_state import Workspace
 from fsm_dyn.simulation.moreau_jean_run import run_moreau_jean
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
-from fsm_dyn.simulation.raw_run import RawRun
-from fsm_dyn.simulation.run import STIFF_METHODS
-from fsm_dyn.simulation.run import run as integrate
+from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.simulation.run_loop import STIFF_METHODS
+from fsm_dyn.simulation.run_loop import run_automaton as integrate
 from fsm_dyn.simulation.saving import Saver
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.model import Schedule
@@ -72,8 +72,8 @@ class _Setup:
     vector: Array
     end: float
     inputs: Mapping[str, InputValue]
-    drive: Drive
-    start: Start
+    drive: InputSignals
+    start: InitialState
 
 
 class Simulator:
@@ -107,8 +107,8 @@ class Simulator:
         self.graph = graph
         self.workspace = Workspace()
         # by strategy, those that no run has at the moment
-        self._machines: dict[tuple[str, Hashable], list[Machine]] = {}
-        self._modes: dict[tuple[int, ...], Mode] = {}  # derived by runs
+        self._machines: dict[tuple[str, Hashable], list[Executable]] = {}
+        self._modes: dict[tuple[int, ...], DerivedMode] = {}  # derived by runs
         self._memory: dict[Hashable, Any] = {}
         self._running = threading.RLock()
         if graph.start is not None:
@@ -217,7 +217,7 @@ class Simulator:
 
     # -- what analyses use as well -----------------------------------------------------------------------------
 
-    def take(self, strategy: str, derive_after: Allowance = None) -> Machine:
+    def take(self, strategy: str, derive_after: Allowance = None) -> Executable:
         """Return the running form of the graph, without the charts of earlier runs; in no other run until given back.
 
         Parameters
@@ -228,10 +228,10 @@ class Simulator:
         """
         idle = self._machines.setdefault(_machine_key(strategy, derive_after), [])
         machine = idle.pop() if idle else self._new_machine(strategy, derive_after)
-        machine.forget_charts()
+        machine.reset_charts()
         return machine
 
-    def give_back(self, machine: Machine, strategy: str, derive_after: Allowance = None) -> None:
+    def give_back(self, machine: Executable, strategy: str, derive_after: Allowance = None) -> None:
         """Keep a machine for the next run, unless what its runs have met fills too much memory."""
         if machine.memory > MOST_KEPT:
             return
@@ -274,28 +274,28 @@ class Simulator:
             self._running.release()
 
     @contextmanager
-    def _machine(self, strategy: str, derive_after: Allowance = None) -> Iterator[Machine]:
+    def _machine(self, strategy: str, derive_after: Allowance = None) -> Iterator[Executable]:
         machine = self.take(strategy, derive_after)
         try:
             yield machine
         finally:
             self.give_back(machine, strategy, derive_after)
 
-    def _new_machine(self, strategy: str, derive_after: Allowance) -> Machine:
+    def _new_machine(self, strategy: str, derive_after: Allowance) -> Executable:
         automaton = self.graph.automaton
         numbers = parameter_values(automaton.mechanism)  # of the file, see model_start
         start = self._started(initial_values(automaton, numbers, parameter_vector(numbers)))
         home = start.x.copy(), start.context.copy()
         if strategy == "compiled":
-            return Machine(self.extended_graph().automaton, home, known=self._modes)
+            return Executable(self.extended_graph().automaton, home, known=self._modes)
         if strategy == "online":
-            return OnlineMachine(automaton, home)
+            return OnlineExecutable(automaton, home)
         after = tb.NEVER if derive_after == np.inf else derive_after
         return EarningMachine(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
 
-    def _started(self, begin: InitialValues) -> Start:
+    def _started(self, begin: InitialConditions) -> InitialState:
         """Return the start that values make; settling takes its time, so it is kept for all runs that begin alike."""
-        return self.remember(begin.key, lambda: start_from(self.graph.automaton, begin))
+        return self.remember(begin.key, lambda: solve_initial_state(self.graph.automaton, begin))
 
     def _setup(
         self,
@@ -323,13 +323,13 @@ class Simulator:
         if parameters:
             numbers = parameter_values(automaton.mechanism, parameters)
             vector = parameter_vector(numbers)
-        named = named_drive(automaton, drive) if drive is not None else {}
+        named = scenario_schedules(automaton, drive) if drive is not None else {}
         end = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
         replaced = {**named, **inputs}
         key = _inputs_key(vector, replaced)
         made = self._driven(numbers, key, replaced, (0.0, end if until is None else until))
 
-        def started() -> Start:
+        def started() -> InitialState:
             return self._started(initial_values(automaton, numbers, vector, initial, made))
 
         # by their text: 0.0 and -0.0 are two values
@@ -342,9 +342,9 @@ class Simulator:
         key: tuple[Hashable, ...] | None,
         inputs: Mapping[str, InputValue],
         span: tuple[float, float],
-    ) -> Drive:
-        def make() -> Drive:
-            return make_drive(self.graph.automaton, numbers, inputs, span)
+    ) -> InputSignals:
+        def make() -> InputSignals:
+            return resolve_inputs(self.graph.automaton, numbers, inputs, span)
 
         return make() if key is None else self.remember(("drive", *key), make)
 
@@ -359,8 +359,8 @@ class Simulator:
         self,
         run: Run,
         until: float,
-        drive: Drive,
-        start: Start | None,
+        drive: InputSignals,
+        start: InitialState | None,
         before: Before | None,
         max_steps: int,
         progress: Callable[[float], None] | None,
@@ -374,7 +374,7 @@ class Simulator:
             machine.use(numerics)
             saver = None if run.final else Saver(machine, run.model)
             if start is not None:
-                resumed, x, context, number = None, start.x, start.context, machine.number_of(start.states)
+                resumed, x, context, number = None, start.x, start.context, machine.mode_index(start.states)
             if before is not None:
                 resumed = before.ready(machine)
                 x, held = before.run.record.x[before.row], before.run.record.held[before.row]
@@ -406,7 +406,9 @@ class Simulator:
                 )
             return self._trajectory(machine, raw, run, drive, before)
 
-    def _trajectory(self, machine: Machine, raw: RawRun, run: Run, drive: Drive, before: Before | None) -> Trajectory:
+    def _trajectory(
+        self, machine: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
+    ) -> Trajectory:
         """Return a run as its user meets it."""
         context = raw.c_end
         part = numbered(run, raw, [chart.states for chart in machine.chart_programs], before)
@@ -463,7 +465,7 @@ class Resume:
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
     """Return a run; raise RunError where it failed and that was asked for."""
     if trajectory.outcome.failed and on_failure == "raise":
-        first, *rest = trajectory.describe_end()
+        first, *rest = trajectory.describe_outcome()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))
         error.trajectory = trajectory
         raise error
@@ -506,7 +508,9 @@ def strategy_named(name: str, method: str = "", derive_after: Allowance = None) 
     strategy = OLD_STRATEGIES.get(name, name)
     if strategy not in STRATEGIES:
         raise InputError(
-            f"there is no strategy '{strategy}'", allowed=", ".join(STRATEGIES), remedy=nearest(strategy, STRATEGIES)
+            f"there is no strategy '{strategy}'",
+            allowed=", ".join(STRATEGIES),
+            remedy=did_you_mean(strategy, STRATEGIES),
         )
     given = derive_after.values() if isinstance(derive_after, Mapping) else (derive_after,)
     if derive_after is not None and not (
@@ -534,7 +538,7 @@ def _machine_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashable]
 def _check_names(method: str, on_failure: str) -> None:
     if method not in ALL_METHODS:
         raise InputError(
-            f"there is no method '{method}'", allowed=", ".join(ALL_METHODS), remedy=nearest(method, ALL_METHODS)
+            f"there is no method '{method}'", allowed=", ".join(ALL_METHODS), remedy=did_you_mean(method, ALL_METHODS)
         )
     if on_failure not in ("raise", "return"):
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")

@@ -24,7 +24,7 @@ def rates(name: str) -> tuple[list[float], list[float]]:
     """Amplitudes (rad) and periods (s) of the cycles that weights lead to."""
     graph = fsm_dyn.compile(name)
     found = [
-        fsm_dyn.limit_cycle(graph, "p falling", modulo={"w": "pitch"}, parameters={"m_weight": weight})
+        fsm_dyn.limit_cycle(graph, "p falling", advancing={"w": "pitch"}, parameters={"m_weight": weight})
         for weight in WEIGHTS[name]
     ]
     return [float(cycle.trajectory["p"].max()) for cycle in found], [cycle.period for cycle in found]

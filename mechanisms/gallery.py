@@ -19,7 +19,7 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn import models, plot
-from fsm_dyn.automaton.display import graph_svg
+from fsm_dyn.automaton.notebook import graph_svg
 
 WORKERS = 2
 DPI = 100
@@ -84,10 +84,10 @@ def entry(name: str, folder: Path) -> Entry:
 def _modes(graph: fsm_dyn.ModeGraph, run: fsm_dyn.Trajectory) -> str:
     met = len({*run.labels, *(x.target_label for x in run.transitions)})
     listed = len(graph.modes)
-    pruned = f", {len(graph.pruned)} more cannot be" if graph.pruned else ""
+    pruned = f", {len(graph.infeasible)} more cannot be" if graph.infeasible else ""
     if not graph.automaton.contacts:
         return "one mode"
-    if graph.automaton.complete:
+    if graph.automaton.fully_enumerated:
         return f"{listed} modes{pruned}; {met} in this run"
     return f"{listed} modes by name, others as they are reached; {met} in this run"
 

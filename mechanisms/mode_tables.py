@@ -33,7 +33,7 @@ def row(name: str) -> str:
     """A line of the table."""
     graph = fsm_dyn.compile(name)
     codes = [len(contact.codes) for contact in graph.automaton.contacts]
-    listed, pruned, complete = len(graph.modes), dict(graph.pruned), graph.automaton.complete
+    listed, pruned, complete = len(graph.modes), dict(graph.infeasible), graph.automaton.fully_enumerated
     reasons = Counter(_kind(reason) for reason in pruned.values())
     why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common()) or "none"
     all_of_them = math.prod(codes)

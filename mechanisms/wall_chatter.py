@@ -19,11 +19,11 @@ from scipy.linalg import expm
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.live.control import Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.holding import hold
-from fsm_dyn.live.stepping import Limits, Stepper
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.plot import style
 
 PERIOD = 1e-3  # s
@@ -44,8 +44,8 @@ class Wall:
         initial: dict[str, float | str] = {"mode": "resting", "y": 0.0} if one_sided else {"mode": "latched"}
         self.press = PRESS if one_sided else 0.0
         self.period = period
-        graph = fsm_dyn.compile(hold(fsm_dyn.load(name)))
-        self.stepper = Stepper(graph, 1, period, limits=Limits(**FREE), initial=initial)
+        graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
+        self.stepper = LiveStepper(graph, 1, period, limits=Limits(**FREE), initial=initial)
 
     def swing(
         self, stiffness: float, damping: float, device: float, mass: float = MASS, ticks: int = TICKS, hand: float = 0.0
@@ -57,7 +57,7 @@ class Wall:
         stepper, T = self.stepper, self.period
         stepper.set_parameters({f"{self.axis}_stiffness": stiffness, f"{self.axis}_damping": damping})
         stepper.reset()
-        controller = Controller(stepper, lambda event: None)
+        controller = RunController(stepper, lambda event: None)
         rest = -self.press / stiffness
         handle = EmulatedHandle(mass, device, hand_stiffness=hand, target=rest)
         controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # takes hold

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.automaton.graph import ModeGraph
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
-from fsm_dyn.automaton.settling import settled_start
-from fsm_dyn.compiling import Parameters
-from fsm_dyn.driving import InputValue, make_drive
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
+from fsm_dyn.compilation import Parameters
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.run_inputs import InputValue, resolve_inputs
 from fsm_dyn.spec.values import parameter_values
 
 
@@ -74,11 +74,11 @@ def settle(
     automaton = graph.automaton
     layout = automaton.terms.layout
     numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
-    drive = make_drive(automaton, numbers, inputs or {}, (0.0, 1.0))
+    drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, 1.0))
     begin = initial_values(automaton, numbers, parameter_vector(numbers), initial, drive)
     coordinates = {name: value for name, value in begin.values.items() if name not in layout.u}
     insists = "mode" in (initial or {})
-    found, rest = settled_start(automaton, coordinates, begin.mode, 0.0, begin.context, insists=insists)
+    found, rest = equilibrium_initial_state(automaton, coordinates, begin.mode, 0.0, begin.context, insists=insists)
     names = [row.name for row in automaton.rows]
     mode = automaton.name_of(rest.states)
     terms = automaton.terms.evaluate(0.0, found.x, found.context)

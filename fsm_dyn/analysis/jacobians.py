@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.programs import Graph, Layout, Node, Program, gradient, tangent
+from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, gradient, tangent
 
 Array = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.object_]
@@ -85,7 +85,7 @@ def jacobian(outputs: Sequence[Node] | Nodes, symbols: Sequence[Node]) -> Nodes:
     return table
 
 
-def time_derivative(outputs: Sequence[Node], layout: Layout, symbols: dict[str, Node], graph: Graph) -> Nodes:
+def time_derivative(outputs: Sequence[Node], layout: Layout, symbols: dict[str, Node], graph: ExpressionGraph) -> Nodes:
     """Return the derivatives of ``outputs`` by the time at a fixed state, the inputs moving at their rates."""
     seeds = {symbols["t"]: graph.constant(1.0)}
     for name in layout.w:

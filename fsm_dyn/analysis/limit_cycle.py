@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
-from fsm_dyn.analysis.poincare import Point, Return, ReturnMap
-from fsm_dyn.analysis.relabelling import Relabelling
-from fsm_dyn.analysis.runs import Setting
-from fsm_dyn.analysis.sections import read_section
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters
-from fsm_dyn.driving import InputValue
-from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.analysis.poincare_sections import read_section
+from fsm_dyn.analysis.return_map import Point, Return, ReturnMap
+from fsm_dyn.analysis.symmetry import Relabelling
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import support
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.spec.evaluate import evaluate
 
 PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
@@ -39,7 +39,7 @@ class LimitCycle:
         The state just after the section, SI.
     mode : str
         The mode there.
-    multipliers : ndarray of complex, shape (d,)
+    floquet_multipliers : ndarray of complex, shape (d,)
         Eigenvalues of the return map on its section of dimension d, the largest first: how much of a deviation is
         left after one return.  The cycle is stable if all are below 1 in magnitude.
     states : tuple of str
@@ -58,7 +58,7 @@ class LimitCycle:
     q: Array
     u: Array
     mode: str
-    multipliers: npt.NDArray[np.complex128]
+    floquet_multipliers: npt.NDArray[np.complex128]
     states: tuple[str, ...]
     monodromy: Array = field(repr=False)
     residual: float
@@ -68,7 +68,7 @@ class LimitCycle:
     @property
     def stable(self) -> bool:
         """Whether every multiplier is below 1 in magnitude."""
-        return bool(np.all(np.abs(self.multipliers) < 1.0))
+        return bool(np.all(np.abs(self.floquet_multipliers) < 1.0))
 
     @property
     def initial(self) -> dict[str, float | str]:
@@ -80,14 +80,14 @@ def limit_cycle(
     graph: ModeGraph,
     section: str,
     *,
-    modulo: Sequence[str] | Mapping[str, float | str] = (),
-    relabel: Mapping[str, str] | None = None,
+    advancing: Sequence[str] | Mapping[str, float | str] = (),
+    symmetry: Mapping[str, str] | None = None,
     parameters: Parameters | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     initial: Mapping[str, float | str] | None = None,
     guess: Mapping[str, float | str] | None = None,
     tol: float = 1e-10,
-    longest: float = 100.0,
+    max_return_time: float = 100.0,
     rtol: float = 1e-11,
     atol: float = 1e-13,
 ) -> LimitCycle:
@@ -131,20 +131,20 @@ def limit_cycle(
     RunError
         The motion does not return, or no cycle is found; the message says how near it came.
     """
-    setting = Setting.of(graph, parameters, inputs, rtol, atol)
+    setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
     automaton = setting.machine.automaton
     layout = automaton.terms.layout
     begin = read_section(automaton, section)
-    for name in modulo:
+    for name in advancing:
         if name not in layout.q:
-            raise InputError(f"modulo: no coordinate '{name}'", remedy=nearest(name, layout.q))
-    growth = _growth(modulo, setting) if isinstance(modulo, Mapping) else {}
+            raise InputError(f"modulo: no coordinate '{name}'", remedy=did_you_mean(name, layout.q))
+    growth = _growth(advancing, setting) if isinstance(advancing, Mapping) else {}
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
     point = Point(start.x, start.context, start.states)
-    renaming = Relabelling.of(automaton, relabel or {}, growth, start.x, start.context)
-    returns = ReturnMap(setting, begin, renaming.section(begin), renaming, longest)
-    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in modulo or name in growth])
+    renaming = Relabelling.of(automaton, symmetry or {}, growth, start.x, start.context)
+    returns = ReturnMap(setting, begin, renaming.section(begin), renaming, max_return_time)
+    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in advancing or name in growth])
     if guess is None:
         point = returns.reach(point).point
         for _ in range(PLAIN_RETURNS):
@@ -160,7 +160,7 @@ def limit_cycle(
         q=point.x[: len(layout.q)],
         u=point.x[len(layout.q) :],
         mode=setting.machine.automaton.name_of(point.states).name,
-        multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
+        floquet_multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
         states=layout.x,
         monodromy=derivative,
         residual=search.size(search.residual(point, found)),
@@ -246,7 +246,7 @@ class _Search:
         return None
 
 
-def _growth(modulo: Mapping[str, float | str], setting: Setting) -> dict[str, float]:
+def _growth(modulo: Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
     """Return by how much coordinates grow from return to return (SI)."""
     return {
         name: evaluate(Text(value), setting.numbers) if isinstance(value, str) else float(value)
@@ -254,7 +254,7 @@ def _growth(modulo: Mapping[str, float | str], setting: Setting) -> dict[str, fl
     }
 
 
-def _require_autonomous(setting: Setting) -> None:
+def _require_autonomous(setting: AnalysisSetup) -> None:
     """Refuse a motion that depends on the time: it returns to no state, but to a state and a time."""
     arrays = setting.drive.arrays
     _, symbols, nodes = setting.machine.automaton.terms.graph()

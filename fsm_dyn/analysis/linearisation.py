@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.analysis.jacobians import Array, mode_derivatives
-from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
-from fsm_dyn.automaton.start import start
-from fsm_dyn.compiling import Parameters
-from fsm_dyn.driving import InputValue, make_drive
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.assembly import dependent_columns
 from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.run_inputs import InputValue, resolve_inputs
 from fsm_dyn.spec.values import parameter_values
 
 
@@ -76,11 +76,13 @@ def linearise(
     found = next((known for known in automaton.modes if known.name == mode), None)
     if found is None:
         names = [known.name for known in automaton.modes]
-        raise InputError(f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=nearest(mode, names))
+        raise InputError(
+            f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
+        )
     numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
-    drive = make_drive(automaton, numbers, inputs or {}, (0.0, 1.0))
+    drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, 1.0))
     begin = initial_values(automaton, numbers, parameter_vector(numbers), at, drive)
-    here = start(automaton, begin.values, mode, 0.0, begin.context)
+    here = find_initial_state(automaton, begin.values, mode, 0.0, begin.context)
     programs = automaton.derive(found.states, 0.0, here.x, here.context).programs
     values = mode_derivatives(programs, layout.w).flow.evaluate(0.0, here.x, here.context)
     n_q = len(layout.q)

@@ -62,7 +62,7 @@ class Momenta:
     def _bodies(self) -> list[tuple[str, str, Node, Sequence[Sequence[Node]]]]:
         # the derivation brings SymPy, which runs do without
         from fsm_dyn.symbolic.inertia import inertias
-        from fsm_dyn.symbolic.system import build_system
+        from fsm_dyn.symbolic.mechanism_symbols import build_system
 
         system, graph = build_system(self._terms.mechanism), self._terms.graph
         here = {system.graph.symbol("t"): graph.symbol("t")}

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
-from fsm_dyn.analysis.jumps import JumpMap, jump_map
-from fsm_dyn.analysis.runs import Setting
-from fsm_dyn.analysis.variation import propagate
+from fsm_dyn.analysis.jump_maps import JumpMap, jump_map
+from fsm_dyn.analysis.variational_equation import propagate
 from fsm_dyn.errors import RunError
 from fsm_dyn.laws import Event
-from fsm_dyn.modes.system import of_one_corner
-from fsm_dyn.simulation import resolution
-from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.modes.unconstrained_system import of_one_corner
+from fsm_dyn.simulation import event_resolution
+from fsm_dyn.simulation.run_arrays import RunArrays
 
 GRAZING = 1e-9  # a guard that falls more slowly than this part of its gradient times the flow meets no surface
 
@@ -68,7 +68,7 @@ class Crossing:
         return result
 
 
-def jump_rows(raw: RawRun) -> dict[int, int]:
+def jump_rows(raw: RunArrays) -> dict[int, int]:
     """Return for every row that a transition led to the number of the transition.
 
     A train of impacts is carried out where its last impact was: its transition is recorded later, at the end of the
@@ -77,7 +77,7 @@ def jump_rows(raw: RawRun) -> dict[int, int]:
     found = {}
     for number in range(len(raw.transitions)):
         row = int(raw.transitions.row[number])
-        if raw.transitions.reason[number] == resolution.ZENO:
+        if raw.transitions.reason[number] == event_resolution.ZENO:
             source = raw.transitions.source[number]
             earlier = row
             while earlier > 1 and not (
@@ -89,7 +89,7 @@ def jump_rows(raw: RawRun) -> dict[int, int]:
     return found
 
 
-def crossing(setting: Setting, raw: RawRun, number: int, row: int) -> Crossing:
+def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> Crossing:
     """Return a run's transition ``number``, whose state after stands in ``row``, to first order.
 
     Raises
@@ -105,7 +105,7 @@ def crossing(setting: Setting, raw: RawRun, number: int, row: int) -> Crossing:
     new = setting.derivatives(target).ends.evaluate(t, raw.x[row], setting.context(raw.held[row]))
     n_x, n_m = raw.x.shape[1], len(setting.names)
     by_state, by_parameters = np.zeros(n_x), np.zeros(n_m)
-    if found.reason[number] in (resolution.EVENT, resolution.ZENO):
+    if found.reason[number] in (event_resolution.EVENT, event_resolution.ZENO):
         guard = _guard(setting, raw, number)
         slope, gradient = float(old["slopes"][guard]), old["guards_by_state"][guard]
         if not abs(slope) > GRAZING * np.abs(gradient * old["x_dot"]).max(initial=0.0):
@@ -118,7 +118,7 @@ def crossing(setting: Setting, raw: RawRun, number: int, row: int) -> Crossing:
     return Crossing(jump, old["x_dot"], new["x_dot"], by_state, by_parameters)
 
 
-def _guard(setting: Setting, raw: RawRun, number: int) -> int:
+def _guard(setting: AnalysisSetup, raw: RunArrays, number: int) -> int:
     """Return which guard of its mode led to a transition."""
     found = raw.transitions
     guards = setting.machine.charts[int(found.source[number])].programs.guards
@@ -129,7 +129,9 @@ def _guard(setting: Setting, raw: RawRun, number: int) -> int:
     return next(i for i, g in enumerate(guards) if (int(g.event), g.subject, g.direction) == wanted)
 
 
-def carry(setting: Setting, raw: RawRun, last: int, Y: Array, *, on_section: bool = False) -> tuple[Array, Array]:
+def propagate_variations(
+    setting: AnalysisSetup, raw: RunArrays, last: int, Y: Array, *, on_section: bool = False
+) -> tuple[Array, Array]:
     """Carry variations from the start of a run to its row ``last``.
 
     Parameters

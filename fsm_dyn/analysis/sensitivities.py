@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
-from fsm_dyn.analysis.runs import Setting
-from fsm_dyn.analysis.saltation import carry, crossing, jump_rows
-from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.analysis.saltation import crossing, jump_rows, propagate_variations
 from fsm_dyn.automaton.initial_values import parameter_vector
-from fsm_dyn.compiling import Parameters
-from fsm_dyn.driving import InputValue
-from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.spec.values import parameter_values
 
 STEP = 1e-6  # of the differences by which a start depends on what is given
@@ -85,15 +85,17 @@ def sensitivities(
     follow = parameter_directions(graph, parameters or {}, by_parameters)
     moved = tuple(name for name, row in zip(layout.p, follow, strict=True) if np.any(row != 0.0))
     follow = follow[[layout.p.index(name) for name in moved]]
-    setting = Setting.of(graph, parameters, inputs, rtol, atol, moved)
+    setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol, moved)
     for name in by_initial:
         if name not in layout.x:
-            raise InputError(f"'{name}' is no coordinate or speed", remedy=nearest(name, layout.x))
+            raise InputError(f"'{name}' is no coordinate or speed", remedy=did_you_mean(name, layout.x))
     start = setting.start(initial)
     raw = setting.run(start.x, start.context, start.states, until)
     if raw.outcome.failed:
         raise RunError(f"{graph.name}: {raw.outcome} (at t = {raw.t[-1]:.9g} s)")
-    Y, _ = carry(setting, raw, len(raw.t) - 1, _start_variations(setting, initial or {}, start.x, tuple(by_initial)))
+    Y, _ = propagate_variations(
+        setting, raw, len(raw.t) - 1, _start_variations(setting, initial or {}, start.x, tuple(by_initial))
+    )
     k = len(by_initial)
     P = Y[:, k:] @ follow
     return Sensitivities(
@@ -122,7 +124,7 @@ def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[st
             raise InputError(
                 f"'{name}' is no parameter of '{graph.name}'",
                 allowed=", ".join(layout.p),
-                remedy=nearest(name, layout.p),
+                remedy=did_you_mean(name, layout.p),
             )
         owner, _, element = name.partition("[")
         value = numbers[owner]
@@ -139,7 +141,9 @@ def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[st
     return np.array(columns).reshape(len(columns), len(layout.p)).T
 
 
-def _start_variations(setting: Setting, initial: Mapping[str, float | str], x: Array, names: Sequence[str]) -> Array:
+def _start_variations(
+    setting: AnalysisSetup, initial: Mapping[str, float | str], x: Array, names: Sequence[str]
+) -> Array:
     """How the start depends on what is given: central differences through the assembly, (n_x, k + n_m)."""
     layout = setting.machine.automaton.terms.layout
     columns = []

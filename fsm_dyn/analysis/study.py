@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters
-from fsm_dyn.compiling import compile as compile_mechanism
-from fsm_dyn.driving import InputValue
-from fsm_dyn.errors import InputError, RunError, nearest
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
-from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.running import simulate
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.run_inputs import InputValue
+from fsm_dyn.simulation_api import simulate
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import parameter_values, units
 
@@ -29,7 +29,7 @@ _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRun:
     """One run of a study.
 
     Attributes
@@ -43,7 +43,7 @@ class Row:
     mode : str
         In which mode.
     transitions : int
-    least, greatest, last : mapping of str to float
+    minimum, maximum, last : mapping of str to float
         Of every quantity over the run.
     curves : mapping of str to ndarray, shape (POINTS,)
         Of every quantity over the study's ``times``; NaN after the end.
@@ -54,8 +54,8 @@ class Row:
     end: float = 0.0
     mode: str = ""
     transitions: int = 0
-    least: Mapping[str, float] = field(default_factory=dict)
-    greatest: Mapping[str, float] = field(default_factory=dict)
+    minimum: Mapping[str, float] = field(default_factory=dict)
+    maximum: Mapping[str, float] = field(default_factory=dict)
     last: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
@@ -69,7 +69,7 @@ class Study:
     quantities: tuple[str, ...]
     units: Mapping[str, str]
     times: Array
-    rows: tuple[Row, ...]
+    rows: tuple[StudyRun, ...]
 
     def table(self) -> tuple[list[str], list[list[float | int | str]]]:
         """Return headings and rows, as for a CSV file."""
@@ -80,7 +80,7 @@ class Study:
         for row in self.rows:
             line: list[float | int | str] = [*row.values.values(), row.outcome, row.end, row.mode, row.transitions]
             for name in self.quantities:
-                line += [part.get(name, np.nan) for part in (row.least, row.greatest, row.last)]
+                line += [part.get(name, np.nan) for part in (row.minimum, row.maximum, row.last)]
             lines.append(line)
         return headings, lines
 
@@ -158,14 +158,14 @@ def study(
     known = (*mechanism.outputs, *layout.q, *layout.u)
     for name in chosen:
         if name not in known:
-            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=nearest(name, known))
+            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
     if not 1 <= len(cases) <= MOST_RUNS:
         raise InputError("too many runs", found=str(len(cases)), allowed=f"1 to {MOST_RUNS}")
     numbers = [parameter_values(mechanism, {**(parameters or {}), **case}) for case in cases]  # refuses what is wrong
     shared = {"until": until, "drive": drive, "inputs": inputs, "initial": initial, **options}
     task = _Task(mechanism.text, chosen, np.linspace(0.0, until, POINTS), parameters or {}, shared)
-    done: list[Row] = []
+    done: list[StudyRun] = []
     first = simulate_case(graph, task, cases[0])  # builds and keeps what the others find ready
     for row in itertools.chain([first], _rows(graph, task, cases[1:], jobs)):
         values = numbers[len(done)]
@@ -182,7 +182,7 @@ def study(
     )
 
 
-def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], jobs: int | None) -> Iterator[Row]:
+def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], jobs: int | None) -> Iterator[StudyRun]:
     workers = min(jobs or os.cpu_count() or 1, len(cases))
     if workers < 2:
         yield from (simulate_case(graph, task, case) for case in cases)
@@ -194,20 +194,20 @@ def _begin(task: _Task) -> tuple[ModeGraph, _Task]:
     return compile_mechanism(load_mechanism("<study>", text=task.text)), task
 
 
-def _work(shared: tuple[ModeGraph, _Task], case: Mapping[str, Any]) -> Row:
+def _work(shared: tuple[ModeGraph, _Task], case: Mapping[str, Any]) -> StudyRun:
     return simulate_case(*shared, case)
 
 
-def simulate_case(graph: ModeGraph, task: _Task, case: Mapping[str, Any]) -> Row:
+def simulate_case(graph: ModeGraph, task: _Task, case: Mapping[str, Any]) -> StudyRun:
     """Return the row of one run; one that cannot begin has no more than its reason."""
     try:
         run = simulate(graph, parameters={**task.parameters, **case}, on_failure="return", **task.options)
     except (InputError, RunError) as error:
-        return Row({}, f"failed: {str(error).splitlines()[0]}")
+        return StudyRun({}, f"failed: {str(error).splitlines()[0]}")
     return _row(run, task)
 
 
-def _row(run: Trajectory, task: _Task) -> Row:
+def _row(run: Trajectory, task: _Task) -> StudyRun:
     within = task.times <= run.t[-1]
     samples = run.sample(task.times[within])
     curves: dict[str, Array] = {}
@@ -218,10 +218,10 @@ def _row(run: Trajectory, task: _Task) -> Row:
         column = run[name]
         curves[name] = curve
         least[name], greatest[name], last[name] = float(column.min()), float(column.max()), float(column[-1])
-    return Row(
+    return StudyRun(
         {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), least, greatest, last, curves
     )
 
 
-def _with_values(row: Row, values: Mapping[str, float]) -> Row:
-    return Row(values, *(getattr(row, name) for name in Row.__dataclass_fields__ if name != "values"))
+def _with_values(row: StudyRun, values: Mapping[str, float]) -> StudyRun:
+    return StudyRun(values, *(getattr(row, name) for name in StudyRun.__dataclass_fields__ if name != "values"))

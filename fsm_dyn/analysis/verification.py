@@ -23,12 +23,12 @@ import numpy.typing as npt
 
 from fsm_dyn.analysis.lagrange import bodies_alone, lagrange_terms, rate_name
 from fsm_dyn.analysis.momentum import Momenta
-from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.automaton.graph import ModeView
-from fsm_dyn.automaton.initial_values import initial_start
-from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeView
+from fsm_dyn.compilation import compile as compile_model
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.programs import Node, evaluate, support, tangent
 from fsm_dyn.spec.model import Mechanism
@@ -129,7 +129,7 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
         raise InputError("states must be positive", found=str(states))
     graph = compile_model(model)
     automaton = graph.automaton
-    begin = initial_start(automaton, graph.values, graph.parameters)
+    begin = initial_state(automaton, graph.values, graph.parameters)
     # what slides, and what yields, is open: its force is no multiplier of a row alone
     codes = tuple(0 if 0 in contact.codes and (code >= 2 or contact.contact_law.compliant) else code
                   for code, contact in zip(begin.states, automaton.contacts, strict=True))  # fmt: skip
@@ -175,7 +175,7 @@ def _random_states(automaton: Automaton, codes: Sequence[int], x: Array, context
         guess = x[:n_q] + spread * random.uniform(-1.0, 1.0, n_q)
         if trial % 3 == 2:  # where models begin, and where a pivot is most likely to vanish
             guess = np.round(guess / RIGHT_ANGLE) * RIGHT_ANGLE
-        given = Given({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
+        given = PrescribedValues({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
         try:
             state = automaton.assemble(codes, given)
         except ModelError:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.programs import Node, evaluate, support, tangent
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.spec.loader import in_absolute_coordinates
 from fsm_dyn.spec.model import Mechanism
 
@@ -82,17 +82,17 @@ def wrench(
     InputError
         The model has no joints in a tree, or there is no such joint, body, frame or point.
     """
-    twin = _Twin(graph.automaton.mechanism)
+    twin = _AbsoluteModel(graph.automaton.mechanism)
     joint = twin.mechanism.joints.get(name)
     rows = [k for k, row in enumerate(twin.terms.rows) if row.name == name or (joint and row.name in joint.rows)]
     if not rows and joint is None:
         known = [*twin.mechanism.joints, *twin.mechanism.contacts, *twin.mechanism.constraints]
-        raise InputError(f"there is no joint or contact {name!r}", found=name, remedy=nearest(name, known))
+        raise InputError(f"there is no joint or contact {name!r}", found=name, remedy=did_you_mean(name, known))
     body = twin.body(on if on is not None else joint.child if joint else "")
     point = about if about is not None else twin.made[body].origin
     for wanted, places, what in ((frame, list(twin.terms.frames), "frame"), (point, list(twin.terms.points), "point")):
         if wanted not in places:
-            raise InputError(f"there is no {what} {wanted!r}", found=wanted, remedy=nearest(wanted, places))
+            raise InputError(f"there is no {what} {wanted!r}", found=wanted, remedy=did_you_mean(wanted, places))
     values = twin.place(run)
     share = twin.multipliers(run, values)[:, rows]
     columns = twin.columns(body)
@@ -105,7 +105,7 @@ def wrench(
     return Wrench(run.t, _into(turn, force), _into(turn, torque), body, frame, point)
 
 
-class _Twin:
+class _AbsoluteModel:
     """A mechanism in absolute coordinates, and how a run of it in its own looks there."""
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -129,7 +129,7 @@ class _Twin:
         if frame not in self.made:
             known = [*self.made, *(b.name for b in self.mechanism.bodies.values() if b.frame in self.made)]
             raise InputError(
-                f"there is no body {name!r} that a joint has made", found=name, remedy=nearest(name, known),
+                f"there is no body {name!r} that a joint has made", found=name, remedy=did_you_mean(name, known),
                 allowed=", ".join(known),
             )  # fmt: skip
         return frame

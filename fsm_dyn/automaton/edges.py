@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.laws import Event
+from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.listing import list_guards
-from fsm_dyn.modes.system import of_one_corner, shared_name
+from fsm_dyn.modes.unconstrained_system import of_one_corner, shared_name
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _all_edges(automaton: Automaton) -> Iterator[Edge]:
 
 def successors(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Yield the contact states that each guard alone of a mode leads to; neither mode need be derived."""
-    for guard in list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states))):
+    for guard in list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states))):
         for target, *_ in _leads_to(automaton, states, guard):
             if target != states:
                 yield target
@@ -107,9 +107,9 @@ def _reset(item: object) -> str:
     return ", ".join(f"{name} := {text}" for name, text in parts.items())
 
 
-def _on_events(automaton: Automaton, mode: Mode) -> Iterator[Edge]:
+def _on_events(automaton: Automaton, mode: DerivedMode) -> Iterator[Edge]:
     by_states = {other.states: other for other in automaton.modes}
-    for index in automaton.leaving(automaton.name_of(mode.states)):
+    for index in automaton.outgoing_transitions(automaton.name_of(mode.states)):
         item = automaton.mechanism.transitions[index]
         if item.on is None:
             continue

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.modes.unconstrained_system import ContactInfo
 
 SAME_ROW = 1e-7  # normals that differ by less than this part are those of flush faces
 
@@ -27,7 +27,7 @@ def active_features(
     Parameters
     ----------
     terms : mapping
-        The terms at the state, see :class:`fsm_dyn.modes.system.System`.
+        The terms at the state, see :class:`fsm_dyn.modes.unconstrained_system.UnconstrainedSystem`.
     speeds : ndarray, shape (n_rows,)
         ``A u + b`` of all rows, times the mechanism's own unit of time (m).
     closed : sequence of int
@@ -65,7 +65,7 @@ def active_features(
 def _exchangeable(contacts: Sequence[ContactInfo], j: int, k: int) -> bool:
     """Whether of two contacts one may keep the gap of the other; their friction may differ."""
     one, other = contacts[j], contacts[k]
-    flags = [(c.kind, c.gated, c.poisson, c.limited, c.two_sided, c.in_space) for c in (one, other)]
+    flags = [(c.kind, c.gated, c.poisson, c.bounded_face, c.bilateral, c.in_space) for c in (one, other)]
     return one.ends[0] >= 0 <= other.ends[0] and flags[0] == flags[1]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.automaton.artefact import Automaton
-from fsm_dyn.automaton.settling import settled_start
-from fsm_dyn.automaton.start import Start, start
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import InitialState, find_initial_state
+from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.spec.places import placed
@@ -25,23 +25,23 @@ def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
     return np.array(flat, dtype=np.float64)
 
 
-def model_start(automaton: Automaton) -> Start:
+def model_start(automaton: Automaton) -> InitialState:
     """Return where runs of the model begin with the parameters of its file: further modes are derived for this state.
 
     What a mode's programs are follows from the model alone then, and not from the parameters of the run that is first
     to need them.
     """
     values = parameter_values(automaton.mechanism)
-    return initial_start(automaton, values, parameter_vector(values))
+    return initial_state(automaton, values, parameter_vector(values))
 
 
-def initial_start(
+def initial_state(
     automaton: Automaton,
     values: Mapping[str, ParameterValue],
     vector: Array,
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
-) -> Start:
+) -> InitialState:
     """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
 
     Parameters
@@ -50,19 +50,19 @@ def initial_start(
     inputs : callable, optional
         Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
     """
-    return start_from(automaton, initial_values(automaton, values, vector, overrides, inputs))
+    return solve_initial_state(automaton, initial_values(automaton, values, vector, overrides, inputs))
 
 
-def start_from(automaton: Automaton, begin: InitialValues) -> Start:
+def solve_initial_state(automaton: Automaton, begin: InitialConditions) -> InitialState:
     """Return the start that values make: assembled, or settled first."""
     with placed(automaton.mechanism):
         if begin.settles:
-            return settled_start(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
-        return start(automaton, begin.values, begin.mode, 0.0, begin.context)
+            return equilibrium_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
+        return find_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)
 
 
 @dataclass(frozen=True)
-class InitialValues:
+class InitialConditions:
     """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""
 
     values: Mapping[str, float]
@@ -83,7 +83,7 @@ def initial_values(
     vector: Array,
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
-) -> InitialValues:
+) -> InitialConditions:
     """Return what a run begins with, as given; the arguments are those of :func:`initial_start`."""
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
@@ -106,4 +106,4 @@ def initial_values(
         context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
     if inputs is not None:
         context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
-    return InitialValues(given, mode, settles, context)
+    return InitialConditions(given, mode, settles, context)

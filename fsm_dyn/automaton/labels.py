@@ -19,7 +19,7 @@ from fsm_dyn.automaton.families import Families, brief
 from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
 from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
-from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.spec.model import Feature, Mechanism
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.values import ParameterValue, parameter_values
@@ -132,7 +132,7 @@ class Labels:
             return name.name
         parts: dict[int, str] = {}
         for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True)):
-            rests = code == contact.codes[0] and not (contact.two_sided and len(contact.codes) > 1)
+            rests = code == contact.codes[0] and not (contact.bilateral and len(contact.codes) > 1)
             if k not in mentioned and k not in self.touches and not rests:
                 parts[k] = f"{contact.name}_{contact.states[code]}"
         for members, pair in self._grouped(closed):

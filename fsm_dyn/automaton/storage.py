@@ -11,23 +11,27 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from fsm_dyn.automaton.artefact import Automaton, Mode
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.errors import NOWHERE, InputError, Location
 from fsm_dyn.laws import Event, Quantity
-from fsm_dyn.modes.following import followers
+from fsm_dyn.modes.curve_parameters import followers
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.modes.system import ContactInfo, RowInfo, WhenInfo
-from fsm_dyn.modes.tree import TreePattern
+from fsm_dyn.modes.tree_equations import TreePattern
+from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
 from fsm_dyn.programs import Program
-from fsm_dyn.programs.stored import StoredProgram
+from fsm_dyn.programs.program_format import StoredProgram
 from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.layout import layout_of
 
-FORMAT: Final = "fsm_dyn automaton 3"
-OLDER: Final = ("fsm_dyn automaton 1", "fsm_dyn automaton 2")  # of these the model's text is read, and compiled again
+FORMAT: Final = "fsm_dyn automaton 4"
+OLDER: Final = (
+    "fsm_dyn automaton 1",
+    "fsm_dyn automaton 2",
+    "fsm_dyn automaton 3",
+)  # of these the model's text is read, and compiled again
 LARGEST_FILE = 64 * 2**20
 _REMEDY = "compile the model again"
 
@@ -48,12 +52,12 @@ class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["fsm_dyn automaton 3"]
+    format: Literal["fsm_dyn automaton 4"]
     digest: str
     text: str
     rows: tuple[RowInfo, ...]
     contacts: tuple[ContactInfo, ...]
-    whens: tuple[WhenInfo, ...]
+    user_transitions: tuple[UserTransitionInfo, ...]
     quaternions: Numbers
     n_kinematic: int
     terms: StoredProgram
@@ -62,8 +66,8 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     resets: tuple[StoredProgram | None, ...]
     modes: tuple[_StoredMode, ...]
-    pruned: dict[str, str]
-    complete: bool
+    infeasible: dict[str, str]
+    fully_enumerated: bool
     pattern: TreePattern | None
 
 
@@ -83,7 +87,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
     return plain
 
 
-def _mode_to_data(mode: Mode) -> dict[str, Any]:
+def _mode_to_data(mode: DerivedMode) -> dict[str, Any]:
     programs = mode.programs
     data = {name: getattr(programs, name) for name in _StoredMode.__struct_fields__ if hasattr(programs, name)}
     named = {"name": mode.name, "pattern": mode.pattern}
@@ -143,22 +147,22 @@ def _automaton(stored: _Stored, mechanism: Mechanism | None, where: Location) ->
     terms, report, geometry = map(Program.from_stored, (stored.terms, stored.report, stored.geometry))
     loads, points, frames = stored.names
     automaton = Automaton(
-        mechanism, stored.rows, stored.contacts, stored.whens, stored.quaternions, stored.n_kinematic, terms, report,
-        geometry, loads, points, frames,
+        mechanism, stored.rows, stored.contacts, stored.user_transitions, stored.quaternions, stored.n_kinematic,
+        terms, report, geometry, loads, points, frames,
         tuple(None if item is None else Program.from_stored(item) for item in stored.resets),
-        tuple(map(_mode, stored.modes)), stored.pruned, stored.complete, stored.pattern,
+        tuple(map(_mode, stored.modes)), stored.infeasible, stored.fully_enumerated, stored.pattern,
     )  # fmt: skip
     for what in ("the digest of the model",) if stored.digest != mechanism.digest else _faults(automaton):
         raise InputError("the saved automaton does not hold together", where, found=what, remedy=_REMEDY)
     return automaton
 
 
-def _mode(stored: _StoredMode) -> Mode:
+def _mode(stored: _StoredMode) -> DerivedMode:
     programs = ModePrograms(
         stored.states, stored.chart, stored.independent, stored.redundant, stored.guards,
         Program.from_stored(stored.rhs), Program.from_stored(stored.full), stored.indeterminate,
     )  # fmt: skip
-    return Mode(stored.name, stored.pattern, programs)
+    return DerivedMode(stored.name, stored.pattern, programs)
 
 
 def _within(numbers: tuple[int, ...], low: int, end: int) -> bool:
@@ -211,9 +215,9 @@ def _faults(automaton: Automaton) -> Iterator[str]:
             yield f"the contact '{name}'"
     if n_contacts != len(mechanism.contacts):
         yield "the number of contacts"
-    if not len(automaton.resets) == len(mechanism.transitions) == len(automaton.whens):
+    if not len(automaton.resets) == len(mechanism.transitions) == len(automaton.user_transitions):
         yield "the number of transitions"
-    if [when.index for when in automaton.whens] != list(range(len(automaton.whens))):
+    if [when.index for when in automaton.user_transitions] != list(range(len(automaton.user_transitions))):
         yield "the numbers of transitions"
     for reset in automaton.resets:
         if reset is not None and reset.outputs != {"after": (n_x + len(layout.memory),)}:
@@ -229,10 +233,10 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     """Whether a contact is that of the model, and its rows, corners and outline exist."""
     spec, rows = mechanism.contacts[name], automaton.rows
     known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.law == "poisson")
-    if spec.kind != contact.kind or spec.bilateral != contact.two_sided:
+    if spec.kind != contact.kind or spec.bilateral != contact.bilateral:
         return False
     good = contact.name == name and (contact.normal_row >= 0) == (not contact.contact_law.friction_only)
-    good &= known == (contact.kind, contact.states, contact.sticks_always, contact.two_sided, contact.poisson)
+    good &= known == (contact.kind, contact.states, contact.sticks_always, contact.bilateral, contact.poisson)
     good &= (contact.tangent_row >= 0) == spec.has_friction
     good &= not contact.in_space or spec.across is not None or spec.features is not None
     own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
@@ -241,7 +245,7 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     return good and -1 <= contact.outline < len(automaton.contacts)
 
 
-def _guard_fits(automaton: Automaton, mode: Mode, guard: Guard) -> bool:
+def _guard_fits(automaton: Automaton, mode: DerivedMode, guard: Guard) -> bool:
     """Whether a guard is one that a transition, or the law of its contact in this mode, has."""
     if guard.direction not in (-1.0, 0.0, 1.0) or guard.sign not in (-1.0, 1.0) or guard.subject < 0:
         return False
@@ -254,7 +258,7 @@ def _guard_fits(automaton: Automaton, mode: Mode, guard: Guard) -> bool:
     return any((item.event, item.quantity) == (guard.event, guard.quantity) for item in declared)
 
 
-def _mode_fits(automaton: Automaton, mode: Mode, n_rows: int, n: int) -> bool:
+def _mode_fits(automaton: Automaton, mode: DerivedMode, n_rows: int, n: int) -> bool:
     """Whether states, chart, guards and programs of a mode are those of its automaton."""
     programs, layout, contacts = mode.programs, automaton.terms.layout, automaton.contacts
     count, n_x = len(mode.guards), layout.n_x

@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.compiling import check_command, compile_command, graph_command
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
-from fsm_dyn.cli.explaining import explain_command
-from fsm_dyn.cli.files import models_command, new_command, schema_command
+from fsm_dyn.cli.explain import explain_command
+from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
-from fsm_dyn.cli.running import run_command
-from fsm_dyn.cli.studying import study_command
-from fsm_dyn.cli.verifying import verify_command
+from fsm_dyn.cli.model_commands import check_command, compile_command, graph_command
+from fsm_dyn.cli.run import run_command
+from fsm_dyn.cli.study import study_command
+from fsm_dyn.cli.verify import verify_command
 from fsm_dyn.cli.view import view_command
 
 app = typer.Typer(

@@ -22,7 +22,7 @@ FAILED, BAD_INPUT = 1, 2
 _PATIENCE = 1.0  # s before progress is shown
 
 
-def reporting(command: Callable[P, None]) -> Callable[P, None]:
+def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Turn the package's errors into a message on stderr and an exit code; let every other exception through."""
 
     @functools.wraps(command)
@@ -30,21 +30,21 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except InputError as error:
-            say(f"error: {error}")
+            print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
         except RunError as error:
-            say(f"failed: {error}")
+            print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
         except BrokenPipeError:  # whoever read the output has gone
             raise
         except OSError as error:  # a full disk, a folder that may not be written to
-            say(f"failed: {error}")
+            print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
 
     return wrapped
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     """Print a line for the person at the terminal, beside the results."""
     typer.echo(text, err=True)
 
@@ -85,7 +85,7 @@ class Progress:
         if self.finished.wait(_PATIENCE):
             return
         if not sys.stderr.isatty():
-            say(f"{self.text} ...")
+            print_status(f"{self.text} ...")
             return
         # Only what takes long enough to need a spinner pays for importing one.
         from rich.console import Console
@@ -96,7 +96,7 @@ class Progress:
 
 
 @contextmanager
-def working(text: str, quiet: bool = False) -> Iterator[Progress]:
+def progress_message(text: str, quiet: bool = False) -> Iterator[Progress]:
     """Say what is being done once it takes longer than a second."""
     progress = Progress(text)
     if quiet:

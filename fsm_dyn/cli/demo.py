@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.compiling import mode_table, ready_graph
-from fsm_dyn.cli.console import reporting, working
-from fsm_dyn.cli.running import Wanted, describe, write_files
+from fsm_dyn.cli.console import handle_errors, progress_message
+from fsm_dyn.cli.model_commands import mode_table, ready_graph
+from fsm_dyn.cli.run import RunOutputs, describe, write_files
 
 _MODEL = "shopping_cart"
 
 
-@reporting
+@handle_errors
 def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path("out")) -> None:
     """Compile and run the shopping cart: its caster sticks, breaks away and sticks again; draw all of it."""
     started = time.perf_counter()
@@ -25,12 +25,12 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     import fsm_dyn
     from fsm_dyn.plot import drawing
 
-    with working("running"):
+    with progress_message("running"):
         trajectory = fsm_dyn.simulate(graph)
     typer.echo(describe(trajectory))
-    typer.echo(f"energy account closes to {trajectory.energy.closure:.1e} of what went through it\n")
-    with working("drawing"):
-        files = write_files(trajectory, Wanted(out, csv=True, netcdf=False, figure=True, motion=True))
+    typer.echo(f"energy account closes to {trajectory.energy.relative_residual:.1e} of what went through it\n")
+    with progress_message("drawing"):
+        files = write_files(trajectory, RunOutputs(out, csv=True, netcdf=False, figure=True, motion=True))
         files.append(drawing.draw(graph.nx, out / f"{graph.name}_modes.png"))
     for path in files:
         typer.echo(f"wrote {path}")

@@ -11,20 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli import timing
-from fsm_dyn.cli.analysing import analyse
-from fsm_dyn.cli.compiling import ready_graph
-from fsm_dyn.cli.console import print_json, reporting, say, table, working
-from fsm_dyn.cli.files import Json
+from fsm_dyn.cli.assignments import Initial, Scale, Set, assignments, ratios
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
+from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
-from fsm_dyn.cli.settings import Initial, Scale, Set, assignments, ratios
-from fsm_dyn.cli.view import page_packages, tell_reports, telling_address
+from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli.passivity import analyse
+from fsm_dyn.cli.view import announce_address, page_packages, print_reports
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
 EMULATED_TIMEOUT = 0.5  # s until the guard ends a run; nobody's hand is in it, and this computer may be busy
 
 
-@reporting
+@handle_errors
 def device_command(
     model: Annotated[str | None, typer.Argument(help="A shipped model's name or a model file.")] = None,
     driver: Annotated[
@@ -57,7 +57,7 @@ def device_command(
     ramp: timing.Ramp = timing.RAMP,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: timing.Substeps = None,
-    guard_timeout: Annotated[
+    watchdog_timeout: Annotated[
         float | None,
         typer.Option(
             "--guard-timeout",
@@ -129,7 +129,9 @@ def device_command(
     ticks = timing.ticks("--for", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
-    way = _Way(port, _numbers(axes), ratios(scale), limits, period, substeps, guard_timeout, waiting, record, passivity)
+    way = _CouplingOptions(
+        port, _numbers(axes), ratios(scale), limits, period, substeps, watchdog_timeout, waiting, record, passivity
+    )
     parameters = assignments("--set", set_) or {}
     with asked_to_end() as asked, _emulated(driver, driver_options(option), emulate) as (options, emulation):
         with asked.at_once():
@@ -141,14 +143,14 @@ def device_command(
             from fsm_dyn.live.settings import Settings
 
             settings = Settings(
-                period=period, substeps=substeps, mapping=by.mapping, limits=by.limits, **by.patience(period),
+                period=period, substeps=substeps, device_map=by.mapping, limits=by.limits, **by.patience(period),
                 ticks=ticks, passivity=passivity,
             )  # fmt: skip
             hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
 
 
 @dataclass(frozen=True)
-class _Way:
+class _CouplingOptions:
     """How the device is to hold the model, as the command line says."""
 
     port: str
@@ -157,7 +159,7 @@ class _Way:
     limits: dict[str, Any]
     period: float
     substeps: int | None
-    guard_timeout: float | None
+    watchdog_timeout: float | None
     waiting: dict[str, float]
     record: Path | None
     passivity: str
@@ -168,28 +170,28 @@ def _held(
     driver: str,
     options: dict[str, Any],
     emulation: Any,
-    way: _Way,
+    way: _CouplingOptions,
     parameters: dict[str, Any],
     as_json: bool,
 ) -> tuple[Any, Any, dict[str, Any], Any]:
     """Return the graph, the held one, the parameters that differ from its file, and what holds it."""
     # the runtime comes with these
-    from fsm_dyn.live.device import driver_class
-    from fsm_dyn.live.facing import mapping_for
-    from fsm_dyn.live.mapping import Limits
-    from fsm_dyn.viewer.device import HeldBy
-    from fsm_dyn.viewer.take import held_for_page
+    from fsm_dyn.live.axis_alignment import device_map_for
+    from fsm_dyn.live.device_map import Limits
+    from fsm_dyn.live.driver_protocol import driver_class
+    from fsm_dyn.viewer.device_panel import CouplingDevice
+    from fsm_dyn.viewer.live_view import coupled_for_page
 
     kind = driver_class(driver)
     options = dict(getattr(kind, "complete", dict)(options))  # a driver may find out what was left open
     spec = kind.describe(options)
-    with working("compiling the model with its ports", as_json):
+    with progress_message("compiling the model with its ports", as_json):
         graph = ready_graph(model, None, True)
-        held, changed = held_for_page(graph, parameters)
+        held, changed = coupled_for_page(graph, parameters)
     zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
-    mapping = mapping_for(held, way.port, spec.axes, way.axes, way.scale, zeroed=zeroed)
-    timeout = way.guard_timeout or (timing.GUARD_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
-    by = HeldBy(driver, options, mapping, Limits(**way.limits), timeout, emulation, **way.waiting)
+    mapping = device_map_for(held, way.port, spec.axes, way.axes, way.scale, zeroed=zeroed)
+    timeout = way.watchdog_timeout or (timing.WATCHDOG_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
+    by = CouplingDevice(driver, options, mapping, Limits(**way.limits), timeout, emulation, **way.waiting)
     return graph, held, changed, by
 
 
@@ -197,7 +199,7 @@ def _on_page(
     graph: Any,
     model: str,
     by: Any,
-    way: _Way,
+    way: _CouplingOptions,
     parameters: dict[str, Any],
     serve_on: int,
     no_browser: bool,
@@ -205,12 +207,12 @@ def _on_page(
 ) -> None:
     """Serve the page of a model that a device holds until Ctrl-C."""
     with page_packages():
-        from fsm_dyn.viewer.serving import serve
-        from fsm_dyn.viewer.take import Wishes
+        from fsm_dyn.viewer.live_view import LiveOptions
+        from fsm_dyn.viewer.serve import serve
 
-    wanted = Wishes(way.period, way.substeps, False, parameters, way.record, device=by, passivity=way.passivity)
-    reports = serve(graph, wanted, serve_on, None, telling_address(model, no_browser, as_json))
-    tell_reports(model, reports, as_json)
+    wanted = LiveOptions(way.period, way.substeps, False, parameters, way.record, device=by, passivity=way.passivity)
+    reports = serve(graph, wanted, serve_on, None, announce_address(model, no_browser, as_json))
+    print_reports(model, reports, as_json)
 
 
 @contextlib.contextmanager
@@ -219,7 +221,7 @@ def _emulated(driver: str, given: dict[str, Any], wanted: bool) -> Iterator[tupl
     if not wanted:
         yield given, None
         return
-    from fsm_dyn.devices.emulators.starting import emulation
+    from fsm_dyn.devices.emulators.emulator_process import emulation
 
     started = emulation(driver, given)
     try:
@@ -239,7 +241,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 def _list(as_json: bool) -> None:
     """Tell which drivers there are, and which serial ports."""
-    from fsm_dyn.devices.listing import shipped_drivers
+    from fsm_dyn.devices.driver_registry import shipped_drivers
     from fsm_dyn.devices.serial_line import ports
 
     drivers, there = shipped_drivers(), ports()
@@ -256,4 +258,4 @@ def _list(as_json: bool) -> None:
     ]
     typer.echo(table(("driver", "--emulate", "what it is"), rows))
     typer.echo("\nserial ports: " + (", ".join(there) or "none"))
-    say("a driver of your own: module:Class, see docs/how_to/device.md")
+    print_status("a driver of your own: module:Class, see docs/how_to/device.md")

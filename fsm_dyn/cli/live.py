@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli import timing
-from fsm_dyn.cli.compiling import Model, ready_graph
-from fsm_dyn.cli.console import print_json, reporting, say, table, working
-from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.settings import Scale, Set, assignments, ratios
+from fsm_dyn.cli.assignments import Scale, Set, assignments, ratios
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import Asked, asked_to_end
 
@@ -26,7 +26,7 @@ Passivity = Annotated[
 ]
 
 
-@reporting
+@handle_errors
 def live_command(
     model: Model,
     driver: Annotated[
@@ -47,7 +47,7 @@ def live_command(
     ramp: timing.Ramp = timing.RAMP,
     release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
     stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
-    guard_timeout: timing.GuardTimeout = timing.GUARD_TIMEOUT,
+    watchdog_timeout: timing.WatchdogTimeout = timing.WATCHDOG_TIMEOUT,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     schedule: Annotated[bool, typer.Option("--schedule", help="Let the model's scheduled inputs run.")] = False,
     unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
@@ -65,28 +65,28 @@ def live_command(
         with asked.at_once():
             # The runtime comes with these.
             from fsm_dyn.devices.scripted import Driver, usual_motion
-            from fsm_dyn.live.holding import held_ports
+            from fsm_dyn.live.live_stepper import DeviceMap, Limits
+            from fsm_dyn.live.port_coupling import coupled_ports
             from fsm_dyn.live.session import Settings
-            from fsm_dyn.live.starting import held
-            from fsm_dyn.live.stepping import DeviceMap, Limits
+            from fsm_dyn.live.session_launch import coupled_graph
 
             parameters = assignments("--set", set_) or {}
-            with working("compiling the model with its ports", as_json):
-                graph = held(ready_graph(model, None, True), parameters)
+            with progress_message("compiling the model with its ports", as_json):
+                graph = coupled_graph(ready_graph(model, None, True), parameters)
             options = driver_options(option)
             if driver == "scripted":
-                ports = {item.name: item for item in held_ports(graph.automaton.mechanism)}
+                ports = {item.name: item for item in coupled_ports(graph.automaton.mechanism)}
                 held_axes = ports.get(port, next(iter(ports.values()))).axes
                 options.setdefault("axes", len(held_axes))
                 axes = Driver.describe(options).axes
-                options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.turns])
+                options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.is_rotational])
                 options.setdefault("motion", usual_motion(axes))
                 options.setdefault("period", period)
                 options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
             settings = Settings(
                 period=period,
                 substeps=substeps,
-                mapping=DeviceMap(port=port, scale=ratios(scale)),
+                device_map=DeviceMap(port=port, scale=ratios(scale)),
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not unpaced,
@@ -94,7 +94,7 @@ def live_command(
                 passivity=passivity,
                 release_after=release_after,
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
-                guard_timeout=guard_timeout,
+                watchdog_timeout=watchdog_timeout,
                 owner_timeout=owner_timeout,
                 derive=derive,
             )
@@ -120,9 +120,9 @@ def hold_and_report(
     """
     # the runtime comes with these
     from fsm_dyn.live.session import LiveSession
-    from fsm_dyn.live.starting import prepare
+    from fsm_dyn.live.session_launch import prepare
 
-    with asked.at_once(), working("starting", as_json) as told:
+    with asked.at_once(), progress_message("starting", as_json) as told:
         ready = prepare(
             graph, driver, options, settings=settings, parameters=parameters,
             progress=lambda stage: setattr(told, "text", stage),
@@ -176,7 +176,7 @@ def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -
         if event.get("event") == "fault" and event["detail"]:
             details.append(event["detail"])
         elif event.get("event") == "recording":
-            say(f"the recording has ended: {event['why']}")
+            print_status(f"the recording has ended: {event['why']}")
 
 
 def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:

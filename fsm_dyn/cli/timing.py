@@ -22,7 +22,7 @@ ReleaseAfter = Annotated[
 StallTimeout = Annotated[
     float, typer.Option("--stall-timeout", help="How long samples may be missing until that is a fault, s.", min=0.0)
 ]
-GuardTimeout = Annotated[
+WatchdogTimeout = Annotated[
     float,
     typer.Option("--guard-timeout", help="How long ticks may stand still until the guard ends the run, s.", min=0.0),
 ]
@@ -45,7 +45,7 @@ Substeps = Annotated[
 SHORTEST_PERIOD, LONGEST_PERIOD = 1e-5, 0.1  # s, of a tick
 RELEASE_AFTER = 0.012  # s
 STALL_TIMEOUT = 0.1
-GUARD_TIMEOUT = 0.1
+WATCHDOG_TIMEOUT = 0.1
 OWNER_TIMEOUT = 0.5
 RAMP = 0.2
 

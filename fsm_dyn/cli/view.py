@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli import timing
-from fsm_dyn.cli.compiling import ready_graph
-from fsm_dyn.cli.console import print_json, reporting, say, working
-from fsm_dyn.cli.files import Json
-from fsm_dyn.cli.settings import Set, assignments
+from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.model_commands import ready_graph
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
 
 
-@reporting
+@handle_errors
 def view_command(
     model: Annotated[
         str,
@@ -58,13 +58,13 @@ def view_command(
     The page is served to this machine alone, under an address with a secret in it.
     """
     with page_packages():
-        from fsm_dyn.viewer.cinema import open_film
+        from fsm_dyn.viewer.live_view import LiveOptions
+        from fsm_dyn.viewer.playback_session import open_recorded_run
         from fsm_dyn.viewer.report import write_report
-        from fsm_dyn.viewer.serving import Watched, serve, serve_film
-        from fsm_dyn.viewer.take import Wishes
+        from fsm_dyn.viewer.serve import Watched, serve, serve_film
 
-    opened = telling_address(model, no_browser, as_json)
-    if is_over(model):
+    opened = announce_address(model, no_browser, as_json)
+    if is_recorded_run(model):
         if watch or record is not None or set_ or schedule is not None:
             raise InputError("a run that is over is only looked at", found=model, remedy="leave the other options out")
         path = Path(model)
@@ -72,11 +72,11 @@ def view_command(
             found = "a folder, pipe or device" if path.exists() else ""
             raise InputError(f"there is no run '{model}'", found=found)
         if html is not None:
-            with working(f"writing {html}", as_json):
-                write_report(open_film(path), html)
-            say(f"wrote {html}")
+            with progress_message(f"writing {html}", as_json):
+                write_report(open_recorded_run(path), html)
+            print_status(f"wrote {html}")
             return
-        serve_film(lambda: open_film(path), path.name, port, opened)
+        serve_film(lambda: open_recorded_run(path), path.name, port, opened)
         if as_json:
             print_json({"model": model, "runs": []})
         return
@@ -86,7 +86,7 @@ def view_command(
     watched = _watched(model, Watched) if watch else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
-    wishes = Wishes(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
+    wishes = LiveOptions(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
     with asked_to_end() as asked:
         with asked.at_once():
             try:
@@ -95,7 +95,7 @@ def view_command(
                 if watched is None:
                     raise
                 graph = error  # it is shown on the page until the file is right
-        tell_reports(model, serve(graph, wishes, port, watched, opened), as_json)
+        print_reports(model, serve(graph, wishes, port, watched, opened), as_json)
 
 
 @contextlib.contextmanager
@@ -111,35 +111,35 @@ def page_packages() -> Iterator[None]:
         ) from error
 
 
-def telling_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
+def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
     """Return what tells the address of a page once it can be opened, and opens it."""
 
     def opened(address: str) -> None:
         if as_json:
             print_json({"model": model, "address": address, "pid": os.getpid()})
         else:
-            say(f"{model}: {address}\nCtrl-C ends it")
+            print_status(f"{model}: {address}\nCtrl-C ends it")
         if not no_browser:
             webbrowser.open(address)
 
     return opened
 
 
-def tell_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
+def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
     """Tell how the runs of a page went."""
     if as_json:
         print_json({"model": model, "runs": reports})
     else:
         for report in reports:
-            say(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+            print_status(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
             if report["recording_failed"]:
-                say(f"{report['recording_failed']}; {report['rows_lost']} rows are not recorded")
+                print_status(f"{report['recording_failed']}; {report['rows_lost']} rows are not recorded")
 
 
-def is_over(model: str) -> bool:
+def is_recorded_run(model: str) -> bool:
     """Tell whether a file holds a run that is over, not a model."""
     # reading a file's beginning takes none of the packages that runs need
-    from fsm_dyn.recording.saved import is_run
+    from fsm_dyn.results.run_file import is_run
 
     return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))
 

@@ -52,11 +52,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.given import Given, is_pair
-from fsm_dyn.devices.rates import follow
+from fsm_dyn.devices.driver_options import OptionReader, is_pair
+from fsm_dyn.devices.velocity_estimation import critically_damped_step
 from fsm_dyn.devices.wire.evdev import EVENT, LENGTH, NO_GAIN, READ, ForceFeedback, bits_request, has, request
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import SAFE_FRAME, WATCHDOG, Sample, Spec
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, WATCHDOG, DeviceSpec, Sample
 
 # from linux/input.h and linux/input-event-codes.h
 ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
@@ -169,40 +169,40 @@ class Driver:
         return {**options, "device": next(iter(there))}
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the gamepad."""
-        given, named = Given("driver gamepad", options, _KNOWN), named_axes(options)
+        given, named = OptionReader("driver gamepad", options, _KNOWN), named_axes(options)
         if not 1 <= len(named) <= 6 or not all(name.removeprefix("-") in CODES for name in named):
-            raise given.refuse("axes", f"1 to 6 of {', '.join(CODES)}")
+            raise given.invalid("axes", f"1 to 6 of {', '.join(CODES)}")
         given.choice("mode", MODES[0], MODES)
         for name, usual in (("reach", REACH), ("speed", SPEED), ("bandwidth", BANDWIDTH)):
             given.number(name, usual, above=True)
         given.number("dead_zone", DEAD_ZONE, most=0.9)
         ranges = options.get("ranges") or {}
         if not isinstance(ranges, Mapping) or not all(name in CODES and is_pair(ends) for name, ends in ranges.items()):
-            raise given.refuse("ranges", "[least, greatest] for names of axes")
+            raise given.invalid("ranges", "[least, greatest] for names of axes")
         turns, low, high = given.turns(len(named)), tuple[float, ...](), tuple[float, ...]()
         if options.get("mode", MODES[0]) == "position":
             low, high = given.workspace([_BEYOND * float(options.get("reach", REACH))] * len(named))
         kind, full = given.choice("feedback", FEEDBACK[0], FEEDBACK), given.number("force", FORCE, above=True)
         if not isinstance(options.get("reverse", False), bool):
-            raise given.refuse("reverse", "true, false")
+            raise given.invalid("reverse", "true, false")
         if kind == FEEDBACK[0]:
-            return Spec("gamepad", len(named), WATCHDOG, turns=turns, low=low, high=high, felt=False)
+            return DeviceSpec("gamepad", len(named), WATCHDOG, rotational_axes=turns, low=low, high=high, felt=False)
         felt = kind == "constant"
         if felt and not {"x", "y"} & {name.removeprefix("-") for name in named}:
-            raise given.refuse("axes", "x, y or both: these are what a constant force pushes")
+            raise given.invalid("axes", "x, y or both: these are what a constant force pushes")
         most = full if felt else math.inf
-        return Spec(
+        return DeviceSpec(
             "gamepad",
             len(named),
             SAFE_FRAME,
             watchdog=LENGTH,
-            safe_frame=NO_GAIN,
+            safe_packet=NO_GAIN,
             zero_frame=NO_GAIN,
             force=most,
             torque=most,
-            turns=turns,
+            rotational_axes=turns,
             low=low,
             high=high,
             felt=felt,
@@ -299,7 +299,7 @@ class Driver:
                 self._velocity[i] += part * (rate - self._velocity[i])
                 self._position[i] += step * self._velocity[i]
         else:
-            follow(self._position, self._velocity, wanted, step, self._bandwidth)
+            critically_damped_step(self._position, self._velocity, wanted, step, self._bandwidth)
         moved = self._velocity if self._rate else self._position
         if not (self._gone and all(abs(x) < _REST * self._largest for x in moved)):
             self._readings += 1

@@ -13,7 +13,7 @@ mass, damping, friction : float
 workspace : float
     How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
 delay : float
-    See :class:`~fsm_dyn.live.device.Handle`; 0 s.
+    See :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; 0 s.
 resolution : float
     Of its position, m, for what is worked out before it is opened; the device tells the one in force.
 """
@@ -26,11 +26,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from fsm_dyn.devices import hapkit_frames as hf
+from fsm_dyn.devices import hapkit_packets as hf
 from fsm_dyn.devices import serial_line as sl
-from fsm_dyn.devices.given import Given
+from fsm_dyn.devices.driver_options import OptionReader
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import SAFE_FRAME, Handle, Sample, Spec
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec, Sample
 
 WATCHDOG: Final = 0.02  # s, of the firmware
 PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
@@ -56,7 +56,7 @@ class Driver:
             raise InputError("the hapkit needs its line", remedy="open_transport returns it")
         self.spec = self.describe(options)
         self._line = transport
-        self._reader = hf.Reader()
+        self._reader = hf.PacketReader()
         self._identity: hf.IdentityBody | None = None
         self._latest = Sample(0.0, 0, (0.0,), (0.0,))
         self._told = hf.SampleBody(0, 0, 0, 0, 0, 0, hf.LET_GO, 0)
@@ -68,14 +68,14 @@ class Driver:
         self._begun = 0  # forces written, as far as they are counted
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the paddle."""
-        given = Given("hapkit", {name: value for name, value in options.items() if value is not None}, _KNOWN)
+        given = OptionReader("hapkit", {name: value for name, value in options.items() if value is not None}, _KNOWN)
         given.count("baud", BAUD, 1, 10_000_000)
         numbers = {name: given.number(name, 0.0, most=1e6) for name in _NUMBERS if options.get(name) is not None}
         force, reach = numbers.pop("force", float("inf")), numbers.pop("workspace", REACH)
-        handle = Handle(**numbers)
-        return Spec(
+        handle = DeviceDynamics(**numbers)
+        return DeviceSpec(
             "hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True,
             zero_frame=hf.SAFE_FRAME, low=(-reach,), high=(reach,),
         )  # fmt: skip
@@ -117,7 +117,7 @@ class Driver:
                     found=f"{self._reader.dropped} pieces that are none of its frames" if self._reader.dropped else "",
                     remedy="load fsm_dyn/devices/firmware/hapkit onto it; is the baud rate the sketch's?",
                 )
-            sl.write_line(self._line, hf.frame(hf.HelloBody()))
+            sl.write_line(self._line, hf.encode_packet(hf.HelloBody()))
             self._hear_until(min(until, time.monotonic() + AGAIN))
         if self._identity.version != hf.VERSION:
             raise InputError(
@@ -136,7 +136,7 @@ class Driver:
 
     def calibrate(self) -> None:
         """Make the place where it is its zero, and begin from a force of zero."""
-        sl.write_line(self._line, hf.frame(hf.ZeroBody()) + hf.SAFE_FRAME)
+        sl.write_line(self._line, hf.encode_packet(hf.ZeroBody()) + hf.SAFE_FRAME)
         until = time.monotonic() + PATIENCE
         while self._told.state & hf.LET_GO or self._readings == 0:
             if time.monotonic() > until:
@@ -205,7 +205,7 @@ class Driver:
         if UNANSWERED < unanswered < _LAST // 2 and self._quiet < QUIET:
             raise TimeoutError(f"the hapkit takes no forces: {unanswered} are unanswered")
         self._sequence = self._sequence % _LAST + 1
-        sl.write_line(self._line, hf.frame(hf.ForceBody(self._sequence, shown)))
+        sl.write_line(self._line, hf.encode_packet(hf.ForceBody(self._sequence, shown)))
         return (shown / _MICRO,)
 
     def told(self) -> dict[str, float]:
@@ -218,6 +218,6 @@ class Driver:
 
     def close(self) -> None:
         """Show no force, whatever has not gone out before."""
-        with contextlib.suppress(sl.LineGone):
+        with contextlib.suppress(sl.DeviceDisconnected):
             sl.discard_unsent(self._line)
             sl.write_line(self._line, hf.SAFE_FRAME)

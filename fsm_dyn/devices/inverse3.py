@@ -35,7 +35,7 @@ bandwidth : float
 patience : float
     How long to wait for the service, s (5).
 mass, damping, friction, resolution, delay : float
-    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.device.Handle`.
+    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
 The buttons are those of the first wireless grip: a, b and c are 0, 1 and 2.
 """
@@ -50,12 +50,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.given import HANDLE, Given
-from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.driver_options import HANDLE, OptionReader
+from fsm_dyn.devices.velocity_estimation import VelocityFilter
 from fsm_dyn.devices.wire import shared
 from fsm_dyn.devices.wire.websocket import WebSocketLine, close_frame, text_frame
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import SAFE_FRAME, Sample, Spec
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample
 
 PORT: Final = 10001
 BANDWIDTH: Final = 30.0  # Hz
@@ -195,7 +195,7 @@ class Driver:
         self._profile = str(options.get("profile", PROFILE))
         self._patience = float(options.get("patience", PATIENCE))
         self._line = WebSocketLine(socket.socket(fileno=transport), "the Inverse service")
-        self._rates = RateFilter(3, float(options.get("bandwidth", BANDWIDTH)))
+        self._rates = VelocityFilter(3, float(options.get("bandwidth", BANDWIDTH)))
         self._latest = Sample(0.0, 0, (0.0,) * 3, (0.0,) * 3)
         self._closed = False
         self._check = ForceCheck()
@@ -296,9 +296,9 @@ class Driver:
         raise TimeoutError(f"the Inverse service told of no devices within {patience:g} s")
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the device."""
-        given = Given("driver inverse3", options, _KNOWN)
+        given = OptionReader("driver inverse3", options, _KNOWN)
         form = given.choice("format", "3.5", FORMATS)
         given.count("port", PORT, 1, 65535)
         given.number("bandwidth", BANDWIDTH, above=True)
@@ -311,15 +311,15 @@ class Driver:
                 remedy="""quote it: --option 'device_id="0E00"'""",
             )
         if not isinstance(options.get("profile", PROFILE), str):
-            raise given.refuse("profile", "a text")
+            raise given.invalid("profile", "a text")
         device = str(options.get("device_id", ""))
         zero = text_frame(command(device, (0.0,) * 3, FORMATS[form])) if device else b""
         low, high = given.workspace((REACH,) * 3)
-        return Spec(
+        return DeviceSpec(
             "inverse3",
             3,
             SAFE_FRAME,
-            safe_frame=zero + close_frame(),
+            safe_packet=zero + close_frame(),
             force=given.number("force", math.inf, above=True),
             handle=given.handle(),
             zero_frame=zero,

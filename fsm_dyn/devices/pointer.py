@@ -1,8 +1,9 @@
 """A pointer on a page: it moves a port and feels nothing.
 
-The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.session.LiveSession.point`; this driver
-smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no sample has
-come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the limits.
+The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.session.LiveSession.send_pointer`; this
+driver smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no
+sample has come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the
+limits.
 
 A sample with a velocity along its first axis is a key that is pressed or let up: the pointer goes there along half a
 cosine, that fast half-way, from wherever it is.
@@ -23,10 +24,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.given import Given
-from fsm_dyn.devices.rates import follow
-from fsm_dyn.live import memory
-from fsm_dyn.live.device import WATCHDOG, Sample, Spec
+from fsm_dyn.devices.driver_options import OptionReader
+from fsm_dyn.devices.velocity_estimation import critically_damped_step
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
 from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
@@ -44,27 +45,27 @@ class Driver:
         self._patience = float(options.get("patience", PATIENCE))
         self._period = float(options.get("period", PERIOD))
         self._position, self._velocity = [0.0] * n, [0.0] * n
-        self._block: memory.Block | None = None
+        self._block: shared_memory.SharedBlock | None = None
         self._readings, self._dragging = 0, False
         self._stroke: Stroke | None = None
         self._begun = 0  # its first reading
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the pointer."""
-        given = Given("pointer", options, _KNOWN)
+        given = OptionReader("pointer", options, _KNOWN)
         axes = given.count("axes", 2, 1, 6)
         for name, usual in (("bandwidth", BANDWIDTH), ("period", PERIOD)):
             given.number(name, usual, above=True)
         given.number("patience", PATIENCE)
-        return Spec("pointer", axes, WATCHDOG, felt=False)  # it has no force to let go of
+        return DeviceSpec("pointer", axes, WATCHDOG, felt=False)  # it has no force to let go of
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
         """Return None: samples come through the session's memory."""
         return None
 
-    def attach(self, block: memory.Block) -> None:
+    def attach(self, block: shared_memory.SharedBlock) -> None:
         """Take the memory in which the session leaves the samples."""
         self._block = block
 
@@ -92,7 +93,7 @@ class Driver:
             self._press(row[1 : 1 + n], row[7])
         else:
             self._stroke = None
-            follow(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
+            critically_damped_step(self._position, self._velocity, row[1 : 1 + n], self._period, self._bandwidth)
         return Sample(now, self._readings, self._position, self._velocity, buttons)
 
     def _press(self, place: Sequence[float], speed: float) -> None:
@@ -105,10 +106,10 @@ class Driver:
         self._position, self._velocity = [at, *place[1:]], [rate, *(len(place) - 1) * [0.0]]
 
     def _latest(self) -> list[float] | None:
-        if self._block is None or self._block.header[memory.POINTER] == 0:
+        if self._block is None or self._block.header[shared_memory.POINTER] == 0:
             return None
-        count = int(self._block.header[memory.POINTER])
-        rows, _, _ = memory.take_rows(self._block.pointer, self._block.header, memory.POINTER, count - 1)
+        count = int(self._block.header[shared_memory.POINTER])
+        rows, _, _ = shared_memory.take_rows(self._block.pointer, self._block.header, shared_memory.POINTER, count - 1)
         return [float(value) for value in rows[-1]] if len(rows) else None
 
     def write(self, force: Sequence[float]) -> Sequence[float]:

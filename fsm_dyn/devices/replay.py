@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import WATCHDOG, Sample, Spec
-from fsm_dyn.live.recording import Recorded, read_recording
-from fsm_dyn.live.rows import FIXED
+from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
+from fsm_dyn.live.recording_reader import Recording, read_recording
+from fsm_dyn.live.tick_columns import FIXED
 
 
-def _recording(options: Mapping[str, Any]) -> Recorded:
+def _recording(options: Mapping[str, Any]) -> Recording:
     if set(options) != {"file"}:
         raise InputError("the device 'replay'", found=", ".join(options) or "nothing", allowed="file: a recording")
     return read_recording(str(options["file"]))
@@ -37,11 +37,13 @@ class Driver:
         self._readings = 0
 
     @staticmethod
-    def _spec(recorded: Recorded) -> Spec:
-        return Spec("replay", recorded.columns.device, WATCHDOG, felt=False)  # nothing moves: there is nothing to stop
+    def _spec(recorded: Recording) -> DeviceSpec:
+        return DeviceSpec(
+            "replay", recorded.columns.device, WATCHDOG, felt=False
+        )  # nothing moves: there is nothing to stop
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the recording says of its device."""
         recorded = _recording(options)
         if not len(recorded.rows):

@@ -31,8 +31,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.given import Given
-from fsm_dyn.live.device import NOTHING, SAFE_FRAME, WATCHDOG, Sample, Spec
+from fsm_dyn.devices.driver_options import OptionReader
+from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, WATCHDOG, DeviceSpec, Sample
 
 FAULTS: Final = ("", "raise", "hang", "stall", "nan")
 _KNOWN: Final = frozenset(
@@ -71,16 +71,16 @@ class Driver:
         if self._transport is not None or self._fault:
             return None
         # plain ticks have no use for it
-        from fsm_dyn.devices.compiled_hand import compiled_hand
+        from fsm_dyn.devices.scripted_compiled import compiled_hand
 
         numbers = (self._mass, self._stiffness, self._damping, self._period, _GENTLE)
         self._hand, io = compiled_hand(numbers, self._motion, self.spec.axes)
         return io
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the device."""
-        given = Given("scripted device", options, _KNOWN)
+        given = OptionReader("scripted device", options, _KNOWN)
         axes = given.count("axes", 1, 1, 6)
         stop = given.choice("stop", SAFE_FRAME if options.get("wire") else NOTHING, (NOTHING, SAFE_FRAME, WATCHDOG))
         given.choice("fault", "", FAULTS)
@@ -90,7 +90,7 @@ class Driver:
         for name, usual in (("stiffness", STIFFNESS), ("damping", DAMPING), ("fault_at", 0.0)):
             given.number(name, usual)
         turns = given.turns(axes)
-        return Spec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n", turns=turns)
+        return DeviceSpec("scripted", axes, stop, 0.01, b"guard" + b" 0" * axes + b"\n", rotational_axes=turns)
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:

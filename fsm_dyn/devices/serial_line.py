@@ -26,11 +26,11 @@ _NUMBER: Final = bytes(4)  # room for a C int
 _GONE: Final = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADF)
 
 
-class LineGone(OSError):
+class DeviceDisconnected(OSError):
     """The device at the other end is gone: unplugged, or its emulator ended."""
 
 
-class LineFull(OSError):
+class DeviceNotReading(OSError):
     """The device does not take what is sent to it."""
 
 
@@ -104,7 +104,7 @@ def read_line(line: int) -> bytes:
     except OSError as error:
         raise _lost(error) from error
     if not found:  # a raw line has an end only when it was hung up
-        raise LineGone("the device is unplugged: its line was hung up")
+        raise DeviceDisconnected("the device is unplugged: its line was hung up")
     return found
 
 
@@ -125,11 +125,11 @@ def write_line(line: int, data: bytes) -> None:
     try:
         sent = os.write(line, data)
     except BlockingIOError as error:
-        raise LineFull("the device takes no more bytes: the line's buffer is full") from error
+        raise DeviceNotReading("the device takes no more bytes: the line's buffer is full") from error
     except OSError as error:
         raise _lost(error) from error
     if sent < len(data):
-        raise LineFull("the device takes no more bytes: the line's buffer is full")
+        raise DeviceNotReading("the device takes no more bytes: the line's buffer is full")
 
 
 def discard_unsent(line: int) -> None:
@@ -142,5 +142,5 @@ def discard_unsent(line: int) -> None:
 
 def _lost(error: OSError) -> OSError:
     if error.errno in _GONE:
-        return LineGone(f"the device is unplugged ({error.strerror})")
+        return DeviceDisconnected(f"the device is unplugged ({error.strerror})")
     return error

@@ -24,7 +24,8 @@ watchdog : float
     After how long without a datagram the program shows no force, s (0.02); 0: it does not see to that.  Where the
     network could lose the guard's datagram too, the force is then capped as that of a device that nothing stops.
 bandwidth : float
-    Of the velocity where the program sends none, Hz (30); see :class:`~fsm_dyn.devices.rates.RateFilter`.
+    Of the velocity where the program sends none, Hz (30); see
+    :class:`~fsm_dyn.devices.velocity_estimation.VelocityFilter`.
 patience : float
     How long to wait for the first sample, s (10).
 workspace : list
@@ -32,7 +33,7 @@ workspace : list
 force, torque : float
     The largest that the device can show, N and N m.
 mass, damping, friction, resolution, delay : float
-    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.device.Handle`.
+    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.given import HANDLE, Given
-from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.driver_options import HANDLE, OptionReader
+from fsm_dyn.devices.velocity_estimation import VelocityFilter
 from fsm_dyn.devices.wire import datagrams, shared
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live import memory
-from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Sample, Spec
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceSpec, Sample
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
@@ -114,7 +115,7 @@ class Driver:
         self._peer: Any = None
         self._patience = float(options.get("patience", PATIENCE))
         self._bandwidth = float(options.get("bandwidth", BANDWIDTH))
-        self._rates = RateFilter(self.spec.axes, self._bandwidth)
+        self._rates = VelocityFilter(self.spec.axes, self._bandwidth)
         self._latest = Sample(0.0, 0, (0.0,) * self.spec.axes, (0.0,) * self.spec.axes)
         self._heard = -SILENCE  # when the latest came, by the clock of this process
         self._sent = 0
@@ -123,9 +124,9 @@ class Driver:
         self.dropped: Counter[str] = Counter()
 
     @classmethod
-    def describe(cls, options: Mapping[str, Any]) -> Spec:
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
         """Return what the options say of the device."""
-        given = Given("driver udp", options, _KNOWN)
+        given = OptionReader("driver udp", options, _KNOWN)
         axes, watchdog = given.count("axes", 3, 1, 6), given.number("watchdog", WATCHDOG_TIME)
         given.count("port", PORT, 0, 65535)
         given.number("bandwidth", BANDWIDTH, above=True)
@@ -133,7 +134,7 @@ class Driver:
         turns = given.turns(axes)
         low, high = given.workspace([_REACH[i in turns] for i in range(axes)])
         let_go = datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, datagrams.LET_GO))
-        return Spec(
+        return DeviceSpec(
             "udp",
             axes,
             SAFE_FRAME if cls._is_local(options) or watchdog > 0.0 else NOTHING,
@@ -141,7 +142,7 @@ class Driver:
             let_go,
             force=given.number("force", math.inf, above=True),
             torque=given.number("torque", math.inf, above=True),
-            turns=turns,
+            rotational_axes=turns,
             handle=given.handle(),
             zero_frame=let_go,
             low=low,
@@ -179,7 +180,7 @@ class Driver:
             ) from error
         return shared(found)
 
-    def attach(self, block: memory.Block) -> None:
+    def attach(self, block: shared_memory.SharedBlock) -> None:
         """Take the memory in which the run says how it stands: what the flags of a force tell."""
         self._header = block.header
 
@@ -199,7 +200,7 @@ class Driver:
                 raise TimeoutError(
                     f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s; dropped: {dropped}"
                 )
-            if self._header is not None and self._header[memory.STOPPING]:
+            if self._header is not None and self._header[shared_memory.STOPPING]:
                 return
             select.select([self._socket], [], [], 0.05)
             self.read()
@@ -254,7 +255,7 @@ class Driver:
         anew = now - self._heard > SILENCE
         if anew:
             self._rates.forget()
-        elif not (datagrams.newer(sample.sequence, self._latest.sequence) and sample.time > self._latest.time):
+        elif not (datagrams.is_newer(sample.sequence, self._latest.sequence) and sample.time > self._latest.time):
             self.dropped["old"] += 1
             return
         self._heard = now
@@ -313,8 +314,8 @@ class Driver:
         """
         flags = datagrams.RUNNING
         if self._header is not None:
-            running = self._header[memory.PHASE] == ct.RUNNING
-            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[memory.FAULT] != ct.NONE)
+            running = self._header[shared_memory.PHASE] == ct.RUNNING
+            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[shared_memory.FAULT] != ct.NONE)
         self._send(force, int(flags))
         return force
 

@@ -1,6 +1,13 @@
 """Expressions: text to a frozen tree through an allow-list, and the tree folded over an algebra."""
 
-from fsm_dyn.expressions.floats import FloatAlgebra
+from fsm_dyn.expressions.float_algebra import FloatAlgebra
+from fsm_dyn.expressions.keywords import (
+    REFERENCE_FUNCTIONS,
+    RESERVED_NAMES,
+    SCALAR_FUNCTIONS,
+    VECTOR_FUNCTIONS,
+    is_name,
+)
 from fsm_dyn.expressions.nodes import (
     Algebra,
     Axis,
@@ -18,16 +25,9 @@ from fsm_dyn.expressions.nodes import (
     walk,
 )
 from fsm_dyn.expressions.parser import parse
-from fsm_dyn.expressions.quantities import parse_unit
 from fsm_dyn.expressions.text import Text
+from fsm_dyn.expressions.unit_literals import parse_unit
 from fsm_dyn.expressions.units import DIMENSIONLESS, Dimension, dimension_text
-from fsm_dyn.expressions.words import (
-    REFERENCE_FUNCTIONS,
-    RESERVED_NAMES,
-    SCALAR_FUNCTIONS,
-    VECTOR_FUNCTIONS,
-    is_name,
-)
 
 __all__ = [
     "DIMENSIONLESS",

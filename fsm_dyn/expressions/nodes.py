@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from fsm_dyn.expressions.keywords import REFERENCE_FUNCTIONS
 from fsm_dyn.expressions.units import Dimension
-from fsm_dyn.expressions.words import REFERENCE_FUNCTIONS
 
 AxisLetter: TypeAlias = Literal["x", "y", "z"]
 

@@ -9,8 +9,9 @@ import math
 import re
 from collections.abc import Mapping
 
-from fsm_dyn.errors import NOWHERE, ExpressionError, Location, nearest
-from fsm_dyn.expressions.floats import FloatAlgebra
+from fsm_dyn.errors import NOWHERE, ExpressionError, Location, did_you_mean
+from fsm_dyn.expressions.float_algebra import FloatAlgebra
+from fsm_dyn.expressions.keywords import FUNCTIONS, REFERENCE_FUNCTIONS, WORD_OPERATORS
 from fsm_dyn.expressions.nodes import (
     Axis,
     AxisLetter,
@@ -26,10 +27,9 @@ from fsm_dyn.expressions.nodes import (
     fold,
     free_names,
 )
-from fsm_dyn.expressions.quantities import read_quantity
 from fsm_dyn.expressions.text import Text
 from fsm_dyn.expressions.tokens import Token, excerpt, tokenise
-from fsm_dyn.expressions.words import FUNCTIONS, REFERENCE_FUNCTIONS, WORD_OPERATORS
+from fsm_dyn.expressions.unit_literals import read_quantity
 
 MAX_DEPTH = 200
 MAX_EXPONENT = 64.0
@@ -215,7 +215,7 @@ class _Converter:
                 f"unknown function {name!r}",
                 found=self._written(node),
                 allowed=" ".join(sorted(FUNCTIONS)),
-                remedy=nearest(name, FUNCTIONS) or "to multiply, write * before the bracket",
+                remedy=did_you_mean(name, FUNCTIONS) or "to multiply, write * before the bracket",
             )
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._refusal(node, "arguments are plain expressions", "")

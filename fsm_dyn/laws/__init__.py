@@ -22,9 +22,9 @@ __all__ = [
 #: all laws; those of one kind differ by being two-sided
 LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, LOCK, LIMITED_LOCK, ONE_WAY)
 
-_BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.two_sided): law for law in LAWS}
+_BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): law for law in LAWS}
 
 
-def law_of(kind: str, two_sided: bool) -> Law:
+def law_of(kind: str, bilateral: bool) -> Law:
     """Return the law of contacts of a kind; KeyError where there is none."""
-    return _BY_KIND[kind, two_sided]
+    return _BY_KIND[kind, bilateral]

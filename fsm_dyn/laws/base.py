@@ -49,7 +49,7 @@ Normal: TypeAlias = Literal["constraint", "force law", "switched", "none"]
 
 
 class Traits(Protocol):
-    """What the presence of a guard may depend on, beside the state; as of :class:`fsm_dyn.modes.system.ContactInfo`."""
+    """What, beside the state, decides whether a contact has a guard; a part of ``ContactInfo``."""
 
     @property
     def frictional(self) -> bool:
@@ -64,7 +64,7 @@ class Traits(Protocol):
         """Whether it slips in two directions."""
 
     @property
-    def limited(self) -> bool:
+    def bounded_face(self) -> bool:
         """Whether a face of it ends."""
 
     @property
@@ -177,7 +177,7 @@ class Law:
         What happens, and how it shows, by event.
     became : mapping
         What a contact did that is in a state now without a guard of its own, by state; where one is missing, its name.
-    two_sided : bool
+    bilateral : bool
         Always closed, and its normal force may have either sign.
     has_gap : bool
         Whether there is a distance that closes; else the law is on the level of speeds.
@@ -197,7 +197,7 @@ class Law:
     verbs: Mapping[Event, str] = field(default_factory=dict)
     signs: Mapping[Event, str] = field(default_factory=dict)
     became: Mapping[str, str] = field(default_factory=dict)
-    two_sided: bool = False
+    bilateral: bool = False
     has_gap: bool = False
     force_limit: bool = False
     normal_noun: str = "gap of"

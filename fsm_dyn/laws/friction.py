@@ -16,7 +16,7 @@ def _in_space(contact: Traits) -> bool:
 
 
 def _limited(contact: Traits) -> bool:
-    return contact.limited
+    return contact.bounded_face
 
 
 #: where it sticks along one line: the friction force opposes the slip it gives way to, so one guard for each direction

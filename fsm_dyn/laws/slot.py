@@ -17,7 +17,7 @@ def _states(frictional: bool, infinite: bool) -> tuple[str, ...]:
 SLOT: Final = Law(
     name="gap",
     normal="constraint",
-    two_sided=True,
+    bilateral=True,
     has_gap=True,
     states=_states,
     guards=(

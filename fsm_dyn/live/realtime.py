@@ -94,8 +94,8 @@ def wait_until(deadline: int) -> int:
     return now
 
 
-def value_of(number: int) -> int:
-    """Return the upper end (ns) of a bin of :func:`fsm_dyn.live.compiled_publishing.bin_of`."""
+def bin_upper_edge(number: int) -> int:
+    """Return the upper end (ns) of a bin of :func:`fsm_dyn.live.tick_publishing.bin_of`."""
     if number < _SUB:
         return number
     octave = number // _SUB - 1
@@ -110,6 +110,6 @@ def percentiles(counts: NDArray[np.int64]) -> dict[str, float]:
         return dict.fromkeys(names, float("nan"))
     reached = np.cumsum(counts)
     return {
-        name: value_of(int(np.searchsorted(reached, max(1, np.ceil(part * total))))) * 1e-9
+        name: bin_upper_edge(int(np.searchsorted(reached, max(1, np.ceil(part * total))))) * 1e-9
         for name, part in names.items()
     }

@@ -21,18 +21,18 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.compiling import Parameters
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import held_back
-from fsm_dyn.live import guard, memory
-from fsm_dyn.live.control import FAILED, FAULTS, PHASES
-from fsm_dyn.live.process import columns_of
+from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live.owner_heartbeat import SignOfLife
 from fsm_dyn.live.realtime import percentiles
-from fsm_dyn.live.recording import Recorder
+from fsm_dyn.live.recorder import Recorder
+from fsm_dyn.live.run_controller import FAILED, FAULTS, PHASES
+from fsm_dyn.live.session_launch import Prepared, derives, prepare, saved, start_processes
 from fsm_dyn.live.settings import Settings as Settings
-from fsm_dyn.live.sign_of_life import SignOfLife
-from fsm_dyn.live.starting import Prepared, derives, prepare, saved, spawn
+from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.simulation import state as st
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
@@ -66,8 +66,8 @@ class LiveSession:
     def _begin(self, ready: Prepared, record: str | os.PathLike[str] | None, made: contextlib.ExitStack) -> None:
         """Make what the processes share, start them, record them; what is made is entered in ``made`` at once."""
         self._log: IO[bytes] = made.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  (entered)
-        shape = memory.Shape(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
-        self._block = memory.Block.create(shape)
+        shape = shared_memory.BlockLayout(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
+        self._block = shared_memory.SharedBlock.create(shape)
         made.callback(self._block.close, remove=True)
         self._life = SignOfLife(self._block.header)
         made.callback(self._life.stop)
@@ -79,7 +79,7 @@ class LiveSession:
                 "record": shape.record, "recorded": record is not None, "row": shape.row, "kernels": between,
                 "states": [list(states) for states in self.states],
             }  # fmt: skip
-            self._process = spawn(self.graph, plain, ready.spec, self._log)
+            self._process = start_processes(self.graph, plain, ready.spec, self._log)
         finally:
             for descriptor in [*([] if transport is None else [transport]), *between]:
                 os.close(descriptor)
@@ -132,8 +132,11 @@ class LiveSession:
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return the latest tick by names, or None before the first; never waits."""
-        rows, _, _ = memory.take_rows(
-            self._block.rows, self._block.header, memory.ROWS, max(0, int(self._block.header[memory.ROWS]) - 1)
+        rows, _, _ = shared_memory.take_rows(
+            self._block.rows,
+            self._block.header,
+            shared_memory.ROWS,
+            max(0, int(self._block.header[shared_memory.ROWS]) - 1),
         )
         if not len(rows):
             return None
@@ -148,7 +151,7 @@ class LiveSession:
 
         The modes in them are known when this returns, see :meth:`modes_at`.
         """
-        rows, following, _ = memory.take_rows(self._block.rows, self._block.header, memory.ROWS, since)
+        rows, following, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, since)
         self._listen()  # a mode is told before the row in which it is met
         return rows, following
 
@@ -190,14 +193,16 @@ class LiveSession:
 
         The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.
         """
-        records, following, _ = memory.take_rows(self._block.records, self._block.header, memory.TRANSITIONS, since)
+        records, following, _ = shared_memory.take_rows(
+            self._block.records, self._block.header, shared_memory.TRANSITIONS, since
+        )
         self._listen()
         return records, following
 
     @property
     def transition_count(self) -> int:
         """Transitions since the run began."""
-        return int(self._block.header[memory.TRANSITIONS])
+        return int(self._block.header[shared_memory.TRANSITIONS])
 
     def _mode_name(self, tick: float, number: float) -> str:
         names, _ = self.modes_at(tick)
@@ -214,10 +219,10 @@ class LiveSession:
         if self.recorder is not None and self.recorder.failure and not self._recording_ended:
             self._recording_ended = True
             self._told.append({"event": "recording", "why": self.recorder.failure, "wall": time.time()})
-        if self._block.header[memory.EVENTS] == self._events_at:
+        if self._block.header[shared_memory.EVENTS] == self._events_at:
             return
-        found, self._events_at = memory.take_texts(
-            self._block.events, self._block.header, memory.EVENTS, self._events_at
+        found, self._events_at = shared_memory.take_texts(
+            self._block.events, self._block.header, shared_memory.EVENTS, self._events_at
         )
         for event in found:
             begins, names, states = self._known[-1]
@@ -242,10 +247,10 @@ class LiveSession:
     @property
     def tick_pid(self) -> int:
         """Process number of the tick process, 0 before it has started."""
-        return int(self._block.header[memory.TICK_PID])
+        return int(self._block.header[shared_memory.TICK_PID])
 
     @property
-    def guard_pid(self) -> int:
+    def watchdog_pid(self) -> int:
         """Process number of the guard process."""
         return self._process.pid
 
@@ -266,8 +271,8 @@ class LiveSession:
             The run ended before, or it takes longer than ``timeout`` (s).
         """
         until = time.monotonic() + timeout
-        while self._block.header[memory.ROWS] < count:
-            if not self.alive and self._block.header[memory.ROWS] < count:
+        while self._block.header[shared_memory.ROWS] < count:
+            if not self.alive and self._block.header[shared_memory.ROWS] < count:
                 raise RunError(f"the live run ended early\n{self.log()}")
             if time.monotonic() > until:
                 raise RunError(f"no {count} ticks in {timeout:g} s")
@@ -285,26 +290,26 @@ class LiveSession:
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
         failed = [event for event in self._told if event.get("event") == "failed"]
         return {
-            "ticks": int(header[memory.ROWS]),
-            "transitions": int(header[memory.TRANSITIONS]),
-            "phase": PHASES[header[memory.PHASE]],
-            "fault": FAULTS[header[memory.FAULT]],
+            "ticks": int(header[shared_memory.ROWS]),
+            "transitions": int(header[shared_memory.TRANSITIONS]),
+            "phase": PHASES[header[shared_memory.PHASE]],
+            "fault": FAULTS[header[shared_memory.FAULT]],
             "failure": f"at {failed[-1]['t']:g} s: {failed[-1]['why']}"
-            if failed and header[memory.PHASE] == FAILED
+            if failed and header[shared_memory.PHASE] == FAILED
             else "",
             "duration": percentiles(self._block.durations),
             "processor": percentiles(self._block.processor),
             "lateness": percentiles(self._block.latenesses),
-            "overruns": int(header[memory.OVERRUNS]),
-            "limited": int(header[memory.LIMITED]),
-            "saturations": int(header[memory.SATURATIONS]),
-            "releases": int(header[memory.RELEASES]),
-            "faded": int(header[memory.FADED]),
-            "behind": int(header[memory.BEHIND]),
-            "rejected": int(header[memory.REJECTED]),
-            "leak": float(header[memory.LEAK]) * 1e-9 if header[memory.WATCHED] else None,
-            "leak_opening": float(header[memory.LEAK_OPENING]) * 1e-9 if header[memory.WATCHED] else None,
-            "taken_back": float(header[memory.TAKEN_BACK]) * 1e-9 if header[memory.WATCHED] else None,
+            "overruns": int(header[shared_memory.OVERRUNS]),
+            "limited": int(header[shared_memory.LIMITED]),
+            "saturations": int(header[shared_memory.SATURATIONS]),
+            "releases": int(header[shared_memory.RELEASES]),
+            "faded": int(header[shared_memory.FADED]),
+            "behind": int(header[shared_memory.BEHIND]),
+            "rejected": int(header[shared_memory.REJECTED]),
+            "leak": float(header[shared_memory.LEAK]) * 1e-9 if header[shared_memory.WATCHED] else None,
+            "leak_opening": float(header[shared_memory.LEAK_OPENING]) * 1e-9 if header[shared_memory.WATCHED] else None,
+            "taken_back": float(header[shared_memory.TAKEN_BACK]) * 1e-9 if header[shared_memory.WATCHED] else None,
             "taken_over": sum(event.get("event") == "taken over" for event in self._told),
             "privileges": ready.get("privileges", []),
             "guard": self._word_of_guard(),
@@ -321,14 +326,14 @@ class LiveSession:
         header = self._block.header
         if (
             self.tick_pid
-            and header[memory.TICK_STATE] != memory.ENDED
+            and header[shared_memory.TICK_STATE] != shared_memory.ENDED
             and self.alive
-            and guard.is_ending(self.tick_pid)
+            and watchdog.is_ending(self.tick_pid)
         ):
             self.wait(_PATIENCE)
-        if header[memory.GUARD_ACTION]:
-            return {guard.KILLED: "ended the tick process", guard.FOUND_DEAD: "found the tick process dead"}[
-                int(header[memory.GUARD_ACTION])
+        if header[shared_memory.GUARD_ACTION]:
+            return {watchdog.KILLED: "ended the tick process", watchdog.FOUND_DEAD: "found the tick process dead"}[
+                int(header[shared_memory.GUARD_ACTION])
             ]
         if not self.alive and self._process.returncode < 0:
             return f"was ended itself, by signal {-self._process.returncode}"
@@ -350,19 +355,19 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[memory.MAIL] - header[memory.MAIL_READ] >= memory.TEXT_SLOTS - 1:
+            if header[shared_memory.MAIL] - header[shared_memory.MAIL_READ] >= shared_memory.TEXT_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
-            memory.put_text(self._block.mail, header, memory.MAIL, {"do": command, **arguments})
+            shared_memory.put_text(self._block.mail, header, shared_memory.MAIL, {"do": command, **arguments})
 
-    def point(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
+    def send_pointer(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
         """Give the driver ``pointer`` a sample: up to six axes, m and m/s."""
-        row = np.zeros(memory.POINTER_WIDTH)
+        row = np.zeros(shared_memory.POINTER_WIDTH)
         row[0] = time.monotonic()
         row[1 : 1 + len(position)] = position
         row[7 : 7 + len(velocity)] = velocity
         row[13] = buttons
         with self._lock:
-            memory.put_row(self._block.pointer, self._block.header, memory.POINTER, row)
+            shared_memory.put_row(self._block.pointer, self._block.header, shared_memory.POINTER, row)
 
     def close(self) -> dict[str, Any]:
         """End the run, wait for its processes, close the recording; return the report.  May be called again.
@@ -375,7 +380,7 @@ class LiveSession:
         return self._report
 
     def _end(self) -> None:
-        self._block.header[memory.STOPPING] = 1
+        self._block.header[shared_memory.STOPPING] = 1
         _let_go(self._process)
         if not self.wait(_PATIENCE):
             self._kill()
@@ -383,14 +388,14 @@ class LiveSession:
             self.recorder.close()
         self._report = self.report()
         self._life.stop()
-        if self._block.header[memory.TICK_STATE] != memory.ENDED:
+        if self._block.header[shared_memory.TICK_STATE] != shared_memory.ENDED:
             self._report["log"] = self.log()
         self._log.close()
         self._block.close(remove=True)
 
     def _kill(self) -> None:
         """End processes that did not end when asked, the one that moves the device first."""
-        if self.tick_pid and self._block.header[memory.TICK_STATE] != memory.ENDED:
+        if self.tick_pid and self._block.header[shared_memory.TICK_STATE] != shared_memory.ENDED:
             with contextlib.suppress(OSError):
                 os.kill(self.tick_pid, 9)
         if not self.wait(1.0):  # the guard still has a safe frame to write

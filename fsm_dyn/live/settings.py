@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.mapping import DeviceMap, Limits
-from fsm_dyn.live.ticks import MOST_SUBSTEPS, PASSIVITY
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.tick_setup import MOST_SUBSTEPS, PASSIVITY
 
 MOST_TICKS: Final = 2**53  # which a double counts
 
@@ -25,7 +25,7 @@ class Settings:
         Steps of the integrator in a tick.  None: by the ``step`` of the model's ports, 1 without one.
     method : str
         ``rk4``, ``heun`` or ``euler``.
-    mapping : DeviceMap
+    device_map : DeviceMap
     limits : Limits
     schedule : bool
         Whether the model's scheduled inputs run; otherwise they are zero until commanded.
@@ -37,11 +37,11 @@ class Settings:
         After how many ticks the run ends by itself, -1 for never; in the last of them the grip opens.
     paced : bool
         Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
-    privileges : bool
+    realtime_privileges : bool
         Whether to ask for real-time scheduling and locked memory.
     stall_ticks : int
         Ticks without a new sample after which the device counts as stalled.
-    guard_timeout : float
+    watchdog_timeout : float
         How long the tick process may miss its heartbeat before the guard ends it, or the guard its own before the run
         ends, s.
     release_after : float
@@ -56,7 +56,7 @@ class Settings:
         Whether to ``observe`` the energy that sampling gives the device, or to ``control`` it by damping too.
     work_per_tick : int
         Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
-        of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.ticks.usual_work`; 0: no limit.
+        of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`; 0: no limit.
     derive : bool, optional
         Whether modes that the graph does not have are derived in another process while the run embeds them on line,
         which then takes their kernels over; not on Windows.  None: where the run is paced, as when kernels are ready
@@ -66,16 +66,16 @@ class Settings:
     period: float = 1e-3
     substeps: int | None = None
     method: str = "rk4"
-    mapping: DeviceMap = field(default_factory=DeviceMap)
+    device_map: DeviceMap = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
     schedule: bool = False
     paused: bool = False
     overrun: str = "slow"
     ticks: int = -1
     paced: bool = True
-    privileges: bool = True
+    realtime_privileges: bool = True
     stall_ticks: int = 100
-    guard_timeout: float = 0.1
+    watchdog_timeout: float = 0.1
     release_after: float = 0.012
     owner_timeout: float = 0.5
     initial: Mapping[str, float | str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Settings:
             ("substeps", self.substeps, self.substeps is None or 1 <= self.substeps <= MOST_SUBSTEPS),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY),
-            ("guard_timeout", self.guard_timeout, self.guard_timeout > 2.0 * self.period),
+            ("watchdog_timeout", self.watchdog_timeout, self.watchdog_timeout > 2.0 * self.period),
             ("ticks", self.ticks, -1 <= self.ticks <= MOST_TICKS),
             ("stall_ticks", self.stall_ticks, 0 <= self.stall_ticks <= MOST_TICKS),
             ("release_after", self.release_after, self.release_after >= 0.0),

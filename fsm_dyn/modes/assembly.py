@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsm_dyn.errors import ModelError
+from fsm_dyn.modes.curve_parameters import SUFFIX, Follow
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.following import SUFFIX, Follow
-from fsm_dyn.modes.system import System
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Program
 
 NEWTON_STEPS = 100
@@ -34,7 +34,7 @@ DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Given:
+class PrescribedValues:
     """Values a start is to have: coordinates and speeds by name, and the time and context (inputs included).
 
     ``guess`` is where coordinates that are not given begin; what the rows leave free stays there.
@@ -47,13 +47,16 @@ class Given:
     guess: Mapping[str, float] = field(default_factory=dict)
 
 
-def assemble(system: System, states: Sequence[int], given: Given, follow: Follow = np.copy) -> Array:
+def assemble(
+    system: UnconstrainedSystem, states: Sequence[int], given: PrescribedValues, follow: Follow = np.copy
+) -> Array:
     """Return the state ``x = [q, u]`` of a start in the mode with these contact states.
 
     Parameters
     ----------
     follow : callable
-        Puts the parameters of contacts on curves where they belong (:func:`fsm_dyn.modes.following.following`).
+        Puts the parameters of contacts on curves where they belong
+        (:func:`fsm_dyn.modes.curve_parameters.curve_parameter_solver`).
 
     Raises
     ------
@@ -66,7 +69,7 @@ def assemble(system: System, states: Sequence[int], given: Given, follow: Follow
     return np.concatenate([q, u])
 
 
-def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow) -> Array:
+def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow) -> Array:
     layout = system.layout
     q = np.array([given.coordinates.get(name, given.guess.get(name, 0.0)) for name in layout.q])
     for first in system.quaternions:
@@ -84,7 +87,7 @@ def _coordinates(system: System, active: ActiveSet, given: Given, follow: Follow
     return follow(_close(system, system.configuration, rows, q, given, follow))
 
 
-def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
+def free_directions(system: UnconstrainedSystem, q: Array, given: Collection[str]) -> Array:
     """Ways in which the coordinates not given may change, each by its unit, shape (n_q, n_ways), in declared order.
 
     A coordinate changes by itself; Euler parameters, none of which is given, by turns about the body's three axes.
@@ -103,7 +106,14 @@ def free_directions(system: System, q: Array, given: Collection[str]) -> Array:
     return (np.array(ways).reshape(len(ways), len(q)) * (1.0 if system.units is None else system.units.q)).T
 
 
-def _close(system: System, program: Program, rows: Sequence[int], q: Array, given: Given, follow: Follow) -> Array:
+def _close(
+    system: UnconstrainedSystem,
+    program: Program,
+    rows: Sequence[int],
+    q: Array,
+    given: PrescribedValues,
+    follow: Follow,
+) -> Array:
     """Solve the rows' residuals from ``q``; where nothing leads on (links in one line), from beside it."""
     u = np.zeros(len(system.layout.u))
     sizes = np.ones(len(rows)) if system.units is None else system.units.scales.length * system.units.rows[list(rows)]
@@ -137,7 +147,7 @@ def _close(system: System, program: Program, rows: Sequence[int], q: Array, give
     )
 
 
-def _moved(system: System, q: Array, step: Array) -> Array:
+def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
     moved = q + step
     for first in system.quaternions:
         moved[first : first + 4] /= np.linalg.norm(moved[first : first + 4])
@@ -145,7 +155,7 @@ def _moved(system: System, q: Array, step: Array) -> Array:
 
 
 def _newton(
-    system: System, terms: Callable[[Array], tuple[Array, Array]], q: Array, given: Given
+    system: UnconstrainedSystem, terms: Callable[[Array], tuple[Array, Array]], q: Array, given: PrescribedValues
 ) -> tuple[Array, Array]:
     """Newton's method, damped after Levenberg and Marquardt; returns the coordinates and what residual is left.
 
@@ -196,7 +206,7 @@ def dependent_columns(matrix: Array, free: Sequence[int]) -> list[int]:
     return sorted(chosen)
 
 
-def _speeds(system: System, active: ActiveSet, given: Given, q: Array) -> Array:
+def _speeds(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Array) -> Array:
     layout = system.layout
     n_u = len(layout.u)
     u = np.array([given.speeds.get(name, 0.0) for name in layout.u])

@@ -7,7 +7,7 @@ from fsm_dyn.symbolic.terms import Terms
 
 
 def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
-    """Return :attr:`fsm_dyn.modes.system.ContactInfo.ends` of all contacts.
+    """Return :attr:`fsm_dyn.modes.unconstrained_system.ContactInfo.ends` of all contacts.
 
     Corners are numbered in the order in which they appear; an end in a concave corner, which belongs to both faces
     without being touched by itself, has a number of its own.
@@ -37,7 +37,7 @@ def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
 
 
 def outlines(terms: Terms) -> list[int]:
-    """Return :attr:`fsm_dyn.modes.system.ContactInfo.outline` of all contacts."""
+    """Return :attr:`fsm_dyn.modes.unconstrained_system.ContactInfo.outline` of all contacts."""
     first: dict[tuple[str, Feature, str, int], int] = {}
     found = []
     for index, contact in enumerate(terms.contacts):

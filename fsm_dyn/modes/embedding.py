@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array, Factors, eliminate, solve_symmetric
-from fsm_dyn.modes.redundancy import OpenForces, open_forces, smallest_norm
-from fsm_dyn.modes.system import System
+from fsm_dyn.modes.redundancy import IndeterminateForces, indeterminate_forces, minimum_norm
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, functions, substitute
 
 ROUNDING = 1e-13  # an entry this much smaller than its row is at configurations nearby counts as zero
@@ -36,14 +36,14 @@ class ActiveSet:
     under: tuple[int, ...] = ()
     pressed: tuple[int, ...] = ()
 
-    def friction(self, system: System, contact: int) -> list[tuple[int, Node]]:
+    def friction(self, system: UnconstrainedSystem, contact: int) -> list[tuple[int, Node]]:
         """Tangent rows and their friction forces in units of the normal multiplier: reversed on a slot's other face."""
         ratio = system.nodes["kinetic"][contact]
         sign = 1.0 if contact in self.under else -1.0
         return [(row, sign * (ratio * part)) for row, part in system.slip_directions(contact)]
 
     @classmethod
-    def of(cls, system: System, states: Sequence[int]) -> ActiveSet:
+    def of(cls, system: UnconstrainedSystem, states: Sequence[int]) -> ActiveSet:
         """The active set of a vector of contact state codes; constraints are always active."""
         rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
         sliding, slipping, under, pressed = [], [], [], []
@@ -64,7 +64,7 @@ class ActiveSet:
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddedMode:
     """An active set embedded.
 
     ``speeds`` (n_u,): all speeds in terms of the independent ones; ``accelerations`` (n_u,); ``multipliers``
@@ -81,17 +81,17 @@ class Embedded:
     redundant: tuple[int, ...]
     reduced_mass: list[list[Node]]
     reduced_force: list[Node]
-    open_forces: OpenForces
+    open_forces: IndeterminateForces
     static: Array  # (n_contacts,), where the mode's contacts touch
 
 
 def embed(
-    system: System,
+    system: UnconstrainedSystem,
     active: ActiveSet,
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None = None,
-    held: Held | None = None,
-) -> Embedded:
+    held: EliminatedRows | None = None,
+) -> EmbeddedMode:
     """Embed ``active`` in the unconstrained system.
 
     Parameters
@@ -109,7 +109,7 @@ def embed(
     f = _applied(system, active)
     scale = column_scale(samples["M"][:, :n_u, :n_u])
     H, partner = _force_rows(system, active, samples, scale)
-    held = held or hold(system, active, samples, chart, partner if active.sliding else None)
+    held = held or eliminate_active_rows(system, active, samples, chart, partner if active.sliding else None)
     factors, numbers = held.factors, held.numbers
 
     dependent = factors.columns
@@ -158,7 +158,7 @@ def embed(
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
     pivots = substitute(pivots + mass_pivots, replace)
     n_rows = len(system.rows)
-    return Embedded(
+    return EmbeddedMode(
         speeds=speeds,
         accelerations=flat[:n_u],
         multipliers=flat[n_u : n_u + n_rows],
@@ -174,7 +174,7 @@ def embed(
 
 
 @dataclass(frozen=True)
-class Held:
+class EliminatedRows:
     """The rows a mode holds, eliminated: numbers (n_samples, m, n_u) scaled, and the scaled pivots of the chart."""
 
     factors: Factors
@@ -182,13 +182,13 @@ class Held:
     pivots: list[Node]
 
 
-def hold(
-    system: System,
+def eliminate_active_rows(
+    system: UnconstrainedSystem,
     active: ActiveSet,
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None,
     partner: Array | None = None,
-) -> Held:
+) -> EliminatedRows:
     """Eliminate the rows held, in the order of ``chart`` or in one that suits the samples; see :func:`embed`."""
     n_u = system.n_speeds
     A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
@@ -201,7 +201,7 @@ def hold(
     order = None if chart is None else [(local[row], column) for row, column in chart]
     factors = eliminate(A, numbers, range(n_u), order, partner)
     pivots = _scaled_pivots(system, A, M, factors) + _still_redundant(M, factors, size[0])
-    return Held(factors, numbers, pivots)
+    return EliminatedRows(factors, numbers, pivots)
 
 
 def _place(samples: dict[str, Array]) -> tuple[float, Array, Array]:
@@ -235,7 +235,7 @@ def _basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -
     return T
 
 
-def _applied(system: System, active: ActiveSet) -> list[Node]:
+def _applied(system: UnconstrainedSystem, active: ActiveSet) -> list[Node]:
     """Generalized active forces of the mode: f plus compliant forces and the friction known beforehand."""
     n_u = system.n_speeds
     f = [system.nodes["f"][i] for i in range(n_u)]
@@ -250,7 +250,7 @@ def _applied(system: System, active: ActiveSet) -> list[Node]:
 
 
 def _force_rows(
-    system: System, active: ActiveSet, samples: dict[str, Array], scale: Array
+    system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array
 ) -> tuple[list[list[Node]], Array]:
     """Gᵀ, and its samples: the rows held, with ``A_n - μ σ A_t`` for the normal row of a sliding contact."""
     n_u = system.n_speeds
@@ -310,13 +310,13 @@ def _solve_general(
     return [solution[k] for k in range(size)], pivots
 
 
-def _unbalanced(system: System, i: int, accelerations: Sequence[Node], force: Node) -> Node:
+def _unbalanced(system: UnconstrainedSystem, i: int, accelerations: Sequence[Node], force: Node) -> Node:
     M, zero = system.nodes["M"], system.graph.zero
     return _sum([M[i, j] * accelerations[j] for j in range(system.n_speeds)], zero) - force
 
 
 def _row_multipliers(
-    system: System, active: ActiveSet, transposed: Factors, accelerations: Sequence[Node], zero: Node
+    system: UnconstrainedSystem, active: ActiveSet, transposed: Factors, accelerations: Sequence[Node], zero: Node
 ) -> list[Node]:
     """λ of the rows held, from the dependent rows of the equations of motion."""
     applied = _applied(system, active)
@@ -325,13 +325,13 @@ def _row_multipliers(
 
 
 def all_multipliers(
-    system: System,
+    system: UnconstrainedSystem,
     active: ActiveSet,
     transposed: Factors,
     values: Sequence[Node],
     accelerations: Sequence[Node],
     samples: dict[str, Array],
-) -> tuple[list[Node], OpenForces]:
+) -> tuple[list[Node], IndeterminateForces]:
     """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of the rows held, and what the mode leaves open.
 
     Friction of sliding contacts and kinematic rows are included.
@@ -355,11 +355,13 @@ def all_multipliers(
         others = [A[r, i] * multipliers[r] for r in range(len(system.rows)) if r != row]
         multipliers[row] = _unbalanced(system, i, accelerations, f[i]) - _sum(others, zero)
     friction = {row: active.friction(system, contact) for row, contact in active.sliding}
-    left_open = open_forces(system, transposed, active.rows, friction, _place(samples))
-    return smallest_norm(multipliers, left_open, zero), left_open
+    left_open = indeterminate_forces(system, transposed, active.rows, friction, _place(samples))
+    return minimum_norm(multipliers, left_open, zero), left_open
 
 
-def _scaled_pivots(system: System, A: list[list[Node]], M: list[list[Node]], factors: Factors) -> list[Node]:
+def _scaled_pivots(
+    system: UnconstrainedSystem, A: list[list[Node]], M: list[list[Node]], factors: Factors
+) -> list[Node]:
     """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular."""
     pivots = []
     for row, column in factors.pivots:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fsm_dyn.modes.elimination import RANK, Array
 from fsm_dyn.modes.embedding import ActiveSet, column_scale
-from fsm_dyn.modes.system import ContactInfo, System
+from fsm_dyn.modes.unconstrained_system import ContactInfo, UnconstrainedSystem
 
 LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
 ALWAYS_TRUE = 1e-9
@@ -46,11 +46,11 @@ class ModeName:
 
 @dataclass(frozen=True)
 class Enumeration:
-    """The modes named beforehand and the combinations pruned, with reasons; ``complete`` if that is all there are."""
+    """Modes named in advance, infeasible combinations with reasons, whether these are all (``fully_enumerated``)."""
 
     modes: tuple[ModeName, ...]
-    pruned: Mapping[str, str]
-    complete: bool
+    infeasible: Mapping[str, str]
+    fully_enumerated: bool
 
 
 def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], states: Sequence[int]) -> ModeName:
@@ -61,9 +61,9 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
     extras = [
         f"{contact.name}_{contact.states[code]}"
         for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
-        if (code or contact.two_sided or not contact.states[0])  # a contact that is open is not mentioned
+        if (code or contact.bilateral or not contact.states[0])  # a contact that is open is not mentioned
         and index not in mentioned
-        and (code != contact.codes[0] or (contact.two_sided and len(contact.codes) > 1))
+        and (code != contact.codes[0] or (contact.bilateral and len(contact.codes) > 1))
     ]
     if pattern is not None:
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)
@@ -73,7 +73,7 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
 
 
 def enumerate_modes(
-    system: System, patterns: Sequence[Pattern], only_listed: bool, samples: Mapping[str, Array]
+    system: UnconstrainedSystem, patterns: Sequence[Pattern], only_listed: bool, samples: Mapping[str, Array]
 ) -> Enumeration:
     """Name all modes, or, where there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
 
@@ -87,7 +87,7 @@ def enumerate_modes(
     pruned: dict[str, str] = {}
     for states in _combinations(contacts, patterns, complete):
         mode = name_mode(contacts, patterns, states)
-        reason = why_impossible(system, states, samples) or without_inertia(system, states, samples)
+        reason = infeasibility_reason(system, states, samples) or massless_speeds(system, states, samples)
         if not reason and only_listed and not mode.pattern:
             reason = "not listed, and the model says only_listed"
         if reason:
@@ -116,7 +116,7 @@ def _combinations(
         yield tuple(pattern.states.get(index, contact.codes[0]) for index, contact in enumerate(contacts))
 
 
-def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
     """Return why a combination can never be, or an empty text.
 
     Rows on coordinates that depend on each other in every sampled state, with a combination of residuals that is
@@ -148,7 +148,7 @@ def why_impossible(system: System, states: Sequence[int], samples: Mapping[str, 
     return ""
 
 
-def without_inertia(system: System, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
     """Return which speeds nothing resists in a combination of states, or an empty text.
 
     Bodies without mass are welcome where the rows held leave no motion of theirs alone; where they do, ``SᵀMT`` is

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.laws import Event, Quantity, Watched
-from fsm_dyn.modes.embedding import Embedded
-from fsm_dyn.modes.redundancy import Limit, limits_known
-from fsm_dyn.modes.system import System, of_one_corner, shared_name
+from fsm_dyn.modes.embedding import EmbeddedMode
+from fsm_dyn.modes.redundancy import Limit, determinate_limits
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, of_one_corner, shared_name
 from fsm_dyn.programs import Node, functions
 
 SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
@@ -37,7 +37,9 @@ class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     sign: float
 
 
-def contact_guards(system: System, states: Sequence[int], embedded: Embedded) -> list[tuple[Guard, Node]]:
+def contact_guards(
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
+) -> list[tuple[Guard, Node]]:
     """The guards of a mode's contacts as nodes, in the order of the contacts and of what their laws declare."""
     guards: list[tuple[Guard, Node]] = []
     forces = _force_guards(system, states, embedded)
@@ -54,7 +56,9 @@ def contact_guards(system: System, states: Sequence[int], embedded: Embedded) ->
     return guards
 
 
-def _value(system: System, states: Sequence[int], embedded: Embedded, index: int, quantity: Quantity) -> Node | None:
+def _value(
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode, index: int, quantity: Quantity
+) -> Node | None:
     """Return what a guard measures; None where another contact has the guard for all of them."""
     match quantity:
         case Quantity.GAP:
@@ -77,12 +81,12 @@ def _value(system: System, states: Sequence[int], embedded: Embedded, index: int
     raise ValueError(f"no guard measures {quantity.name} of a contact")
 
 
-def _node(system: System, name: str, index: int) -> Node:
+def _node(system: UnconstrainedSystem, name: str, index: int) -> Node:
     node: Node = system.nodes[name][index]
     return node
 
 
-def _largest_gap(system: System, index: int, states: Sequence[int]) -> Node | None:
+def _largest_gap(system: UnconstrainedSystem, index: int, states: Sequence[int]) -> Node | None:
     """The faces of a convex polygon have one guard for each corner, unless the corner is on one."""
     members = of_one_corner(system.contacts, index)
     if index != members[0] or any(states[i] for i in members):
@@ -94,7 +98,7 @@ def _largest_gap(system: System, index: int, states: Sequence[int]) -> Node | No
     return largest
 
 
-def _gap_to_face(system: System, index: int) -> Node:
+def _gap_to_face(system: UnconstrainedSystem, index: int) -> Node:
     """Gap to one of several faces, a little less where a neighbour of the corner lies behind it.
 
     That face does not keep the bodies apart: a corner that comes down flush on the end of the next one passes zero by
@@ -104,7 +108,7 @@ def _gap_to_face(system: System, index: int) -> Node:
     return system.gap(index) + SET_BACK * functions.minimum(behind, 0.0)
 
 
-def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Limit]:
+def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode) -> list[Limit]:
     """What the multipliers of the mode must keep: no pull, and the static limit of what sticks."""
     vectors, numbers = embedded.open_forces.vectors, embedded.open_forces.numbers
     if numbers is None:
@@ -138,8 +142,8 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
             if watched.quantity is not Quantity.FRICTION_LIMIT:
                 continue
             bound, size = system.friction_bound("static", index), float(embedded.static[index])
-            parts = [(normal, bound, size)] if load == "constraint" and not contact.two_sided else []
-            if contact.two_sided:
+            parts = [(normal, bound, size)] if load == "constraint" and not contact.bilateral else []
+            if contact.bilateral:
                 bound = bound * functions.absolute(embedded.multipliers[normal])
             for direction in watched.directions:
                 rest = zero if parts else bound
@@ -147,11 +151,13 @@ def _laws(system: System, states: Sequence[int], embedded: Embedded) -> list[Lim
     return laws
 
 
-def _force_guards(system: System, states: Sequence[int], embedded: Embedded) -> dict[int, list[tuple[Guard, Node]]]:
+def _force_guards(
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
+) -> dict[int, list[tuple[Guard, Node]]]:
     """Guards on multipliers by contact; a limit that several contacts share is guarded for each of them."""
     laws = _laws(system, states, embedded)
     found: dict[int, list[tuple[Guard, Node]]] = {}
-    for limit in limits_known(laws, len(embedded.open_forces.vectors)):
+    for limit in determinate_limits(laws, len(embedded.open_forces.vectors)):
         shared = " and ".join(sorted({system.contacts[contact].name for _, contact, _ in limit.members}))
         for event, contact, direction in sorted(limit.members):
             watched = _limit_of(system, contact, states[contact], Event(event))
@@ -161,14 +167,14 @@ def _force_guards(system: System, states: Sequence[int], embedded: Embedded) -> 
     return found
 
 
-def _limit_of(system: System, index: int, code: int, event: Event) -> Watched:
+def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
     """Return the guard of a contact on its multipliers that announces an event."""
     contact = system.contacts[index]
     watched = contact.contact_law.guards_of(contact, code)
     return next(item for item in watched if item.event is event and item.quantity in _LIMITS)
 
 
-def _circle(system: System, index: int, embedded: Embedded) -> Node:
+def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
     """Squares, because the length of a friction force has no slope where it is zero."""
     contact = system.contacts[index]
     bound = system.friction_bound("static", index)
@@ -180,11 +186,11 @@ def _circle(system: System, index: int, embedded: Embedded) -> Node:
     return value
 
 
-def transition_guards(system: System, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
+def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
     """The guards of the written transitions (given by index) that leave a mode."""
     guards: list[tuple[Guard, Node]] = []
     for index in leaving:
-        when = system.whens[index]
+        when = system.user_transitions[index]
         if not when.has_guard:
             continue
         node = system.nodes["when"][index]

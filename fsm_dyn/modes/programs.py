@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.embedding import ActiveSet, Embedded
+from fsm_dyn.modes.embedding import ActiveSet, EmbeddedMode
 from fsm_dyn.modes.guards import Guard, contact_guards, transition_guards
-from fsm_dyn.modes.system import System
-from fsm_dyn.modes.tree_embedding import embed_shorter
+from fsm_dyn.modes.tree_embedding import embed_cheapest
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, Program, functions, substitute, tangent
 
 
@@ -63,7 +63,7 @@ class ModePrograms:
 
 
 def derive_mode(
-    system: System,
+    system: UnconstrainedSystem,
     states: Sequence[int],
     leaving: Sequence[int],
     samples: dict[str, Array],
@@ -84,14 +84,14 @@ def derive_mode(
 
 
 def _derive_mode(
-    system: System,
+    system: UnconstrainedSystem,
     states: Sequence[int],
     leaving: Sequence[int],
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None,
 ) -> ModePrograms:
     active = ActiveSet.of(system, states)
-    embedded = embed_shorter(system, active, samples, chart)
+    embedded = embed_cheapest(system, active, samples, chart)
     pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)
     u = [system.symbols[name] for name in system.layout.u]
     replace = {u[j]: node for j, node in enumerate(embedded.speeds) if node is not u[j]}
@@ -119,7 +119,7 @@ def _derive_mode(
     )
 
 
-def flow(system: System, q_dot: Sequence[Node], embedded: Embedded) -> dict[Node, Node]:
+def flow(system: UnconstrainedSystem, q_dot: Sequence[Node], embedded: EmbeddedMode) -> dict[Node, Node]:
     """Seeds of the tangent sweep along the mode's motion: t, q, u and inputs at their rates."""
     symbols = system.symbols
     seeds = {symbols["t"]: system.graph.constant(1.0)}
@@ -132,7 +132,7 @@ def flow(system: System, q_dot: Sequence[Node], embedded: Embedded) -> dict[Node
     return seeds
 
 
-def smallest(system: System, pivots: Sequence[Node]) -> Node:
+def smallest(system: UnconstrainedSystem, pivots: Sequence[Node]) -> Node:
     """The smallest scaled pivot, 1 where nothing is eliminated."""
     result = system.graph.constant(1.0)
     for pivot in pivots:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.elimination import Factors, solve_symmetric
-from fsm_dyn.modes.system import System
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, Program
 from fsm_dyn.spec.scales import Units
 
@@ -44,7 +44,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class OpenForces:
+class IndeterminateForces:
     """N: one list of nodes per force left open, an entry per row, and its values where the mode's contacts touch."""
 
     vectors: tuple[tuple[Node, ...], ...] = ()
@@ -58,19 +58,19 @@ class OpenForces:
         return tuple(int(row) for row in np.flatnonzero(np.abs(self.numbers).max(axis=0) > NOTHING))
 
 
-def open_forces(
-    system: System,
+def indeterminate_forces(
+    system: UnconstrainedSystem,
     factors: Factors,
     rows: Sequence[int],
     friction: Mapping[int, Sequence[tuple[int, Node]]],
     place: tuple[float, Array, Array],
-) -> OpenForces:
+) -> IndeterminateForces:
     """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part.
 
     ``friction`` gives, for the normal row of each sliding contact, its tangent rows and their forces in units of it.
     """
     if not factors.dropped:
-        return OpenForces()
+        return IndeterminateForces()
     zero, one = system.graph.constant(0.0), system.graph.constant(1.0)
     vectors = []
     for dropped in factors.dropped:
@@ -85,16 +85,16 @@ def open_forces(
             for tangent, part in parts:
                 vector[tangent] = part * vector[row]
         vectors.append(tuple(vector))
-    return OpenForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
+    return IndeterminateForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
 
 
-def _evaluate(system: System, nodes: npt.NDArray[Any], place: tuple[float, Array, Array]) -> Array:
+def _evaluate(system: UnconstrainedSystem, nodes: npt.NDArray[Any], place: tuple[float, Array, Array]) -> Array:
     t, x, c = place
     values: Array = Program.from_nodes(system.layout, {"value": nodes}).evaluate(t, x, c)["value"]
     return values
 
 
-def smallest_norm(multipliers: Sequence[Node], forces: OpenForces, zero: Node) -> list[Node]:
+def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero: Node) -> list[Node]:
     """The multipliers of least norm among all that have the same effect."""
     result = list(multipliers)
     if not forces.vectors:
@@ -113,7 +113,7 @@ def smallest_norm(multipliers: Sequence[Node], forces: OpenForces, zero: Node) -
     return result
 
 
-def limits_known(limits: Sequence[Limit], count: int) -> list[Limit]:
+def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
     """Eliminate the ``count`` forces left open from the laws.
 
     A law that needs more than j + 1 of the others after j eliminations follows from simpler ones (Chernikov), and so

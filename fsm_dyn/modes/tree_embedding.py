@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.embedding import ActiveSet, Embedded, Held, all_multipliers, embed, hold
-from fsm_dyn.modes.system import System
-from fsm_dyn.modes.tree import accelerations
+from fsm_dyn.modes.embedding import (
+    ActiveSet,
+    EliminatedRows,
+    EmbeddedMode,
+    all_multipliers,
+    eliminate_active_rows,
+    embed,
+)
+from fsm_dyn.modes.tree_equations import accelerations
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, reachable, substitute
 
 MOST_PRODUCTS = 20_000  # entries of M times independent speeds: beyond, embedding without the tree is not tried
 
 
 def embed_along_tree(
-    system: System,
+    system: UnconstrainedSystem,
     active: ActiveSet,
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None = None,
-    held: Held | None = None,
-) -> Embedded | None:
+    held: EliminatedRows | None = None,
+) -> EmbeddedMode | None:
     """Embed an active set as :func:`~fsm_dyn.modes.embedding.embed` does, without forming M.
 
     Returns
@@ -30,7 +37,7 @@ def embed_along_tree(
     if system.tree is None or active.sliding:
         return None
     n_u, zero = system.n_speeds, system.graph.zero
-    held = held or hold(system, active, samples, chart)
+    held = held or eliminate_active_rows(system, active, samples, chart)
     factors = held.factors
     u = [system.symbols[name] for name in system.layout.u]
     speeds = list(u)
@@ -46,7 +53,7 @@ def embed_along_tree(
     multipliers, left_open = all_multipliers(system, active, factors, by_row, u_dot, samples)
     replace = {u[j]: speeds[j] for j in factors.columns}
     flat = substitute([*u_dot, *multipliers, *held.pivots], replace)
-    return Embedded(
+    return EmbeddedMode(
         speeds=speeds,
         accelerations=flat[:n_u],
         multipliers=flat[n_u : n_u + len(multipliers)],
@@ -61,13 +68,16 @@ def embed_along_tree(
     )
 
 
-def embed_shorter(
-    system: System, active: ActiveSet, samples: dict[str, Array], chart: Sequence[tuple[int, int]] | None = None
-) -> Embedded:
+def embed_cheapest(
+    system: UnconstrainedSystem,
+    active: ActiveSet,
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None = None,
+) -> EmbeddedMode:
     """Embed an active set in the way that takes fewer operations; what would be long for certain is not tried."""
     if system.tree is None or active.sliding:
         return embed(system, active, samples, chart)
-    held = hold(system, active, samples, chart)
+    held = eliminate_active_rows(system, active, samples, chart)
     along_tree = embed_along_tree(system, active, samples, chart, held)
     if along_tree is None:
         return embed(system, active, samples, chart, held)
@@ -76,11 +86,11 @@ def embed_shorter(
     return min(embed(system, active, samples, chart, held), along_tree, key=_length)
 
 
-def _length(embedded: Embedded) -> int:
+def _length(embedded: EmbeddedMode) -> int:
     return len(reachable([*embedded.speeds, *embedded.accelerations, *embedded.multipliers, *embedded.pivots]))
 
 
-def _speed(system: System, u: Sequence[Node], row: int, without: Sequence[int]) -> Node:
+def _speed(system: UnconstrainedSystem, u: Sequence[Node], row: int, without: Sequence[int]) -> Node:
     """Return ``A u + b`` of a row but for some of the speeds."""
     total: Node = system.nodes["b"][row]
     for j, speed in enumerate(u):
@@ -89,7 +99,7 @@ def _speed(system: System, u: Sequence[Node], row: int, without: Sequence[int]) 
     return total
 
 
-def _known_forces(system: System, active: ActiveSet) -> list[tuple[int, Node]]:
+def _known_forces(system: UnconstrainedSystem, active: ActiveSet) -> list[tuple[int, Node]]:
     """Return forces along rows that are known beforehand: of compliant contacts, and of dry friction that slips."""
     forces = [(system.contacts[i].normal_row, system.nodes["elastic"][i]) for i in active.pressed]
     for i in active.slipping:

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.system import FOLLOWS as SLIP_FOLLOWED
+from fsm_dyn.modes.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.programs import Kernels
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.bundles import Bundle, Packed
+from fsm_dyn.simulation.array_structs import Bundle, Packed
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.listing import list_guards
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.context import FULL, RHS
-from fsm_dyn.programs import Closures
+from fsm_dyn.programs import BoundKernels
 from fsm_dyn.runtime import library
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
@@ -77,7 +77,7 @@ class OnlineFull:
         return {name: part.reshape(*shape, -1) for name, part in zip(_OUTPUTS, parts, strict=True)}
 
 
-class Reading:
+class ModeEvaluator:
     """Evaluates a mode at one state after another in one context, as a run does: it keeps its chart while that is good.
 
     Parameters
@@ -125,7 +125,7 @@ class OnlineMode:
         place: Place,
     ) -> OnlineMode:
         """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
-        guards = list_guards(automaton.system, states, automaton.leaving(automaton.name_of(states)))
+        guards = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
         full = OnlineFull(states, guards, contexts)
         return cls(states, guards, full, indeterminate_rows(automaton, states, place))
 
@@ -136,7 +136,7 @@ class OnlineKernels:
     def __init__(self, mode: OnlineMode) -> None:
         self.context = mode.full.context()
         self.address = at = self.context.packed.address
-        self._closures = Closures(routine_address(), [(at, RHS), (at, FULL)])
+        self._closures = BoundKernels(routine_address(), [(at, RHS), (at, FULL)])
         self.rhs, self.full = self._closures.addresses
 
     @property

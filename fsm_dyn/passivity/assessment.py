@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.live.device import Handle
-from fsm_dyn.live.mapping import DeviceMap
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.live.device_map import DeviceMap
+from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.passivity import conditions
-from fsm_dyn.passivity.held import HeldLoop, held_loop
+from fsm_dyn.passivity.sampled_response import SampledLoop, linearise_sampled_loop
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
 
 
 @dataclass(frozen=True)
-class Check:
+class ConditionResult:
     """One condition along one axis: it holds where there is more than is needed.
 
     Attributes
@@ -35,22 +35,22 @@ class Check:
     axis : str
     verdict : str
         ``pass``, ``fail``, or ``unknown`` where something is not known; never ``pass`` then.
-    needed : float or None
+    required : float or None
         Damping or dry friction of the device; infinite where none would do, None where that is not known either.
-    given : float or None
+    available : float or None
         What there is of it, None: unknown.
     unit : str
-    why : str
+    basis : str
         What was compared, or what is missing.
     """
 
     condition: str
     axis: str
     verdict: str
-    needed: float | None
-    given: float | None
+    required: float | None
+    available: float | None
     unit: str
-    why: str
+    basis: str
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class Assessment:
     model: str
     port: str
     period: float
-    handle: Handle
+    handle: DeviceDynamics
     stiffness: Mapping[str, float]
     damping: Mapping[str, float]
-    checks: tuple[Check, ...]
+    checks: tuple[ConditionResult, ...]
 
     @property
     def verdict(self) -> str:
@@ -87,8 +87,8 @@ class Assessment:
         """Return plain data, as JSON holds it (an infinite need as a text)."""
         data = asdict(self)
         for check in data["checks"]:
-            if check["needed"] == np.inf:
-                check["needed"] = "infinite"
+            if check["required"] == np.inf:
+                check["required"] = "infinite"
         return {**data, "verdict": self.verdict}
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -96,8 +96,8 @@ class Assessment:
         lines: list[tuple[str, ...]] = []
         for c in self.checks:
             condition, _, mode = c.condition.partition(" ") if c.condition != STABLE else (STABLE, "", "")
-            why = f"{mode}: {c.why}" if mode else c.why  # names of modes can be long
-            lines.append((condition, c.axis, c.verdict, _number(c.needed, c.unit), _number(c.given, c.unit), why))
+            why = f"{mode}: {c.basis}" if mode else c.basis  # names of modes can be long
+            lines.append((condition, c.axis, c.verdict, _number(c.required, c.unit), _number(c.available, c.unit), why))
         return lines
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def _number(value: float | None, unit: str) -> str:
 
 def assess(
     graph: ModeGraph,
-    handle: Handle | None = None,
+    handle: DeviceDynamics | None = None,
     *,
     modes: Sequence[str] = (),
     mapping: DeviceMap | None = None,
@@ -127,7 +127,7 @@ def assess(
     Parameters
     ----------
     graph : ModeGraph
-        Compiled from what :func:`fsm_dyn.live.holding.hold` returned.
+        Compiled from what :func:`fsm_dyn.live.port_coupling.add_couplers` returned.
     handle : Handle, optional
         What is known of the device along its straight axes; nothing, without it.
     modes : sequence of str
@@ -144,22 +144,23 @@ def assess(
     InputError
         A mode or port is unknown, or the axes do not fit.
     """
-    handle = handle or Handle()
+    handle = handle or DeviceDynamics()
     loops = [
-        held_loop(
+        linearise_sampled_loop(
             graph, mode, mapping=mapping, n_device=n_device, period=period, substeps=substeps, method=method, at=at
         )
         for mode in (modes or [graph.initial])
     ]
     first = loops[0]
-    checks: list[Check] = []
+    checks: list[ConditionResult] = []
     stiffness, damping = {}, {}
     turning = [
-        axis.turns if turns is None else source in turns for axis, source in zip(first.axes, first.sources, strict=True)
+        axis.is_rotational if turns is None else source in turns
+        for axis, source in zip(first.axes, first.sources, strict=True)
     ]
     for k, axis in enumerate(first.axes):
-        known = Handle(delay=handle.delay) if turning[k] else handle  # a handle is known along straight axes
-        if not axis.prescribes:
+        known = DeviceDynamics(delay=handle.delay) if turning[k] else handle  # a handle is known along straight axes
+        if not axis.prescribed_coordinate:
             felt = first.force_scale * first.scales[k] ** 2
             K, B = (felt * float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
             stiffness[axis.name], damping[axis.name] = K, B
@@ -174,16 +175,18 @@ def assess(
     )
 
 
-def _of_coupler(axis: str, K: float, B: float, handle: Handle, turns: bool, period: float) -> list[Check]:
+def _of_coupler(
+    axis: str, K: float, B: float, handle: DeviceDynamics, turns: bool, period: float
+) -> list[ConditionResult]:
     """Look at what depends on the coupler alone: a rigid model, any model, rounding, and a wall that nobody holds."""
     w, delay = conditions.frequencies(period), handle.delay
     late = f", {delay:g} s late" if delay else ""
-    rigid = conditions.wall_needs(K, B, period)
+    rigid = conditions.wall_damping_required(K, B, period)
     if delay:
         wall = K + B * -np.expm1(-1j * w * period) / period
         rigid = float(conditions.damping_needed(wall, w, period, delay).max())
-    any_model = float(conditions.coupler_needs_folded(K, B, w, period, delay).max())
-    two_port = float(conditions.coupler_needs(K, B, w, period, delay).max())
+    any_model = float(conditions.coupler_damping_required_aliased(K, B, w, period, delay).max())
+    two_port = float(conditions.coupler_damping_required(K, B, w, period, delay).max())
     alone = max(0.0, K * (0.5 * period + delay) - B)
     return [
         _damping("wall", axis, rigid, handle, turns, f"the model rigid{late or ': K T/2 + |B|'}"),
@@ -194,12 +197,12 @@ def _of_coupler(axis: str, K: float, B: float, handle: Handle, turns: bool, peri
     ]
 
 
-def _of_mode(loop: HeldLoop, axes: list[int], name: str, handle: Handle, turns: bool) -> Check:
+def _of_mode(loop: SampledLoop, axes: list[int], name: str, handle: DeviceDynamics, turns: bool) -> ConditionResult:
     """Look at the response of a mode, along one axis or along several together."""
     condition = f"mode {loop.mode}"
     if loop.growth > 1.0 + _GROWS:
         why = f"the model by itself grows by {loop.growth - 1.0:.2g} in a tick: it is not passive"
-        return Check(condition, name, UNKNOWN, None, handle.damping, _unit(turns), why)
+        return ConditionResult(condition, name, UNKNOWN, None, handle.damping, _unit(turns), why)
     w = conditions.frequencies(loop.period)
     near = loop.resonances()[:, None] * (1.0 + np.array([-1e-2, -1e-3, -1e-4, 0.0, 1e-4, 1e-3, 1e-2]))
     w = np.unique(np.concatenate([w, near[(near > 0.0) & (near <= np.pi / loop.period)]]))
@@ -214,18 +217,20 @@ def _unit(turns: bool) -> str:
     return "N m s/rad" if turns else "N s/m"
 
 
-def _damping(condition: str, axis: str, needed: float, handle: Handle, turns: bool, why: str) -> Check:
+def _damping(
+    condition: str, axis: str, needed: float, handle: DeviceDynamics, turns: bool, why: str
+) -> ConditionResult:
     verdict = UNKNOWN if handle.damping is None else PASS if handle.damping > needed else FAIL
-    return Check(condition, axis, verdict, needed, handle.damping, _unit(turns), why)
+    return ConditionResult(condition, axis, verdict, needed, handle.damping, _unit(turns), why)
 
 
-def _quantisation(axis: str, K: float, handle: Handle, turns: bool) -> Check:
+def _quantisation(axis: str, K: float, handle: DeviceDynamics, turns: bool) -> ConditionResult:
     """Compare the dry friction with what a rounded position needs."""
     unit = "N m" if turns else "N"
     if handle.resolution is None:
         why = "the resolution is not known"
-        return Check("quantisation", axis, UNKNOWN, None, handle.friction, unit, why)
+        return ConditionResult("quantisation", axis, UNKNOWN, None, handle.friction, unit, why)
     needed = conditions.friction_needed(K, handle.resolution)
     verdict = UNKNOWN if handle.friction is None else PASS if handle.friction >= needed else FAIL
     why = f"dry friction for steps of {handle.resolution:.3g} {'rad' if turns else 'm'}: K Δ/2"
-    return Check("quantisation", axis, verdict, needed, handle.friction, unit, why)
+    return ConditionResult("quantisation", axis, verdict, needed, handle.friction, unit, why)

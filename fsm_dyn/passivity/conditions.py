@@ -28,7 +28,7 @@ def frequencies(period: float, count: int = _GRID) -> Floats:
     return np.concatenate([low, np.linspace(1e-2, 1.0, count - len(low))]) * nyquist
 
 
-def wall_needs(stiffness: float, damping: float, period: float) -> float:
+def wall_damping_required(stiffness: float, damping: float, period: float) -> float:
     """Return the damping of the device that a sampled wall needs, ``K T / 2 + |B|`` (N s/m).
 
     Colgate & Brown, "Factors affecting the Z-width of a haptic display", ICRA 1994.
@@ -95,7 +95,9 @@ def damping_needed(response: ArrayLike, w: ArrayLike, period: float, delay: floa
     return largest
 
 
-def coupler_needs(stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0) -> Floats:
+def coupler_damping_required(
+    stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0
+) -> Floats:
     """Return the damping of the device at which a coupler is passive whatever the model, at each frequency (N s/m).
 
     Llewellyn's condition of absolute stability for the two-port between hand and model, ``2 Re h11 Re h22 >= |h12 h21|
@@ -122,7 +124,9 @@ def _two_port(K: float, B: float, w: Floats, period: float, delay: float) -> tup
     return hold, -leads, B * w**2 / (K**2 + (B * w) ** 2)
 
 
-def coupler_needs_folded(stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0) -> Floats:
+def coupler_damping_required_aliased(
+    stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0
+) -> Floats:
     """Return the same as :func:`coupler_needs` with all bands that sampling folds (N s/m), shape (k,).
 
     The coupler shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, where ``s_m`` are the shares of the bands in a position

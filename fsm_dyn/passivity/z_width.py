@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import Handle
+from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.passivity import conditions
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class ZWidth:
     quantised: float | None
 
 
-def z_width(handle: Handle, rates: Sequence[float] = RATES, damping: float = 0.0) -> ZWidth:
+def z_width(handle: DeviceDynamics, rates: Sequence[float] = RATES, damping: float = 0.0) -> ZWidth:
     """Return the largest stiffness that a device bears at each rate.
 
     Parameters
@@ -101,7 +101,7 @@ def _least_needed(T: float, delay: float) -> float:
     w = conditions.frequencies(T, _COARSE)
 
     def needed(ratio: float) -> float:
-        return float(conditions.coupler_needs_folded(1.0, T * np.exp(ratio), w, T, delay).max())
+        return float(conditions.coupler_damping_required_aliased(1.0, T * np.exp(ratio), w, T, delay).max())
 
     found = minimize_scalar(needed, bounds=(np.log(0.02), np.log(5.0)), method="bounded", options={"xatol": 0.02})
     return float(found.fun)

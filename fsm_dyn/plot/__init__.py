@@ -5,12 +5,12 @@ before a picture is asked for.
 """
 
 from fsm_dyn.plot.drawing import draw
-from fsm_dyn.plot.ending import ending
 from fsm_dyn.plot.energy import energy
 from fsm_dyn.plot.forces import forces
 from fsm_dyn.plot.guards import guards
 from fsm_dyn.plot.modes import modes
 from fsm_dyn.plot.motion import motion
+from fsm_dyn.plot.outcome import outcome
 from fsm_dyn.plot.phase import phase
 from fsm_dyn.plot.states import states
 from fsm_dyn.plot.study import study
@@ -19,6 +19,17 @@ from fsm_dyn.plot.thumbnail import thumbnail
 from fsm_dyn.plot.z_width import z_width
 
 __all__ = [
-    "draw", "ending", "energy", "forces", "guards", "modes", "motion", "phase", "save", "states", "study",
-    "thumbnail", "z_width",
+    "draw",
+    "energy",
+    "forces",
+    "guards",
+    "modes",
+    "motion",
+    "outcome",
+    "phase",
+    "save",
+    "states",
+    "study",
+    "thumbnail",
+    "z_width",
 ]  # fmt: skip

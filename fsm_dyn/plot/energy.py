@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import head, mode_spans, time_panel
-from fsm_dyn.recording.arrays import FloatArray
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.mode_bands import head, mode_spans, time_panel
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.trajectory import Trajectory
 
 _NOTHING = 1e-9  # of what went through the account: not worth a line
 
@@ -31,7 +31,7 @@ def energy(trajectory: Trajectory) -> Figure:
     passed += [(f"{name} (moved)", values) for name, values in account.constraints.items()]
     passed += [(f"{name} (heat)", -values) for name, values in account.friction.items()]
     passed.append(("transitions", account.transitions))
-    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * account.throughput]
+    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * account.exchanged]
     with style.settings():
         picture = style.new_figure(8.0, 6.0)
         grid = picture.add_gridspec(3, 1, height_ratios=[1, 1, 0.5], left=0.11, right=0.79, top=0.885, bottom=0.09)
@@ -46,7 +46,7 @@ def energy(trajectory: Trajectory) -> Figure:
             panel.yaxis.set_label_coords(-0.105, 0.5)
             panel.tick_params(labelbottom=panel is panels[2])
         panels[2].set_xlabel("time, s")
-        head(picture, trajectory, f"account closes to {account.closure:.1e} of what went through it", spans)
+        head(picture, trajectory, f"account closes to {account.relative_residual:.1e} of what went through it", spans)
     return picture
 
 

@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.pictures import palette
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.graphics import palette
+from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import dense_rows, head, mode_spans
-from fsm_dyn.recording.arrays import BoolArray, FloatArray
-from fsm_dyn.recording.samples import Samples
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans
+from fsm_dyn.results.arrays import BoolArray, FloatArray
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.trajectory import Trajectory
 
 _ACROSS = 3  # panels side by side
 _PANEL = 2.5  # inches
@@ -86,7 +86,7 @@ def _chosen(trajectory: Trajectory, rows: Samples, names: Sequence[str] | None) 
                 f"there is no contact '{name}' with friction",
                 found=name,
                 allowed=", ".join(able) or "none",
-                remedy=nearest(name, able),
+                remedy=did_you_mean(name, able),
             )
     return [able[name] for name in names]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.pictures import palette
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import dense_rows, head, mode_spans, time_panel
-from fsm_dyn.recording.arrays import FloatArray
-from fsm_dyn.recording.samples import Samples
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans, time_panel
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.trajectory import Trajectory
 
 _PANEL = 0.95  # inches
 _MOST = 12
@@ -42,7 +42,7 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure
         if name not in found:
             raise InputError(
                 f"no guard '{name}' is watched in this run", found=name, allowed=", ".join(found),
-                remedy=nearest(name, found),
+                remedy=did_you_mean(name, found),
             )  # fmt: skip
     chosen = list(names) if names else _nearest_to_zero(found)
     spans = mode_spans(trajectory)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fsm_dyn.pictures.diagram import abridged
+from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 
 _LONGEST = 32  # characters of a name

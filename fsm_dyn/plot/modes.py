@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import head, mode_spans
-from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.recording.transitions import counted
+from fsm_dyn.plot.mode_bands import head, mode_spans
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.results.transitions import counted
 
 _LINE = 0.32  # inches per mode
 

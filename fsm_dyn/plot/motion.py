@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.frames import frames
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.plot.views import PATH_POINTS, View, draw_instant, project
-from fsm_dyn.recording.arrays import FloatArray
-from fsm_dyn.recording.scene import Scene
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project
+from fsm_dyn.plot.snapshot_grid import frames
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import Scene
+from fsm_dyn.results.trajectory import Trajectory
 
 _INSTANTS = 9
 _LONGEST, _HIGHEST = 8.0, 5.5  # inches
@@ -72,7 +72,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     return picture
 
 
-def instant(trajectory: Trajectory, time: float) -> Figure:
+def snapshot(trajectory: Trajectory, time: float) -> Figure:
     """Draw the mechanism at one instant of a run (s), with the way it came."""
     scene = trajectory.model.scene
     if scene is None:

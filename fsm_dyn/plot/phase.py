@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import dense_rows, head, mode_spans
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans
+from fsm_dyn.results.trajectory import Trajectory
 
 
 def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) -> Figure:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.pictures import palette
-from fsm_dyn.pictures.diagram import abridged, shortened
+from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import abridged, shortened
 from fsm_dyn.plot import style
-from fsm_dyn.plot.bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.recording.samples import Samples
-from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.recording.transitions import Transition
+from fsm_dyn.plot.mode_bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.results.transitions import Transition
 
 _LISTED = 8
 _APART = 0.015  # of the run: transitions nearer than this stand for each other in the list

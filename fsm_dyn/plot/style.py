@@ -15,7 +15,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.pictures.palette import FAINT, FONT, INK
+from fsm_dyn.graphics.palette import FAINT, FONT, INK
 
 FORMATS = ("png", "svg", "pdf")
 

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import film_axis
-from fsm_dyn.plot.views import View, draw_instant, project, telling_times
-from fsm_dyn.recording.arrays import FloatArray
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.plot.scene_projection import View, draw_instant, project, representative_times
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.trajectory import Trajectory
 
 WIDTH, HEIGHT = 3.6, 2.4  # inches
 _OVERLAID = 7
@@ -35,7 +35,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     scene = trajectory.model.scene
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
-    view = project(trajectory, scene, telling_times(trajectory, scene, _OVERLAID))
+    view = project(trajectory, scene, representative_times(trajectory, scene, _OVERLAID))
     boxes = _boxes(view)
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
@@ -43,7 +43,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     if film_axis(boxes.mean(axis=1), sizes, extent) is not None:
         count, columns = _arranged(extent)
         rows = math.ceil(count / columns)
-        view = project(trajectory, scene, telling_times(trajectory, scene, count))
+        view = project(trajectory, scene, representative_times(trajectory, scene, count))
         boxes = _boxes(view)
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)

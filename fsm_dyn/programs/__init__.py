@@ -1,8 +1,9 @@
 """Straight-line programs: a light graph of operations, its derivatives, its code.  No sympy here."""
 
+from fsm_dyn.programs.bound_kernels import BoundKernels
 from fsm_dyn.programs.c_code import to_c
 from fsm_dyn.programs.cache import ObjectCache, cache_directory
-from fsm_dyn.programs.closures import Closures
+from fsm_dyn.programs.expression_graph import ExpressionGraph, Node, Scalar
 from fsm_dyn.programs.functions import (
     absolute,
     acos,
@@ -29,21 +30,20 @@ from fsm_dyn.programs.functions import (
     tanh,
     where,
 )
-from fsm_dyn.programs.graph import Graph, Node, Scalar
+from fsm_dyn.programs.graph_traversal import depends_on, evaluate, reachable, substitute, support
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernel, Kernels, compile_programs
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Counts, Program
-from fsm_dyn.programs.quadratic import Quadratic, leaves_first, recover
-from fsm_dyn.programs.stored import Output
-from fsm_dyn.programs.sweeps import depends_on, evaluate, reachable, substitute, support
+from fsm_dyn.programs.program_format import Output
+from fsm_dyn.programs.quadratic import QuadraticForm, back_substitute, leaves_first
 from fsm_dyn.programs.tangents import gradient, tangent
 
 __all__ = [
     "OPTIMISATION",
     "SELDOM_RUN",
-    "Closures",
+    "BoundKernels",
     "Counts",
-    "Graph",
+    "ExpressionGraph",
     "Kernel",
     "Kernels",
     "Layout",
@@ -51,13 +51,14 @@ __all__ = [
     "ObjectCache",
     "Output",
     "Program",
-    "Quadratic",
+    "QuadraticForm",
     "Scalar",
     "absolute",
     "acos",
     "asin",
     "atan",
     "atan2",
+    "back_substitute",
     "cache_directory",
     "compare",
     "compile_programs",
@@ -77,7 +78,6 @@ __all__ = [
     "minimum",
     "mod",
     "reachable",
-    "recover",
     "sign",
     "sin",
     "sinh",

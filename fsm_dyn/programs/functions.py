@@ -5,15 +5,15 @@ Angles are in radians.  Even and odd functions move a sign out of their argument
 
 from __future__ import annotations
 
-from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.programs.graph import Graph, Node, Scalar
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.programs.expression_graph import ExpressionGraph, Node, Scalar
 from fsm_dyn.programs.operations import TRUTH_VALUED
 
 ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "sign"})
 EVEN = frozenset({"cos", "cosh", "abs"})
 
 
-def _graph_of(*operands: Scalar) -> Graph:
+def _graph_of(*operands: Scalar) -> ExpressionGraph:
     for operand in operands:
         if isinstance(operand, Node):
             return operand.graph
@@ -174,7 +174,7 @@ def compare(op: str, a: Scalar, b: Scalar) -> Node:
         case "!=":
             return _symmetric("ne", a, b)
     allowed = ("<", "<=", ">", ">=", "==", "!=")
-    raise InputError("unknown comparison", found=repr(op), allowed=" ".join(allowed), remedy=nearest(op, allowed))
+    raise InputError("unknown comparison", found=repr(op), allowed=" ".join(allowed), remedy=did_you_mean(op, allowed))
 
 
 def logical_and(a: Scalar, b: Scalar) -> Node:

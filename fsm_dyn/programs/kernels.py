@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.programs.angles import share_angles
+from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.cache import ObjectCache
-from fsm_dyn.programs.collecting import uncollected
+from fsm_dyn.programs.gc_pause import gc_paused
 from fsm_dyn.programs.llvm import CALLED, CODE_VERSION, module_text
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.runtime.library import address
@@ -184,7 +184,7 @@ def machine_code(programs: Sequence[Program], optimisation: int = OPTIMISATION) 
 
 def _made(distinct: Mapping[str, Program], names: Mapping[str, str], optimisation: int, keep_zeros: bool) -> bytes:
     """Compile programs to object code; both mappings are by digest."""
-    with uncollected():
+    with gc_paused():
         # at any level of optimisation, so that all give the same numbers
         quicker = [share_angles(program) for program in distinct.values()]
         text = module_text(quicker, list(names.values()), target().triple, keep_zeros)

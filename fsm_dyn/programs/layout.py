@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.errors import InputError, did_you_mean
 
 TIME = "t"
 LONGEST_NAME = 200
@@ -146,7 +146,7 @@ class Layout:
         """
         place = self.positions.get(name)
         if place is None:
-            raise InputError(f"'{name}' is not an argument of the kernels", remedy=nearest(name, self.arguments))
+            raise InputError(f"'{name}' is not an argument of the kernels", remedy=did_you_mean(name, self.arguments))
         return place
 
     def to_data(self) -> dict[str, list[str]]:

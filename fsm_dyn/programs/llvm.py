@@ -12,10 +12,10 @@ import itertools
 import struct
 from collections.abc import Callable, Sequence
 
-from fsm_dyn.programs.linearisation import CALLS
+from fsm_dyn.programs.instruction_order import CALLS
 from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
-from fsm_dyn.programs.parts import Part, divide
 from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program_splitting import Part, divide
 from fsm_dyn.runtime.elementary import OF_ONE, OF_TWO
 
 # Beyond so many instructions a program is compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500

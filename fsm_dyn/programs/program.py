@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.programs.graph import Graph, Node
+from fsm_dyn.programs.expression_graph import ExpressionGraph, Node
+from fsm_dyn.programs.graph_traversal import rebuild
+from fsm_dyn.programs.instruction_order import order_instructions
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.linearisation import linearise
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.stored import FORMAT, Instruction, Output, StoredProgram
-from fsm_dyn.programs.sweeps import rebuild
+from fsm_dyn.programs.program_format import FORMAT, Instruction, Output, StoredProgram
 from fsm_dyn.schemata import convert
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ class Program:
         """
         arrays = {name: _object_array(name, value) for name, value in outputs.items()}
         flat: list[Node | float] = [entry for array in arrays.values() for entry in array.ravel()]
-        constants, instructions, indices = linearise(layout, flat)
+        constants, instructions, indices = order_instructions(layout, flat)
         results, start = [], 0
         for name, array in arrays.items():
             results.append(Output(name, array.shape, indices[start : start + array.size]))
@@ -123,7 +123,7 @@ class Program:
         """Number of the first instruction's value."""
         return len(self.layout.arguments) + len(self.constants)
 
-    def nodes(self, graph: Graph) -> tuple[dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
+    def nodes(self, graph: ExpressionGraph) -> tuple[dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
         """Rebuild the program in `graph`.
 
         Returns
@@ -144,9 +144,9 @@ class Program:
             outputs[output.name] = array.reshape(output.shape)
         return symbols, outputs
 
-    def graph(self) -> tuple[Graph, dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
+    def graph(self) -> tuple[ExpressionGraph, dict[str, Node], dict[str, npt.NDArray[np.object_]]]:
         """Rebuild the program in a new graph; see :meth:`nodes`."""
-        graph = Graph()
+        graph = ExpressionGraph()
         return graph, *self.nodes(graph)
 
     def evaluate(

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsm_dyn.programs.graph import Graph, Node
+from fsm_dyn.programs.expression_graph import ExpressionGraph, Node
 
 Form = Mapping[int, Node]
 
@@ -26,7 +26,7 @@ class Step:
     rest: Node
 
 
-class Quadratic:
+class QuadraticForm:
     """``1/2 xᵀ Q x - Fᵀ x`` with what is not zero of Q and F.
 
     Attributes
@@ -36,14 +36,14 @@ class Quadratic:
     forces : dict of int to Node
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ExpressionGraph) -> None:
         self.graph = graph
         self.entries: dict[int, dict[int, Node]] = {}
         self.forces: dict[int, Node] = {}
 
-    def copy(self) -> Quadratic:
+    def copy(self) -> QuadraticForm:
         """Return the same form, to be changed by itself."""
-        other = Quadratic(self.graph)
+        other = QuadraticForm(self.graph)
         other.entries = {i: dict(row) for i, row in self.entries.items()}
         other.forces = dict(self.forces)
         return other
@@ -76,7 +76,7 @@ class Quadratic:
                 amount = weight * (a * b)
                 self.add(i, j, 2.0 * amount if i == j else amount)
 
-    def push(self, i: int, force: Node) -> None:
+    def add_force(self, i: int, force: Node) -> None:
         """Add to F_i."""
         self.forces[i] = self.forces[i] + force if i in self.forces else force
 
@@ -84,7 +84,7 @@ class Quadratic:
         """Add a force that acts along ``form . x``."""
         if not force.is_zero:
             for i, a in form.items():
-                self.push(i, a * force)
+                self.add_force(i, a * force)
 
     def degree(self, i: int) -> int:
         """Return how many variables occur together with one."""
@@ -118,7 +118,7 @@ class Quadratic:
         self.push_along(form, force - diagonal * rest)
         for j, entry in coupling.items():
             if not rest.is_zero:
-                self.push(j, -(entry * rest))
+                self.add_force(j, -(entry * rest))
         return Step(k, form, rest)
 
     def minimise(self, k: int) -> Step:
@@ -131,11 +131,11 @@ class Quadratic:
             for j, _ in known[position:]:
                 self.add(i, j, -(factors[j] * entry))
             if not force.is_zero:
-                self.push(i, -(factors[i] * force))
+                self.add_force(i, -(factors[i] * force))
         return Step(k, {j: -factor for j, factor in factors.items()}, force * inverse)
 
 
-def recover(steps: Sequence[Step]) -> dict[int, Node]:
+def back_substitute(steps: Sequence[Step]) -> dict[int, Node]:
     """Return all variables that were taken away, from the last one to the first."""
     values: dict[int, Node] = {}
     for step in reversed(steps):

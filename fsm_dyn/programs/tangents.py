@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.programs import functions as f
-from fsm_dyn.programs.graph import SYMBOL, Node
-from fsm_dyn.programs.sweeps import reachable, support
+from fsm_dyn.programs.expression_graph import SYMBOL, Node
+from fsm_dyn.programs.graph_traversal import reachable, support
 
 
 def tangent(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:

@@ -54,7 +54,7 @@ static void admit_slipping(const struct fsm_contact_problem *problem, int64_t at
 {
     bool forward = motion->slip > 0.0;
     problem->slipping.at[at] = 1;
-    if (!problem->two_sided.at[at]) {
+    if (!problem->bilateral.at[at]) {
         admit(problem, at, forward ? FSM_CHOICE_FORWARD : FSM_CHOICE_BACKWARD, 0.0);
         return;
     }
@@ -70,7 +70,7 @@ static void admit_at_rest(const struct fsm_contact_problem *problem, int64_t at,
     static const enum fsm_choice slides[] = {FSM_CHOICE_FORWARD, FSM_CHOICE_BACKWARD, FSM_CHOICE_UNDER_FORWARD,
                                              FSM_CHOICE_UNDER_BACKWARD};
     admit(problem, at, FSM_CHOICE_HOLD, cost_of_hold(motion));
-    for (int i = 0; i < (problem->two_sided.at[at] ? 4 : 2); i++) {
+    for (int i = 0; i < (problem->bilateral.at[at] ? 4 : 2); i++) {
         bool same = motion->came >= FSM_CONTACT_SLIDING && (motion->sigma > 0.0) == (fsm_direction_of(slides[i]) > 0.0);
         admit(problem, at, slides[i], same ? 2.0 * FSM_SMALL_CHANGE : FSM_STATE_CHANGE);
     }
@@ -80,7 +80,7 @@ static void admit_at_rest(const struct fsm_contact_problem *problem, int64_t at,
 static void admit_choices(const struct fsm_contact_problem *problem, int64_t at, const struct contact_motion *motion,
                           double slow)
 {
-    if (problem->normal.at[at] >= 0 && !problem->two_sided.at[at]) {
+    if (problem->normal.at[at] >= 0 && !problem->bilateral.at[at]) {
         admit(problem, at, FSM_CHOICE_OPEN, motion->came == FSM_CONTACT_FREE ? 0.0 : FSM_STATE_CHANGE);
     }
     if (problem->tangent.at[at] < 0 || problem->infinite.at[at]) {
@@ -172,7 +172,7 @@ static void exclude_fired_choice(const struct fsm_resolution *r, const struct fs
         double direction = fsm_direction_of(choice);
         bool slides = choice >= FSM_CHOICE_FORWARD, under = choice >= FSM_CHOICE_UNDER_FORWARD;
         bool excluded = false;
-        if (event == FSM_EVENT_OPENS && problem->two_sided.at[at]) { // pressed on the other face now
+        if (event == FSM_EVENT_OPENS && problem->bilateral.at[at]) { // pressed on the other face now
             excluded = slides && under != over;
         } else if (event == FSM_EVENT_OPENS) {
             excluded = true;

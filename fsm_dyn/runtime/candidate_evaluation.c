@@ -36,7 +36,7 @@ static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact
     *h = fsm_arena_vector(arena, 3 * count);
     for (int64_t k = 0; k < count; k++) {
         int64_t choice = choices.at[k], a = problem->normal.at[k], b = problem->tangent.at[k];
-        bool one_sided = !problem->two_sided.at[k] || fsm_direction_of(choice) != 0.0;
+        bool one_sided = !problem->bilateral.at[k] || fsm_direction_of(choice) != 0.0;
         if (a >= 0 && !fsm_is_open(choice) && one_sided) {
             AT(g, at, a) = fsm_side_of(choice);
             h->at[at++] = problem->floor.at[a];
@@ -139,7 +139,7 @@ static void judge_normal(const struct fsm_contact_problem *problem, int64_t choi
     if (fsm_is_open(choice)) {
         double rate = problem->target.at[a] - v.at[a] - (1.0 + problem->kinetic_friction.at[k]) * slack;
         enter_violation(worst, rate, FSM_LAW_PENETRATION_RATE, k);
-    } else if (!problem->two_sided.at[k] || fsm_direction_of(choice) != 0.0) {
+    } else if (!problem->bilateral.at[k] || fsm_direction_of(choice) != 0.0) {
         double tension = problem->floor.at[a] - fsm_side_of(choice) * y.at[a] - slack;
         enter_violation(worst, tension, FSM_LAW_TENSION, k);
     }
@@ -154,7 +154,7 @@ static void judge_friction(const struct fsm_contact_problem *problem, int64_t ch
     if (sticks(choice) && !problem->infinite.at[k]) {
         double load = 1.0;
         if (a >= 0) {
-            load = problem->two_sided.at[k] ? fabs(y.at[a]) : y.at[a];
+            load = problem->bilateral.at[k] ? fabs(y.at[a]) : y.at[a];
         }
         double friction = spatial ? fsm_hypot(y.at[b], y.at[b + 1]) : fabs(y.at[b]);
         worst->excess = fsm_larger(worst->excess, friction - problem->kinetic_friction.at[k] * load);

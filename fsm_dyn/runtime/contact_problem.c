@@ -54,7 +54,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *aren
         .static_friction = fsm_arena_vector(arena, count),
         .kinetic_friction = fsm_arena_vector(arena, count),
         .infinite = fsm_arena_indices(arena, count),
-        .two_sided = fsm_arena_indices(arena, count),
+        .bilateral = fsm_arena_indices(arena, count),
         .slipping = fsm_arena_indices(arena, count),
         .slip_direction = fsm_arena_matrix(arena, count, 2),
         .slack = fsm_arena_matrix(arena, count, 2),
@@ -77,7 +77,7 @@ FSM_LOCAL void fsm_add_contact(struct fsm_contact_problem *problem, const struct
     int64_t at = problem->contact.n++, flags = tables->contact_flags.at[k];
     int64_t normal = AT(tables->contact_rows, k, 0), tangent = AT(tables->contact_rows, k, 1);
     problem->contact.at[at] = k;
-    problem->two_sided.at[at] = (flags & FSM_FLAG_TWO_SIDED) != 0;
+    problem->bilateral.at[at] = (flags & FSM_FLAG_TWO_SIDED) != 0;
     problem->infinite.at[at] = tangent >= 0 && (flags & FSM_FLAG_STICKS_ALWAYS) != 0;
     problem->spatial.at[at] = tangent >= 0 && (flags & FSM_FLAG_IN_SPACE) != 0;
     if (has_normal) {
@@ -235,7 +235,7 @@ static void copy_contact(const struct fsm_contact_problem *part, int64_t at, con
     part->static_friction.at[at] = problem->static_friction.at[k];
     part->kinetic_friction.at[at] = problem->kinetic_friction.at[k];
     part->infinite.at[at] = problem->infinite.at[k];
-    part->two_sided.at[at] = problem->two_sided.at[k];
+    part->bilateral.at[at] = problem->bilateral.at[k];
     part->slipping.at[at] = problem->slipping.at[k];
     part->excluded.at[at] = problem->excluded.at[k];
     part->lasting.at[at] = problem->lasting.at[k];

@@ -25,7 +25,7 @@ static int64_t solve_island(struct fsm_arena *arena, const struct fsm_contact_pr
 static bool is_complementary(const struct fsm_contact_problem *problem)
 {
     for (int64_t k = 0; k < problem->normal.n; k++) {
-        if (problem->two_sided.at[k] || problem->spatial.at[k]) {
+        if (problem->bilateral.at[k] || problem->spatial.at[k]) {
             return false;
         }
         for (int64_t choice = FSM_CHOICE_PARTED_HOLD; choice <= FSM_CHOICE_PARTED_BACKWARD; choice++) {

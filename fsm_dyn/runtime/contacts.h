@@ -45,7 +45,7 @@ enum fsm_law {
    above what an open one stays; `floor` (n,): least normal force, which is given where a contact opens.
 
    Laws: `static_friction kinetic_friction`: coefficients of friction, or bounds of the friction force where there is no
-   normal row; `infinite`: never slides; `two_sided`: normal force of either sign, never open; `slipping`: the slip
+   normal row; `infinite`: never slides; `bilateral`: normal force of either sign, never open; `slipping`: the slip
    direction is known from a slip velocity that is not zero; `slip_direction` (·, 2): the unit vector of that slip of a
    spatial contact, given where `slipping`, else found; `slack` (·, 2): how far the normal force and the margin of
    friction of a contact whose guard fired may be from zero, see fsm_read_slack (the margin squared where `spatial`).
@@ -69,7 +69,7 @@ struct fsm_contact_problem {
     fsm_vector static_friction;
     fsm_vector kinetic_friction;
     fsm_indices infinite;
-    fsm_indices two_sided;
+    fsm_indices bilateral;
     fsm_indices slipping;
     fsm_matrix slip_direction;
     fsm_matrix slack;

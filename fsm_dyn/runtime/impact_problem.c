@@ -63,7 +63,7 @@ static void allow_sliding(const struct fsm_resolution *r, const struct fsm_conta
     allow(problem, at, FSM_CHOICE_FORWARD, 1.0);
     if (!problem->spatial.at[at]) {
         allow(problem, at, FSM_CHOICE_BACKWARD, 1.0);
-        if (problem->two_sided.at[at]) {
+        if (problem->bilateral.at[at]) {
             allow(problem, at, FSM_CHOICE_UNDER_FORWARD, 1.0);
             allow(problem, at, FSM_CHOICE_UNDER_BACKWARD, 1.0);
         }
@@ -93,7 +93,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(const struct fsm_r
         }
         int64_t at = problem.contact.n;
         fsm_add_contact(&problem, r->tables, k, true);
-        AT(problem.allowed, at, FSM_CHOICE_OPEN) = !problem.two_sided.at[at];
+        AT(problem.allowed, at, FSM_CHOICE_OPEN) = !problem.bilateral.at[at];
         AT(problem.allowed, at, FSM_CHOICE_HOLD) = 1;
         AT(problem.cost, at, FSM_CHOICE_OPEN) = 2.0;
         if (problem.tangent.at[at] < 0) {

@@ -64,7 +64,7 @@ static enum impact_law set_targets(const struct fsm_resolution *r, const struct 
         int64_t k = unscaled->contact.at[at], normal = unscaled->normal.at[at];
         double e = r->terms->restitution.at[k];
         double slow = fsm_speed_tolerance(r->tables, unscaled->row.at[normal]);
-        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->two_sided.at[at]) {
+        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->bilateral.at[at]) {
             continue;
         }
         if (r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) {
@@ -186,7 +186,7 @@ static void remove_tension(const struct fsm_contact_problem *unscaled, fsm_vecto
     }
     for (int64_t at = 0; at < unscaled->contact.n; at++) {
         int64_t normal = unscaled->normal.at[at], tangent = unscaled->tangent.at[at];
-        if (unscaled->two_sided.at[at] || !(forces.at[normal] < -FSM_PULL * largest)) {
+        if (unscaled->bilateral.at[at] || !(forces.at[normal] < -FSM_PULL * largest)) {
             continue;
         }
         forces.at[normal] = 0.0;

@@ -56,7 +56,7 @@ static fsm_index_table restrict_choices(const struct fsm_resolution *r, const st
     for (int64_t at = 0; at < problem->contact.n; at++) {
         fsm_indices allowed = fsm_index_row(problem->allowed, at);
         int64_t normal = problem->normal.at[at];
-        if (normal >= 0 && !problem->two_sided.at[at] && vanishes(r, K, free_response, normal)) {
+        if (normal >= 0 && !problem->bilateral.at[at] && vanishes(r, K, free_response, normal)) {
             fsm_indices_fill(fsm_indices_from(allowed, FSM_CHOICE_HOLD), 0);
         }
         fsm_put_indices(fsm_index_row(admissible, at), allowed);

@@ -58,14 +58,14 @@ class Candidate:
     contact: int
 
     @property
-    def agrees(self) -> bool:
+    def is_consistent(self) -> bool:
         """Whether all laws are kept."""
         return self.violation <= LAWS_KEPT
 
-    def tell(self, names: Sequence[str]) -> str:
+    def describe(self, names: Sequence[str]) -> str:
         """Say what was tried and how it fared."""
         tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
-        if self.agrees:
+        if self.is_consistent:
             return f"{tried}: agrees"
         return f"{tried}: {_BROKEN[self.law].format(names[self.contact])} (by {self.violation:.3g} of the scale)"
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.drive import Drive
-from fsm_dyn.simulation.loop import ModeSource
-from fsm_dyn.simulation.raw_run import RawRun
+from fsm_dyn.simulation.input_signals import InputSignals
+from fsm_dyn.simulation.loop_state import ModeProvider
+from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState, check
 from fsm_dyn.simulation.saving import Saver
 from fsm_dyn.simulation.tables import Tables
@@ -47,15 +47,15 @@ def run_moreau_jean(
     mode0: int,
     until: float,
     step: float,
-    drive: Drive,
-    mode_source: ModeSource,
+    drive: InputSignals,
+    mode_source: ModeProvider,
     progress: Callable[[float], None] | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
-) -> RawRun:
+) -> RunArrays:
     """Run from time zero with steps of length ``step`` (s).
 
-    ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run.run`.
+    ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run_loop.run_automaton`.
 
     The mode of a row is told from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
@@ -118,7 +118,7 @@ class _Beginning:
     step: int = 0
 
 
-def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: Drive) -> _Beginning:
+def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: InputSignals) -> _Beginning:
     """Return the start of a run."""
     c, s = c0.copy(), tables.sizes
     c[int(s[tb.N_P]) : int(s[tb.N_P] + 3 * s[tb.N_W])] = drive(np.zeros(1), c0)[0]
@@ -127,7 +127,7 @@ def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: Drive) -> 
 
 
 def _restored(
-    tables: Tables, n_x: int, drive: Drive, resumed: tuple[SavedState, FirstRow], saver: Saver | None
+    tables: Tables, n_x: int, drive: InputSignals, resumed: tuple[SavedState, FirstRow], saver: Saver | None
 ) -> _Beginning:
     """Return where a run goes on; raise InputError where its saved state is refused."""
     s, digest = tables.sizes, saver.digest if saver is not None else 0
@@ -149,7 +149,7 @@ def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
 
 
 def _march(
-    tables: Tables, start: _Beginning, until: float, step: float, drive: Drive,
+    tables: Tables, start: _Beginning, until: float, step: float, drive: InputSignals,
     progress: Callable[[float], None] | None, saver: Saver | None = None,
 ) -> tuple[int, Parts, int]:  # fmt: skip
     """Take all steps; return how they ended, the rows of all arrays, and the last row at an instant ``k step``.
@@ -192,7 +192,9 @@ def _march(
     return int(status), (times[: row + 1], x, c, codes, free, middle, impulses, energies), last
 
 
-def _longest_step(tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: Drive) -> float:
+def _longest_step(
+    tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: InputSignals
+) -> float:
     """Return a step with which the run is not refused, and at most a tenth shorter than one with which it is.
 
     Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.
@@ -239,12 +241,12 @@ def _as_run(
     tables: Tables,
     mode0: int,
     parts: Parts,
-    mode_source: ModeSource,
+    mode_source: ModeProvider,
     status: int,
     first: FirstRow | None,
     saved: SavedState | None,
     last: int,
-) -> RawRun:
+) -> RunArrays:
     """Number the modes met, double the rows where they change, and record the changes.
 
     ``first``: the row before the first step, where one led there; ``saved``: the state after row ``last``, if the run
@@ -278,7 +280,7 @@ def _as_run(
     if saved is not None:
         kept = int(np.searchsorted(source, last, side="right"))
         saved = replace(saved, rows=kept, transitions=int(np.count_nonzero(changes <= last)))
-    return RawRun(
+    return RunArrays(
         t=times[source], x=rows, x_dot=x_dot, x_mid=x_mid, mode=mode, held=held, records=records,
         outcome=outcomes.OUTCOMES[status], tables=tables, wanted=codes[-1].copy(), steps=n - 1, rejected=0, retakes=0,
         drift_energy=0.0, drift_residual=0.0, mode_end=int(modes[-1]), c_end=c[-1].copy(), saved=saved,
@@ -286,7 +288,7 @@ def _as_run(
 
 
 def _numbers(
-    tables: Tables, mode0: int, codes: Codes, times: Floats, x: Floats, c: Floats, mode_source: ModeSource
+    tables: Tables, mode0: int, codes: Codes, times: Floats, x: Floats, c: Floats, mode_source: ModeProvider
 ) -> tuple[Tables, NDArray[np.int64]]:
     """Number the contact states of all rows, asking for modes that have no number yet in the order of their coming."""
     known: dict[bytes, int] = {tables.mode_states[mode0].tobytes(): mode0}
@@ -296,7 +298,7 @@ def _numbers(
     for i, states in enumerate(codes):
         key = states.tobytes()
         if key not in known:
-            tables = mode_source.mode_needed(states, float(times[i]), x[i], c[i])
+            tables = mode_source.provide_mode(states, float(times[i]), x[i], c[i])
             known[key] = len(tables.mode_states) - 1
         modes[i] = known[key]
     return tables, modes
@@ -316,7 +318,7 @@ def _records(
     records = np.zeros((len(changes), st.record_width(tables)))
     records[:, st.RECORD_TIME], records[:, st.RECORD_ROW] = times[changes], rows
     records[:, st.RECORD_SOURCE], records[:, st.RECORD_TARGET] = modes[changes - 1], modes[changes]
-    records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = resolution.EVENT, -1
+    records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = event_resolution.EVENT, -1
     records[:, st.RECORD_BETA] = energies[changes, REBOUND]
     records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes, :2].T
     for i, happened in enumerate(events):

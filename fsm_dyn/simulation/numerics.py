@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.automaton.artefact import Automaton
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension
 from fsm_dyn.expressions.units import divide, power
 from fsm_dyn.laws import Quantity
 from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.simulation.tolerances import Tolerances
-from fsm_dyn.spec.checks.meaning import ENERGY, LENGTH, TIME
+from fsm_dyn.spec.checks.expression_types import ENERGY, LENGTH, TIME
 from fsm_dyn.spec.scales import SI, Measures, measures, units_of
 from fsm_dyn.spec.values import ParameterValue
 

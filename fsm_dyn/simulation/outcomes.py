@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-GOING: Final = 0
+CONTINUE: Final = 0
 PAUSED: Final = 1
 BUFFER_FULL: Final = 2
 NEED_MODE: Final = 3
@@ -22,15 +22,15 @@ INTERRUPTED: Final = 7
 TOO_MANY_STEPS: Final = 8
 STEP_TOO_SMALL: Final = 9
 NON_FINITE: Final = 10
-CHATTER: Final = 11
+CHATTERING: Final = 11
 INCONSISTENT: Final = 12
-SEVERAL: Final = 13
+NON_UNIQUE_STATE: Final = 13
 NON_UNIQUE: Final = 14
 SINGULAR: Final = 15
 PENETRATION: Final = 16
 PROJECTION_FAILED: Final = 17
-NO_MODE: Final = 18
-ENDLESS_IMPACTS: Final = 19
+MODE_NOT_LISTED: Final = 18
+IMPACTS_DIVERGE: Final = 19
 CONTRADICTORY: Final = 20
 STRETCHED: Final = 21
 UNDETERMINED: Final = 22
@@ -68,7 +68,7 @@ class Outcome:
 
 
 _ALL: Final = (
-    Outcome(GOING, "going", "The run is under way.", failed=False),
+    Outcome(CONTINUE, "going", "The run is under way.", failed=False),
     Outcome(PAUSED, "paused", "The run paused to report progress.", failed=False),
     Outcome(BUFFER_FULL, "buffer full", "The run paused for more room to record.", failed=False),
     Outcome(NEED_MODE, "mode needed", "The next mode has not been derived yet.", failed=False),
@@ -96,7 +96,7 @@ _ALL: Final = (
         "look for a division by zero or a root of a negative number in the loads, or shorten the step",
     ),
     Outcome(
-        CHATTER,
+        CHATTERING,
         "unending chatter",
         "Transitions follow each other in the same instant without end.",
         "look at the transitions recorded last: give written transitions a hysteresis, or contacts some friction "
@@ -109,7 +109,7 @@ _ALL: Final = (
         "look at the candidates and residuals reported; lower the friction, or model the contact as compliant",
     ),
     Outcome(
-        SEVERAL,
+        NON_UNIQUE_STATE,
         "several answers",
         "More than one combination of contact states agrees with the forces and accelerations.",
         "choose a policy in the model, lower the friction, or model the contact as compliant",
@@ -151,13 +151,13 @@ _ALL: Final = (
         "shorten the step or tighten rtol and atol; check that the constraints can be met together",
     ),
     Outcome(
-        NO_MODE,
+        MODE_NOT_LISTED,
         "mode not allowed",
         "The motion leads into a combination of contact states that the model does not list.",
         "name this combination under modes, or drop only_listed",
     ),
     Outcome(
-        ENDLESS_IMPACTS,
+        IMPACTS_DIVERGE,
         "endless impacts",
         "Impacts taken one after the other go on striking without end.",
         "give the contacts restitutions below 1, or use impacts: simultaneous",
@@ -189,7 +189,7 @@ _ALL: Final = (
     ),
 )
 
-UNDECIDED: Final = (INCONSISTENT, SEVERAL, NON_UNIQUE)  # outcomes that list what was tried
+UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list what was tried
 AT_CHANGE_POINTS: Final = (STRETCHED, UNDETERMINED, NO_BRANCH)  # outcomes that name the rows that lose rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.loop import Loop, ModeSource, supply
+from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, provide_requested
 from fsm_dyn.simulation.saved_state import FirstRow, KnownCharts, SavedState, check
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CONTINUABLE: Final = (outcomes.DONE, outcomes.INTERRUPTED, outcomes.TOO_MANY_STE
 
 
 class Savable(Protocol):
-    """What beside the runtime's state belongs to a run: a :class:`~fsm_dyn.simulation.machine.Machine`."""
+    """What beside the runtime's state belongs to a run: a :class:`~fsm_dyn.simulation.executable.Executable`."""
 
     def charts_known(self) -> KnownCharts:
         """Charts that the run has asked for."""
@@ -53,11 +53,13 @@ class Saver:
         self.before_end = False  # whether what was saved stands before it mattered where the run ends
         self._saved: SavedState | None = None
 
-    def save(self, loop: Loop, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False) -> None:
+    def save(
+        self, loop: LoopState, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
+    ) -> None:
         """Save the state at hand; not once it has mattered where the run ends, nor before anything was recorded."""
         counters = loop.state.counters
         fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
-        starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == resolution.START
+        starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == event_resolution.START
         if self.before_end or not fits or starting or counters[st.ROWS] == 0:
             return
         self.before_end = before_end
@@ -77,7 +79,12 @@ class Saver:
 
 
 def restore(
-    loop: Loop, handle: Callable[[], Run], saved: SavedState, first: FirstRow, saver: Saver, modes: ModeSource | None
+    loop: LoopState,
+    handle: Callable[[], Run],
+    saved: SavedState,
+    first: FirstRow,
+    saver: Saver,
+    modes: ModeProvider | None,
 ) -> None:
     """Give a loop that is about to start a saved state, and the row recorded last.
 
@@ -98,7 +105,7 @@ def restore(
     """
     while True:
         result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
-        if result != library.LACKS_MODE or supply(loop, outcomes.NEED_MODE, modes) is not None:
+        if result != library.LACKS_MODE or provide_requested(loop, outcomes.NEED_MODE, modes) is not None:
             break
     check(result)
     loop.charted = saved.charted

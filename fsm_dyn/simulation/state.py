@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import resolution
+from fsm_dyn.simulation import event_resolution
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.bundles import Bundle, Packed
+from fsm_dyn.simulation.array_structs import Bundle, Packed
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import pack_terms
 
@@ -259,7 +259,7 @@ def row_width(tables: Tables) -> int:
 def record_width(tables: Tables) -> int:
     """Return the number of columns of ``Buffers.transitions``."""
     s = tables.sizes
-    return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U] + resolution.LOG_LENGTH)
+    return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U] + event_resolution.LOG_LENGTH)
 
 
 def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[State, Packed]:
@@ -288,7 +288,7 @@ def restart_state(state: State, packed: Packed, tables: Tables, t: float, x: Flo
     rank[AHEAD] = rank[BEHIND] = rank[PASSES_AT] = np.inf
     counters[MODE] = mode
     counters[PHASE] = RESOLVING
-    counters[REASON] = resolution.START
+    counters[REASON] = event_resolution.START
 
 
 def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Packed]:
@@ -313,7 +313,7 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
     s = tables.sizes
     n_u = int(s[tb.N_U])
     n = int(s[tb.N_Q]) + n_u
-    floats, integers = resolution.workspace(s, min(int(s[tb.N_CONTACTS]), contacts))
+    floats, integers = event_resolution.workspace(s, min(int(s[tb.N_CONTACTS]), contacts))
     full = full_length(tables)
     terms = pack_terms(tables)
     work, packed = WORK.allocate(
@@ -330,10 +330,10 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         1,
         int(s[tb.N_CONTACTS]),
         int(s[tb.N_ROWS]),
-        resolution.ENERGY_COUNT,
-        resolution.NOTE_COUNT,
+        event_resolution.ENERGY_COUNT,
+        event_resolution.NOTE_COUNT,
         n_u,
-        resolution.LOG_LENGTH,
+        event_resolution.LOG_LENGTH,
         int(s[tb.N_CONTACTS]),
         tb.context_length(s),
     )

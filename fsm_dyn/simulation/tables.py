@@ -140,7 +140,7 @@ class Tables(NamedTuple):
         a tangent row only).
     contact_ends : int64 array, shape (n_contacts, 3)
         Of a corner on a straight face its number, and those of the corners in which the face ends, see
-        :attr:`fsm_dyn.modes.system.ContactInfo.ends`; -1 where there is none.
+        :attr:`fsm_dyn.modes.unconstrained_system.ContactInfo.ends`; -1 where there is none.
     contact_outline : int64 array, shape (n_contacts,)
         Of the contacts of one corner with all faces of one convex polygon, which share a guard for closing, the first;
         -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.

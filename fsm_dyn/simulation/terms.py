@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.bundles import Bundle, Packed
+from fsm_dyn.simulation.array_structs import Bundle, Packed
 
 
 class Terms(NamedTuple):
@@ -19,7 +19,8 @@ class Terms(NamedTuple):
     ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
     ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
     contact is, of contacts with the flag ``LIMITED``; ``margin_slope aspect`` (n_contacts,): of corners on faces, see
-    :class:`fsm_dyn.symbolic.meeting.Meeting`.  ``row_begin`` ... ``mass_columns``: those of the tables.
+    :class:`fsm_dyn.symbolic.contact_kinematics.ContactKinematics`.  ``row_begin`` ... ``mass_columns``: those of the
+    tables.
     """
 
     whole: NDArray[np.float64]

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.errors import InputError, nearest
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import DIMENSIONLESS, Text, dimension_text
-from fsm_dyn.spec.checks.meaning import meaning
-from fsm_dyn.spec.checks.quantities import Scope
+from fsm_dyn.spec.checks.dimension_algebra import Scope
+from fsm_dyn.spec.checks.expression_types import expression_type
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import SI, Scales
@@ -151,7 +151,9 @@ class Tolerances:
         for name in entries:
             if name not in NUMERICS:
                 raise InputError(
-                    f"there is no tolerance '{name}'", allowed=", ".join(NUMERICS), remedy=nearest(str(name), NUMERICS)
+                    f"there is no tolerance '{name}'",
+                    allowed=", ".join(NUMERICS),
+                    remedy=did_you_mean(str(name), NUMERICS),
                 )
         return cls(**{str(name): _number(str(name), value, values or {}) for name, value in entries.items()})
 
@@ -200,7 +202,7 @@ def _number(name: str, value: float | str | Text, values: Mapping[str, Any]) -> 
     if isinstance(value, str):
         unit = NUMERICS[name]
         text = Text(value)
-        found = meaning(text, Scope("a tolerance", {}, {}, units=True), f"the tolerance {name!r}")
+        found = expression_type(text, Scope("a tolerance", {}, {}, units=True), f"the tolerance {name!r}")
         if found.dimension not in (unit, DIMENSIONLESS):
             raise InputError(f"the tolerance '{name}' has the wrong unit", found=value, allowed=dimension_text(unit))
         return evaluate(text, {})

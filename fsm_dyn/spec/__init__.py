@@ -4,6 +4,6 @@ from fsm_dyn.spec import values
 from fsm_dyn.spec.loader import load
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.schema import json_schema
-from fsm_dyn.spec.starter import starter
+from fsm_dyn.spec.starter_template import starter
 
 __all__ = ["Mechanism", "json_schema", "load", "starter", "values"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.model import Mechanism, ShapeForm
+from fsm_dyn.spec.model import DrawnOutline, Mechanism
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, Mapping):
         pairs = [[str(key), _canonical(item, "")] for key, item in value.items()]
         return sorted(pairs) if field in _UNORDERED else pairs
-    if isinstance(value, ShapeForm):
+    if isinstance(value, DrawnOutline):
         own = [] if value.frame is None else [str(value.frame)]
         return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text, *own]
     if isinstance(value, tuple | list):

@@ -11,14 +11,14 @@ from pathlib import Path
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.spec.build import build
 from fsm_dyn.spec.checks import check
-from fsm_dyn.spec.components import joined
-from fsm_dyn.spec.components.finding import Origin
+from fsm_dyn.spec.components import merge_components
+from fsm_dyn.spec.components.lookup import Origin
 from fsm_dyn.spec.digest import plain, with_digest
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.plain import as_text, plain_data, tree_of
+from fsm_dyn.spec.python_mapping import as_text, plain_data, tree_of
 from fsm_dyn.spec.reader import compose, read_file
-from fsm_dyn.spec.tree import Scalar, Section, Tree, Word
 from fsm_dyn.spec.variants import overlaid
+from fsm_dyn.spec.yaml_tree import LocatedMapping, LocatedStr, Scalar, Tree
 
 NO_FILE = Origin()
 
@@ -79,7 +79,7 @@ def from_tree(
     """
     if variant is not None:
         tree = overlaid(tree, variant, default_name)
-    form, whole = joined(tree, origin)
+    form, whole = merge_components(tree, origin)
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
     mechanism = check(build(form, default_name))
@@ -106,15 +106,15 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
         Something else in it depends on speeds of its own joints.
     """
     tree = compose(mechanism.text, mechanism.name)
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         left_out = {"initial", "transitions", "ports", "outputs", "view", "modes", "variants"}
         if not mechanism.coordinates.keys() - {
             name for joint in mechanism.joints.values() for name in joint.coordinates
         }:
             left_out.add("speeds")  # all coordinates are those of joints: the new ones have speeds of their own
         entries = {word: value for word, value in tree.items() if word not in left_out}
-        entries[Word("joint_coordinates")] = Scalar("absolute", "absolute")
-        tree = Section(entries, tree.where)
+        entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
+        tree = LocatedMapping(entries, tree.where)
     return from_tree(tree, mechanism.name, mechanism.text)
 
 

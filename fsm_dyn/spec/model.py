@@ -13,9 +13,9 @@ from typing import Literal
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
 from fsm_dyn.laws import Law, law_of
+from fsm_dyn.spec.input_declarations import Input as Input
+from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
-from fsm_dyn.spec.signals import Input as Input
-from fsm_dyn.spec.signals import Schedule as Schedule
 
 POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
 
@@ -269,7 +269,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class ModePattern:
     """A name for a pattern of contact states; a contact not mentioned may be in any state."""
 
     name: str
@@ -278,7 +278,7 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DiscreteVariable:
     """A bounded integer or boolean that only transitions change."""
 
     name: str
@@ -343,7 +343,7 @@ class Initial:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeForm:
+class DrawnOutline:
     """One outline to draw a body with, in its frame, from its centre, in metres.
 
     ``kind`` is ``polygon`` or ``line`` (``points``), ``circle`` (``radius``; a centre as the one point, or the
@@ -378,9 +378,9 @@ class Mechanism:
     inputs: Mapping[str, Input] = field(default_factory=dict)
     drives: Mapping[str, Mapping[str, Schedule]] = field(default_factory=dict)  # named schedules of some inputs
     loads: tuple[Load, ...] = ()
-    modes: Mapping[str, Mode] = field(default_factory=dict)
+    modes: Mapping[str, ModePattern] = field(default_factory=dict)
     only_listed: bool = False
-    memory: Mapping[str, Memory] = field(default_factory=dict)
+    memory: Mapping[str, DiscreteVariable] = field(default_factory=dict)
     transitions: tuple[Transition, ...] = ()
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
     on_inconsistent: Literal["stop", "impact"] = "stop"
@@ -389,7 +389,7 @@ class Mechanism:
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
-    view: Mapping[str, tuple[ShapeForm, ...]] = field(default_factory=dict)
+    view: Mapping[str, tuple[DrawnOutline, ...]] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
     uses_units: bool = False
     where: Location = NOWHERE

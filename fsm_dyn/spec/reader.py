@@ -16,7 +16,7 @@ import yaml
 from fsm_dyn import schemata
 from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec.scalars import resolve
-from fsm_dyn.spec.tree import Items, Plain, Scalar, Section, Tree, Word, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Plain, Scalar, Tree, describe
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 16
@@ -153,11 +153,11 @@ class _Composer:
             items: list[Tree] = []
             while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
                 items.append(self._node(item, depth + 1))
-            return Items(items, where)
+            return LocatedList(items, where)
         return self._mapping(event, depth, where)
 
-    def _mapping(self, event: Any, depth: int, where: Location) -> Section:
-        entries: dict[Word, Tree] = {}
+    def _mapping(self, event: Any, depth: int, where: Location) -> LocatedMapping:
+        entries: dict[LocatedStr, Tree] = {}
         while not isinstance(item := next(self.events), yaml.MappingEndEvent):
             key = self._key(self._node(item, depth + 1), self._where(item))
             value = self._node(next(self.events), depth + 1)
@@ -172,16 +172,16 @@ class _Composer:
                 first = next(k for k in entries if k == key)
                 raise ModelError(f"key {key!r} stands twice", key.where, found=f"first in line {first.where.line}")
             entries[key] = value
-        return Section(entries, where, flow=bool(event.flow_style))
+        return LocatedMapping(entries, where, flow=bool(event.flow_style))
 
-    def _key(self, tree: Tree, where: Location) -> Word:
+    def _key(self, tree: Tree, where: Location) -> LocatedStr:
         if not isinstance(tree, Scalar):
             raise ModelError("a key must be a word", where, found=describe(tree), remedy="check { } and [ ]")
         if len(tree.text) > MAX_KEY_LENGTH:
             raise ModelError("a key is too long", where, found=f"{len(tree.text)} characters")
         if tree.text == "<<":
             raise ModelError("merge keys are not supported", where, remedy="write the keys out, or alias whole values")
-        return Word(tree.text, where)
+        return LocatedStr(tree.text, where)
 
     def _alias(self, event: Any, where: Location) -> Tree:
         name: str = event.anchor

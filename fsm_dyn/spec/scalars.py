@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fsm_dyn.spec.tree import Plain
+from fsm_dyn.spec.yaml_tree import Plain
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from fsm_dyn.expressions import DIMENSIONLESS, Compare, Dimension, Number, Text, fold, free_names, parse, walk
 from fsm_dyn.expressions.units import divide, multiply
+from fsm_dyn.spec.checks.dimension_algebra import QuantityAlgebra, Scope
+from fsm_dyn.spec.checks.expression_types import LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, scopes_and_dimensions
-from fsm_dyn.spec.checks.meaning import LENGTH, TIME, meaning
 from fsm_dyn.spec.checks.names import declarations
-from fsm_dyn.spec.checks.quantities import QuantityAlgebra, Scope
-from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
 from fsm_dyn.spec.model import Mechanism
 
@@ -136,7 +136,7 @@ def measures(mechanism: Mechanism) -> Measures:
     scopes, named = scopes_and_dimensions(mechanism, declarations(mechanism), True)
 
     def of(text: Text | None, scope: Scope, rate: bool = False) -> Dimension:
-        found = LENGTH if text is None else meaning(text, scope, "a row").dimension or DIMENSIONLESS
+        found = LENGTH if text is None else expression_type(text, scope, "a row").dimension or DIMENSIONLESS
         return multiply(found, TIME) if rate and text is not None else found
 
     rows = mechanism.constraints.items()
@@ -197,6 +197,6 @@ def _crossing(when: Text | None, scope: Scope) -> Dimension:
         return DIMENSIONLESS
     node = parse(when)
     if not isinstance(node, Compare):
-        return meaning(when, scope, "`when`").dimension or DIMENSIONLESS
+        return expression_type(when, scope, "`when`").dimension or DIMENSIONLESS
     sides = [fold(side, QuantityAlgebra(scope)) for side in (node.left, node.right)]
     return next((side.dimension for side in sides if not side.zero and side.dimension), DIMENSIONLESS)

@@ -6,14 +6,14 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 
-from fsm_dyn.errors import InputError, ModelError, nearest
+from fsm_dyn.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Text, dimension_text
+from fsm_dyn.spec.checks.dimension_algebra import Scope
+from fsm_dyn.spec.checks.expression_types import expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, parameter_scope
-from fsm_dyn.spec.checks.meaning import meaning
 from fsm_dyn.spec.checks.names import declarations
-from fsm_dyn.spec.checks.numbers import check_numbers
 from fsm_dyn.spec.checks.outlines import Values, check_outlines
-from fsm_dyn.spec.checks.quantities import Scope
+from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Parameter
 
@@ -52,7 +52,7 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
                 f"the model has no parameter {name!r}",
                 found=str(name),
                 allowed=", ".join(mechanism.parameters) or "no parameters",
-                remedy=nearest(str(name), mechanism.parameters),
+                remedy=did_you_mean(str(name), mechanism.parameters),
             )
         given[name] = _override(mechanism, mechanism.parameters[name], value)
     values = evaluate_parameters(mechanism, given)
@@ -108,7 +108,7 @@ def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -
         text = Text(item)
         if mechanism.uses_units:
             wanted = _dimension_of(mechanism, parameter, at)
-            found = meaning(text, Scope("an override", {}, {}, units=True), f"parameter {parameter.name!r}")
+            found = expression_type(text, Scope("an override", {}, {}, units=True), f"parameter {parameter.name!r}")
             if found.dimension != wanted and not found.zero:
                 raise InputError(
                     f"parameter {parameter.name!r} has the wrong unit",

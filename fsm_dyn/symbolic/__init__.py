@@ -5,6 +5,6 @@ symbolic result is wanted (inverting the definitions of speeds, printing equatio
 """
 
 from fsm_dyn.symbolic.derive import derive
-from fsm_dyn.symbolic.terms import ContactTerms, Row, Terms, TransitionTerms
+from fsm_dyn.symbolic.terms import ConstraintRow, ContactTerms, Terms, TransitionTerms
 
-__all__ = ["ContactTerms", "Row", "Terms", "TransitionTerms", "derive"]
+__all__ = ["ConstraintRow", "ContactTerms", "Terms", "TransitionTerms", "derive"]

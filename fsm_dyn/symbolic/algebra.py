@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from fsm_dyn import expressions
-from fsm_dyn.errors import NOWHERE, ExpressionError, InputError, nearest
+from fsm_dyn.errors import NOWHERE, ExpressionError, InputError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Graph, Node, functions
+from fsm_dyn.programs import ExpressionGraph, Node, functions
 from fsm_dyn.symbolic.frames import AXES
-from fsm_dyn.symbolic.motion import Motion
+from fsm_dyn.symbolic.partial_velocities import Motion
 from fsm_dyn.symbolic.points import ORIGIN, Points
 from fsm_dyn.symbolic.vectors import Space, Vector
 
@@ -46,7 +46,7 @@ class NodeAlgebra:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: ExpressionGraph,
         names: Mapping[str, Node],
         space: Space | None = None,
         points: Points | None = None,
@@ -129,7 +129,7 @@ class NodeAlgebra:
         node = self.names.get(name)
         if node is None:
             known = [known for known in self.names if "(" not in known]
-            raise ExpressionError(f"'{name}' has no value here", found=name, remedy=nearest(name, known))
+            raise ExpressionError(f"'{name}' has no value here", found=name, remedy=did_you_mean(name, known))
         return node
 
     def index(self, name: str, index: int, /) -> Value:
@@ -222,7 +222,9 @@ class NodeAlgebra:
         frame = self._frames_of_bodies.get(name, name)
         if frame not in space.frames.names:
             known = [*space.frames.names, *self._frames_of_bodies]
-            raise ExpressionError(f"there is no frame '{name}'", allowed=", ".join(known), remedy=nearest(name, known))
+            raise ExpressionError(
+                f"there is no frame '{name}'", allowed=", ".join(known), remedy=did_you_mean(name, known)
+            )
         return frame
 
     def _need_space(self) -> Space:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.programs import Node, functions, tangent
+from fsm_dyn.spec.curve_shapes import TURN, periodic_spline
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.model import PARAMETER, POLAR, Shape
-from fsm_dyn.spec.outlines import TURN, periodic_spline
 from fsm_dyn.symbolic.vectors import Vector
 
 Pair = tuple[Node, Node]

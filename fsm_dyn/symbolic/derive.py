@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from fsm_dyn.programs import Node
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.symbolic.condensing import condense
-from fsm_dyn.symbolic.following import Follower, follow
+from fsm_dyn.symbolic.constraint_rows import ConstraintRowBuilder
+from fsm_dyn.symbolic.contact_kinematics import ContactGeometry
+from fsm_dyn.symbolic.curve_rate import CurveParameterRate, follow
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
-from fsm_dyn.symbolic.kane import Kane, Share
+from fsm_dyn.symbolic.kane import InertiaShare, Kane
 from fsm_dyn.symbolic.loads import Loads
-from fsm_dyn.symbolic.meeting import Meetings
-from fsm_dyn.symbolic.motion import Motion
-from fsm_dyn.symbolic.rows import Rows
+from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols, build_system
+from fsm_dyn.symbolic.operation_reduction import condense
+from fsm_dyn.symbolic.partial_velocities import Motion
 from fsm_dyn.symbolic.shapes import Shapes
 from fsm_dyn.symbolic.speeds import Speeds, solve_speeds
-from fsm_dyn.symbolic.system import TIME, System, build_system
 from fsm_dyn.symbolic.terms import Terms
 from fsm_dyn.symbolic.transitions import transition_terms
 from fsm_dyn.symbolic.tree_kane import TreeKane, along_tree, is_long, tree_motion
@@ -49,7 +49,7 @@ def derive(mechanism: Mechanism) -> Terms:
     kinematic = frozenset(speeds.kinematic)
     held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
     algebra = system.algebra(free, {})
-    meetings = Meetings(system, Shapes(system, algebra), free).all()
+    meetings = ContactGeometry(system, Shapes(system, algebra), free).all()
     followers = [follow(free, meeting.following, speeds) for meeting in meetings.values() if meeting.following]
     flow = _flow(system, speeds, followers)
     names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
@@ -57,8 +57,8 @@ def derive(mechanism: Mechanism) -> Terms:
     kane = (TreeKane if long else Kane)(system, held, flow)
     algebra = system.algebra(held, names)
     loads = Loads(kane, algebra).gather()
-    inertia = Share([], [zero] * free.n) if long else kane.equations(loads.gravity)
-    rows = Rows(system, speeds, free, system.algebra(free, names), flow, meetings)
+    inertia = InertiaShare([], [zero] * free.n) if long else kane.equations(loads.gravity)
+    rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
     potential = zero
@@ -99,7 +99,7 @@ def derive(mechanism: Mechanism) -> Terms:
     return along_tree(terms, kane, loads.gravity, speeds.kinematic) if isinstance(kane, TreeKane) else terms
 
 
-def _flow(system: System, speeds: Speeds, followers: Sequence[Follower] = ()) -> dict[Node, Node]:
+def _flow(system: MechanismSymbols, speeds: Speeds, followers: Sequence[CurveParameterRate] = ()) -> dict[Node, Node]:
     """Return the direction of time derivatives at u̇ = 0: rates of coordinates, of time and of inputs."""
     graph = system.graph
     flow: dict[Node, Node] = dict(zip(system.coordinates, speeds.q_dot, strict=True))
@@ -111,5 +111,5 @@ def _flow(system: System, speeds: Speeds, followers: Sequence[Follower] = ()) ->
     return flow
 
 
-def _matrix(system: System, frame: str) -> Matrix:
+def _matrix(system: MechanismSymbols, frame: str) -> Matrix:
     return system.frames.rotation(NEWTONIAN, frame)

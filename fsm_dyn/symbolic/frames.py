@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Graph, Node
+from fsm_dyn.programs import ExpressionGraph, Node
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.spec.model import Frame
-from fsm_dyn.symbolic.reduction import UNIT, Reducer, TooLargeError, is_small, scaled
+from fsm_dyn.symbolic.trig_reduction import UNIT, Reducer, TooLargeError, is_small, scaled
 
 Triple = tuple[Node, Node, Node]
 Matrix = tuple[Triple, Triple, Triple]
@@ -51,7 +51,7 @@ class Frames:
     """
 
     def __init__(
-        self, graph: Graph, reducer: Reducer, frames: Mapping[str, Frame], evaluate: Callable[[Text], Node]
+        self, graph: ExpressionGraph, reducer: Reducer, frames: Mapping[str, Frame], evaluate: Callable[[Text], Node]
     ) -> None:
         self.graph = graph
         self._reducer = reducer
@@ -286,7 +286,7 @@ def _unplaced(waiting: Mapping[str, Frame], frames: Mapping[str, Frame]) -> Mode
                 frame.where,
                 found=f"'{frame.parent}'",
                 allowed=", ".join([NEWTONIAN, *frames]),
-                remedy=nearest(frame.parent, [NEWTONIAN, *frames]),
+                remedy=did_you_mean(frame.parent, [NEWTONIAN, *frames]),
             )
     name, frame = next(iter(waiting.items()))
     return ModelError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fsm_dyn.programs import Node
 from fsm_dyn.spec.model import Body
 from fsm_dyn.symbolic.frames import Matrix
-from fsm_dyn.symbolic.system import System
+from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Inertia:
     tensor: Matrix | None = None
 
 
-def inertias(system: System) -> list[Inertia]:
+def inertias(system: MechanismSymbols) -> list[Inertia]:
     """Return the inertias of all bodies in file order."""
     return [_inertia(system, name, body) for name, body in system.mechanism.bodies.items()]
 
 
-def _inertia(system: System, name: str, body: Body) -> Inertia:
+def _inertia(system: MechanismSymbols, name: str, body: Body) -> Inertia:
     """Return a body's inertia, moved from ``about`` to the centre by the parallel axes."""
     algebra = system.algebra(None, {})
     mass = algebra.scalar(body.mass)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsm_dyn.programs import Node
-from fsm_dyn.symbolic.cancelling import cancelled
-from fsm_dyn.symbolic.reduction import (
+from fsm_dyn.symbolic.gcd_cancellation import cancelled
+from fsm_dyn.symbolic.trig_reduction import (
     UNIT,
     Monomial,
     Polynomial,

@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsm_dyn.programs import Graph, Node
-from fsm_dyn.symbolic.accelerations import Accelerations
+from fsm_dyn.programs import ExpressionGraph, Node
+from fsm_dyn.symbolic.bias_accelerations import Accelerations
 from fsm_dyn.symbolic.frames import apply, inner
 from fsm_dyn.symbolic.inertia import Inertia, inertias
 from fsm_dyn.symbolic.links import Links
-from fsm_dyn.symbolic.motion import Columns, Motion, Parts, column
-from fsm_dyn.symbolic.reduction import cost
-from fsm_dyn.symbolic.system import System
+from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
+from fsm_dyn.symbolic.partial_velocities import Columns, Motion, Parts, column
+from fsm_dyn.symbolic.trig_reduction import cost
 from fsm_dyn.symbolic.vectors import Vector, cross, is_null
 
 MOST_PRODUCTS = 40_000  # scalar products of parts that are still tried
 
 
 @dataclass
-class Share:
+class InertiaShare:
     """A part of the mass matrix (upper triangle) and of the forces."""
 
     M: list[list[Node]]
@@ -39,7 +39,7 @@ class Share:
         """All entries."""
         return [*self.f, *(node for row in self.M for node in row)]
 
-    def add(self, other: Share) -> None:
+    def add(self, other: InertiaShare) -> None:
         """Add another part in place."""
         self.M = [
             [a + b for a, b in zip(mine, yours, strict=True)] for mine, yours in zip(self.M, other.M, strict=True)
@@ -47,9 +47,9 @@ class Share:
         self.f = [a + b for a, b in zip(self.f, other.f, strict=True)]
 
 
-def empty_share(graph: Graph, n: int) -> Share:
+def empty_share(graph: ExpressionGraph, n: int) -> InertiaShare:
     """Return a part with nothing in it."""
-    return Share([[graph.zero] * n for _ in range(n)], [graph.zero] * n)
+    return InertiaShare([[graph.zero] * n for _ in range(n)], [graph.zero] * n)
 
 
 class Kane:
@@ -64,13 +64,13 @@ class Kane:
         Rates of coordinates, time and inputs: the direction of all time derivatives at u̇ = 0.
     """
 
-    def __init__(self, system: System, motion: Motion, flow: Mapping[Node, Node]) -> None:
+    def __init__(self, system: MechanismSymbols, motion: Motion, flow: Mapping[Node, Node]) -> None:
         self.system = system
         self.motion = motion
         self.accelerations = Accelerations(motion, flow)
         self.bodies = inertias(system)
 
-    def equations(self, gravity: Vector) -> Share:
+    def equations(self, gravity: Vector) -> InertiaShare:
         """Return mass matrix and forces of inertia and weight (Gillespie 2003, (13)-(15), (32)-(34); Parsa, (35)).
 
         Parameters
@@ -88,7 +88,7 @@ class Kane:
 
     # -- translation: three ways ---------------------------------------------------------------------------
 
-    def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[Share]:
+    def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[InertiaShare]:
         """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in ways that can be afforded; at least one."""
         parts = [len(self.motion.velocity(body.center)) for body in heavy]
         few = sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS
@@ -98,21 +98,21 @@ class Kane:
             yield self._sum(self._in_frame(body, gravity) for body in reversed(heavy))
         links = Links(self.system.points, self.motion, self.accelerations, heavy)
         if links.is_worthwhile:
-            yield Share(links.mass_matrix(), links.forces(gravity))
+            yield InertiaShare(links.mass_matrix(), links.forces(gravity))
 
-    def _sum(self, shares: Iterable[Share]) -> Share:
+    def _sum(self, shares: Iterable[InertiaShare]) -> InertiaShare:
         """Add up, outer bodies first: what chains have in common is then met again."""
         total = empty_share(self.system.graph, self.motion.n)
         for share in shares:
             total.add(share)
         return total
 
-    def _in_parts(self, body: Inertia, gravity: Vector) -> Share:
+    def _in_parts(self, body: Inertia, gravity: Vector) -> InertiaShare:
         parts = self.motion.velocity(body.center)
         pull = self.system.space.subtract(gravity, self.accelerations.point(body.center))
         return self._products(body.mass, partials(parts, self.motion.n), pull)
 
-    def _in_frame(self, body: Inertia, gravity: Vector) -> Share:
+    def _in_frame(self, body: Inertia, gravity: Vector) -> InertiaShare:
         frame = body.frame or self.motion.home(body.center)
         columns = self.motion.resolved(body.center, frame)
         partial = [self.system.space.vector(frame, column) for column in columns[: self.motion.n]]
@@ -121,7 +121,7 @@ class Kane:
         pull = self.system.space.vector(frame, (fall[0] - x, fall[1] - y, fall[2] - z))
         return self._products(body.mass, partial, pull)
 
-    def _products(self, mass: Node, partial: Sequence[Vector], pull: Vector) -> Share:
+    def _products(self, mass: Node, partial: Sequence[Vector], pull: Vector) -> InertiaShare:
         n, dot = self.motion.n, self.system.space.dot
         share = empty_share(self.system.graph, n)
         for r in range(n):
@@ -132,7 +132,7 @@ class Kane:
 
     # -- rotation ------------------------------------------------------------------------------------------
 
-    def _rotation(self, body: Inertia) -> Share:
+    def _rotation(self, body: Inertia) -> InertiaShare:
         """Return ``Omega_r . I Omega_s`` and ``-Omega_r . (I alpha + omega × I omega)``."""
         n = self.motion.n
         share = empty_share(self.system.graph, n)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fsm_dyn.programs import Node
-from fsm_dyn.symbolic.accelerations import Accelerations
+from fsm_dyn.symbolic.bias_accelerations import Accelerations
 from fsm_dyn.symbolic.frames import Triple
 from fsm_dyn.symbolic.inertia import Inertia
-from fsm_dyn.symbolic.motion import Motion, column
+from fsm_dyn.symbolic.partial_velocities import Motion, column
 from fsm_dyn.symbolic.points import ORIGIN, Points
 from fsm_dyn.symbolic.vectors import Vector
 

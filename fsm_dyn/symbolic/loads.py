@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, functions, support
 from fsm_dyn.spec.model import Load
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.kane import Kane, partials, spin_partials
-from fsm_dyn.symbolic.motion import Motion
-from fsm_dyn.symbolic.system import TIME, System, require_independent
+from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols, require_independent
+from fsm_dyn.symbolic.partial_velocities import Motion
 from fsm_dyn.symbolic.vectors import Vector
 
 
 @dataclass
-class Gathered:
+class LoadSums:
     """What all loads together contribute; filled load by load."""
 
     f: list[Node]
@@ -56,7 +56,7 @@ class Loads:
     """
 
     def __init__(self, kane: Kane, algebra: NodeAlgebra) -> None:
-        self.system: System = kane.system
+        self.system: MechanismSymbols = kane.system
         self.motion: Motion = kane.motion
         self._bodies = kane.bodies
         self._algebra = algebra
@@ -65,9 +65,9 @@ class Loads:
         time = system.graph.symbol(TIME)
         self._varying = frozenset((*system.coordinates, *system.inputs, *system.speeds, *memory, time))
 
-    def gather(self) -> Gathered:
+    def gather(self) -> LoadSums:
         """Return the generalized forces, potentials and powers of all loads."""
-        gathered = Gathered([self.system.graph.zero] * self.motion.n)
+        gathered = LoadSums([self.system.graph.zero] * self.motion.n)
         for load in self.system.mechanism.loads:
             match load.kind:
                 case "force":
@@ -84,14 +84,14 @@ class Loads:
 
     # -- vectors -------------------------------------------------------------------------------------------
 
-    def _force(self, load: Load, gathered: Gathered) -> None:
+    def _force(self, load: Load, gathered: LoadSums) -> None:
         force = self._algebra.vector(_given(load, "value", load.value))
         point = load.at if load.at is not None else "O"
         velocity = self.motion.velocity(point, load.where)
         self._apply(gathered, [self.system.space.dot(p, force) for p in partials(velocity, self.motion.n)])
         gathered.powers[load.name] = self.system.space.dot(force, self.motion.value(velocity))
 
-    def _torque(self, load: Load, gathered: Gathered) -> None:
+    def _torque(self, load: Load, gathered: LoadSums) -> None:
         torque = self._algebra.vector(_given(load, "value", load.value))
         space, n = self.system.space, self.motion.n
         power = self.system.graph.zero
@@ -114,11 +114,11 @@ class Loads:
                 load.where,
                 found=f"'{name}'",
                 allowed=", ".join(known),
-                remedy="give the body a frame" if particle else nearest(name, known),
+                remedy="give the body a frame" if particle else did_you_mean(name, known),
             )
         return frame
 
-    def _gravity(self, load: Load, gathered: Gathered) -> None:
+    def _gravity(self, load: Load, gathered: LoadSums) -> None:
         field_ = self._algebra.vector(_given(load, "value", load.value))
         space = self.system.space
         gathered.gravity = space.sum((gathered.gravity, field_))
@@ -136,7 +136,7 @@ class Loads:
 
     # -- springs, dampers, laws ----------------------------------------------------------------------------
 
-    def _spring(self, load: Load, gathered: Gathered) -> None:
+    def _spring(self, load: Load, gathered: LoadSums) -> None:
         stiffness, free, damping = (self._number(text) for text in (load.stiffness, load.free, load.damping))
         if load.between is not None and free.is_zero and damping.is_zero:
             self._rubber(load, stiffness, gathered)
@@ -155,7 +155,7 @@ class Loads:
             known = gathered.powers.get(load.name, self.system.graph.zero)
             gathered.powers[load.name] = known - resistance * stretch.rate
 
-    def _rubber(self, load: Load, stiffness: Node, gathered: Gathered) -> None:
+    def _rubber(self, load: Load, stiffness: Node, gathered: LoadSums) -> None:
         """Treat a spring without free length: its force is linear in the vector, no length is needed."""
         arm, moving = self._between(load)
         space = self.system.space
@@ -166,7 +166,7 @@ class Loads:
             power = -(stiffness * space.dot(arm, self._relative_velocity(load)))
             gathered.powers[load.name] = power
 
-    def _law(self, load: Load, gathered: Gathered) -> None:
+    def _law(self, load: Load, gathered: LoadSums) -> None:
         force = self._algebra.scalar(_given(load, "law", load.value))
         stretch = self._stretch(load)
         self._along(gathered, stretch, force)
@@ -204,10 +204,10 @@ class Loads:
         first, second = load.between or ("O", "O")
         return self.system.space.subtract(self.motion.speed_of(first), self.motion.speed_of(second))
 
-    def _along(self, gathered: Gathered, stretch: Stretch, force: Node) -> None:
+    def _along(self, gathered: LoadSums, stretch: Stretch, force: Node) -> None:
         self._apply(gathered, [force * partial for partial in stretch.partials])
 
-    def _apply(self, gathered: Gathered, forces: Sequence[Node]) -> None:
+    def _apply(self, gathered: LoadSums, forces: Sequence[Node]) -> None:
         for r, force in enumerate(forces):
             gathered.f[r] = gathered.f[r] + force
 

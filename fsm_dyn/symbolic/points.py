@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fsm_dyn.errors import NOWHERE, Location, ModelError, nearest
+from fsm_dyn.errors import NOWHERE, Location, ModelError, did_you_mean
 from fsm_dyn.spec.model import Point
 from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.vectors import Space, Vector
@@ -66,7 +66,7 @@ class Points:
     def _check(self, name: str, path: list[str], where: Location) -> None:
         if name not in self._points:
             place = self._points[path[-1]].where if path else where
-            raise ModelError(f"there is no point '{name}'", place, remedy=nearest(name, self.names))
+            raise ModelError(f"there is no point '{name}'", place, remedy=did_you_mean(name, self.names))
         if name in path:
             circle = ", ".join(path[path.index(name) :])
             raise ModelError(f"the points {circle} are given from each other in a circle", self._points[name].where)

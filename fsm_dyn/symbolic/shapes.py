@@ -2,8 +2,8 @@
 
 A planar shape is rigid: it moves with its point and turns with its frame.  Features are one of three primitives:
 *round* (a circle or arc; a point or corner has no radius), *flat* (a straight face) and *curve*
-(:mod:`fsm_dyn.symbolic.curves`), so that there are few kinds of meeting (:mod:`fsm_dyn.symbolic.meeting`).  Shapes lie
-in planes of the x and y axes of their frames.
+(:mod:`fsm_dyn.symbolic.curves`), so that there are few kinds of meeting (:mod:`fsm_dyn.symbolic.contact_kinematics`).
+Shapes lie in planes of the x and y axes of their frames.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.curves import Curve, components, derivative
 from fsm_dyn.symbolic.frames import NEWTONIAN, Triple
-from fsm_dyn.symbolic.system import System
+from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
 from fsm_dyn.symbolic.vectors import Vector
 
 X, Y, Z = 0, 1, 2
@@ -113,7 +113,7 @@ class Shapes:
         For expressions of parameters and axes.
     """
 
-    def __init__(self, system: System, algebra: NodeAlgebra) -> None:
+    def __init__(self, system: MechanismSymbols, algebra: NodeAlgebra) -> None:
         self.system = system
         self._space = system.space
         self._algebra = algebra

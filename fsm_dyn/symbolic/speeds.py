@@ -16,11 +16,11 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, substitute, support, tangent
 from fsm_dyn.spec.layout import speed_definitions
-from fsm_dyn.symbolic.complaints import complain_count, complain_singular
+from fsm_dyn.symbolic.identity_test import sample
 from fsm_dyn.symbolic.inversion import Block, blocks_of, invert
-from fsm_dyn.symbolic.motion import Rates
-from fsm_dyn.symbolic.sampling import sample
-from fsm_dyn.symbolic.system import TIME, System, require_independent
+from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols, require_independent
+from fsm_dyn.symbolic.partial_velocities import Rates
+from fsm_dyn.symbolic.speed_errors import dependent_speeds_error, speed_count_error
 
 ROUNDING = 1e-6  # of the solution times the matrix
 
@@ -43,7 +43,7 @@ class Speeds:
     Attributes
     ----------
     rates : Rates
-        For :class:`~fsm_dyn.symbolic.motion.Motion`, kinematic speeds included.
+        For :class:`~fsm_dyn.symbolic.partial_velocities.Motion`, kinematic speeds included.
     q_dot : tuple of Node
         Rates of the coordinates with kinematic speeds at zero, in as few operations as the solution allows.
     declared, kinematic : tuple of Node
@@ -56,7 +56,7 @@ class Speeds:
     kinematic: tuple[Node, ...]
 
 
-def solve_speeds(system: System) -> Speeds:
+def solve_speeds(system: MechanismSymbols) -> Speeds:
     """Return the rates of the coordinates in terms of the speeds.
 
     Raises
@@ -71,24 +71,24 @@ def solve_speeds(system: System) -> Speeds:
     rows = _definitions(system)
     Y, Z = _coefficients(system, rows, _natural_rates(system, plain, unknowns), unknowns)
     if len(rows) != len(unknowns):
-        raise complain_count(system, rows, unknowns, Y)
+        raise speed_count_error(system, rows, unknowns, Y)
     declared = system.speeds
     kinematic = tuple(system.graph.symbol(f"speed({row.name})") for row in rows if row.kinematic)
     blocks = _solve_blocks(system, rows, unknowns, Y)
     columns, values = _back_substitute(system, blocks, Y, Z, declared, len(kinematic))
     if not _inverts(system, Y, columns):
-        raise complain_singular(system, rows, unknowns, Y)
+        raise dependent_speeds_error(system, rows, unknowns, Y)
     rates, q_dot = _coordinate_rates(system, plain, columns, values, declared + kinematic)
     return Speeds(rates, q_dot, declared, kinematic)
 
 
-def _definitions(system: System) -> list[Definition]:
+def _definitions(system: MechanismSymbols) -> list[Definition]:
     rows = [Definition(name, text, False) for name, text in speed_definitions(system.mechanism).items()]
     rows += [Definition(c.name, c.expression, True) for c in system.mechanism.constraints.values() if c.kinematic]
     return rows
 
 
-def _natural_rates(system: System, plain: Sequence[Node], unknowns: Sequence[Node]) -> Rates:
+def _natural_rates(system: MechanismSymbols, plain: Sequence[Node], unknowns: Sequence[Node]) -> Rates:
     """Return the rates as they are before the definitions: each coordinate's is its own speed."""
     zero, one = system.graph.zero, system.graph.one
     n = len(unknowns)
@@ -102,7 +102,7 @@ def _natural_rates(system: System, plain: Sequence[Node], unknowns: Sequence[Nod
     return Rates(tuple(unknowns), columns, _drive(system), spins)
 
 
-def _drive(system: System) -> dict[Node, Node]:
+def _drive(system: MechanismSymbols) -> dict[Node, Node]:
     """Return the rates of time and inputs."""
     graph = system.graph
     drive = {graph.symbol(TIME): graph.one}
@@ -131,7 +131,7 @@ def _euler_columns(group: Sequence[Node], spin: Triples) -> list[list[Node]]:
 
 
 def _coefficients(
-    system: System, rows: Sequence[Definition], natural: Rates, unknowns: Sequence[Node]
+    system: MechanismSymbols, rows: Sequence[Definition], natural: Rates, unknowns: Sequence[Node]
 ) -> tuple[list[list[Node]], list[Node]]:
     """Return Y and Z of (1).
 
@@ -173,24 +173,29 @@ def _coefficients(
 
 
 def _solve_blocks(
-    system: System, rows: Sequence[Definition], unknowns: Sequence[Node], Y: list[list[Node]]
+    system: MechanismSymbols, rows: Sequence[Definition], unknowns: Sequence[Node], Y: list[list[Node]]
 ) -> list[Block]:
     """Return the coupled blocks with their inverses, in the order of solution."""
     structure = blocks_of(Y)
     if structure is None:
-        raise complain_singular(system, rows, unknowns, Y)
+        raise dependent_speeds_error(system, rows, unknowns, Y)
     blocks = []
     for block_rows, columns in structure:
         inverse = invert([[Y[row][column] for column in columns] for row in block_rows], system.reducer)
         if inverse is None:
-            raise complain_singular(system, rows, unknowns, Y)
+            raise dependent_speeds_error(system, rows, unknowns, Y)
         above, below = inverse
         blocks.append(Block(tuple(block_rows), tuple(columns), tuple(map(tuple, above)), tuple(below)))
     return blocks
 
 
 def _back_substitute(
-    system: System, blocks: Sequence[Block], Y: list[list[Node]], Z: list[Node], declared: Sequence[Node], n_k: int
+    system: MechanismSymbols,
+    blocks: Sequence[Block],
+    Y: list[list[Node]],
+    Z: list[Node],
+    declared: Sequence[Node],
+    n_k: int,
 ) -> tuple[list[list[Node]], list[Node]]:
     """Return for each unknown its n + 1 columns, and its value with kinematic speeds at zero."""
     graph, reduce = system.graph, system.reducer.reduce
@@ -215,7 +220,7 @@ def _back_substitute(
     return columns, [solutions[-1][i] for i in range(n)]
 
 
-def _inverts(system: System, Y: list[list[Node]], columns: list[list[Node]]) -> bool:
+def _inverts(system: MechanismSymbols, Y: list[list[Node]], columns: list[list[Node]]) -> bool:
     """Whether Y times the solution is the unit matrix at an arbitrary configuration.
 
     A pivot that vanishes identically without being seen to do so would show here.
@@ -233,7 +238,7 @@ def _inverts(system: System, Y: list[list[Node]], columns: list[list[Node]]) -> 
 
 
 def _coordinate_rates(
-    system: System,
+    system: MechanismSymbols,
     plain: Sequence[Node],
     columns: Sequence[Sequence[Node]],
     values: Sequence[Node],

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from fsm_dyn.programs import Graph, Layout, Node, Program, Quadratic
+from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, QuadraticForm
 from fsm_dyn.spec.model import Contact, Mechanism, Transition
-from fsm_dyn.symbolic.meeting import Following
+from fsm_dyn.symbolic.contact_kinematics import CurveParameter
 
 NodeRow: TypeAlias = tuple[Node, ...]
 NodeMatrix: TypeAlias = tuple[NodeRow, ...]
@@ -17,7 +17,7 @@ Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangen
 
 
 @dataclass(frozen=True)
-class Row:
+class ConstraintRow:
     """A row ``A y + b`` that a constraint or a contact may hold at zero.
 
     Attributes
@@ -54,7 +54,7 @@ class Row:
         """Coefficients, remainder and rate."""
         return (*self.A, self.b, self.gamma)
 
-    def replaced(self, forms: Mapping[Node, Node]) -> Row:
+    def replaced(self, forms: Mapping[Node, Node]) -> ConstraintRow:
         """Return the row with its expressions in other forms."""
         return replace(self, A=tuple(forms[node] for node in self.A), b=forms[self.b], gamma=forms[self.gamma])
 
@@ -85,7 +85,7 @@ class TreeTerms:
 
     n: int
     definitions: tuple[tuple[Mapping[int, Node], Node], ...]
-    quadratic: Quadratic
+    quadratic: QuadraticForm
     rows: tuple[SparseRow, ...]
 
 
@@ -120,7 +120,8 @@ class ContactTerms:
     margin_slope : Node or None
     starts_ahead : bool
     aspect : Node or None
-        See :class:`~fsm_dyn.symbolic.meeting.Meeting`; a contact that yields has no aspect, as neighbours sink in too.
+        See :class:`~fsm_dyn.symbolic.contact_kinematics.ContactKinematics`; a contact that yields has no aspect, as
+        neighbours sink in too.
     """
 
     spec: Contact
@@ -214,14 +215,14 @@ class Terms:
 
     mechanism: Mechanism
     layout: Layout
-    graph: Graph
+    graph: ExpressionGraph
     n_k: int
     W: NodeMatrix
     X: NodeRow
     q_dot: NodeRow
     M: NodeMatrix
     f: NodeRow
-    rows: tuple[Row, ...]
+    rows: tuple[ConstraintRow, ...]
     contacts: tuple[ContactTerms, ...]
     quaternions: tuple[int, ...]
     kinetic_energy: Node
@@ -231,7 +232,7 @@ class Terms:
     transitions: tuple[TransitionTerms, ...]
     points: Mapping[str, NodeRow]
     frames: Mapping[str, NodeMatrix]
-    followings: tuple[Following, ...] = ()
+    followings: tuple[CurveParameter, ...] = ()
     tree: TreeTerms | None = None
 
     @property

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fsm_dyn.programs import Node, Quadratic, leaves_first, tangent
+from fsm_dyn.programs import Node, QuadraticForm, leaves_first, tangent
+from fsm_dyn.symbolic.auxiliary_speeds import REST, Form, Forms, TreeMotion, Values
 from fsm_dyn.symbolic.frames import NEWTONIAN, Triple, apply
 from fsm_dyn.symbolic.inertia import Inertia
 from fsm_dyn.symbolic.kane import Kane
+from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
 from fsm_dyn.symbolic.speeds import Speeds
-from fsm_dyn.symbolic.system import System
-from fsm_dyn.symbolic.terms import Row, SparseRow, Terms, TreeTerms
-from fsm_dyn.symbolic.tree import REST, Form, Forms, TreeMotion, Values
+from fsm_dyn.symbolic.terms import ConstraintRow, SparseRow, Terms, TreeTerms
 from fsm_dyn.symbolic.vectors import Vector, cross
 
 MANY_BODIES = 8
 
 
-def is_long(system: System) -> bool:
+def is_long(system: MechanismSymbols) -> bool:
     """Whether a mechanism has so many bodies that auxiliary speeds pay."""
     return len(system.mechanism.bodies) >= MANY_BODIES and not any(
         contact.parameter for contact in system.mechanism.contacts.values()
     )
 
 
-def tree_motion(system: System, speeds: Speeds) -> TreeMotion:
+def tree_motion(system: MechanismSymbols, speeds: Speeds) -> TreeMotion:
     """Return the motion with auxiliary speeds; where all turns are about one axis, velocities are resolved in N."""
     turns = [turn for frame in system.frames.names for turn in system.frames.turns(frame)]
     planar = all(turn.euler is None for turn in turns) and len({turn.axis for turn in turns}) <= 1
@@ -37,9 +37,9 @@ class TreeKane(Kane):
 
     motion: TreeMotion
 
-    def quadratic(self, gravity: Vector) -> Quadratic:
+    def quadratic(self, gravity: Vector) -> QuadraticForm:
         """Return inertia, weight and velocity-dependent forces of all bodies."""
-        result = Quadratic(self.system.graph)
+        result = QuadraticForm(self.system.graph)
         for body in self.bodies:
             if not body.mass.is_zero:
                 self._translate(result, body, gravity)
@@ -47,7 +47,7 @@ class TreeKane(Kane):
                 self._rotate(result, body.frame, body.tensor)
         return result
 
-    def _translate(self, result: Quadratic, body: Inertia, gravity: Vector) -> None:
+    def _translate(self, result: QuadraticForm, body: Inertia, gravity: Vector) -> None:
         home, forms = self.motion.forms_of(body.center)
         still = self._biases(forms)
         if home != NEWTONIAN:  # components in a frame that turns
@@ -60,7 +60,7 @@ class TreeKane(Kane):
             result.add_square(own, body.mass)
             result.push_along(own, body.mass * (g - bias))
 
-    def _rotate(self, result: Quadratic, frame: str, tensor: tuple[Triple, Triple, Triple]) -> None:
+    def _rotate(self, result: QuadraticForm, frame: str, tensor: tuple[Triple, Triple, Triple]) -> None:
         forms = self.motion.spin_forms(frame)
         own = [speeds_of(form) for form in forms]
         for i in range(3):
@@ -106,7 +106,7 @@ def along_tree(terms: Terms, kane: TreeKane, gravity: Vector, kinematic: Sequenc
     quadratic = kane.quadratic(gravity)
     for i, force in enumerate(terms.f):
         if not force.is_zero:
-            quadratic.push(i, force)
+            quadratic.add_force(i, force)
     values = Values(motion, kinematic)
     terms = values.everywhere(terms)
     tree = TreeTerms(
@@ -153,7 +153,7 @@ def composite_forces(tree: TreeTerms) -> list[Node]:
     return forces[:n]
 
 
-def composite_inertia(tree: TreeTerms) -> Quadratic:
+def composite_inertia(tree: TreeTerms) -> QuadraticForm:
     """Substitute all auxiliary speeds, outermost first: M, the inertia of composite bodies."""
     whole = tree.quadratic.copy()
     whole.forces.clear()
@@ -164,7 +164,7 @@ def composite_inertia(tree: TreeTerms) -> Quadratic:
     return whole
 
 
-def _dense_row(tree: TreeTerms, row: Row, rests: Sequence[Node]) -> Row:
+def _dense_row(tree: TreeTerms, row: ConstraintRow, rests: Sequence[Node]) -> ConstraintRow:
     A, b, gamma = dict(enumerate(row.A)), row.b, row.gamma
     for k in reversed(range(len(tree.definitions))):
         factor = A.pop(tree.n + k)
@@ -176,8 +176,8 @@ def _dense_row(tree: TreeTerms, row: Row, rests: Sequence[Node]) -> Row:
     return replace(row, A=tuple(A.values()), b=b, gamma=gamma)
 
 
-def _with_values(quadratic: Quadratic, values: Values) -> Quadratic:
-    result = Quadratic(quadratic.graph)
+def _with_values(quadratic: QuadraticForm, values: Values) -> QuadraticForm:
+    result = QuadraticForm(quadratic.graph)
     result.entries = values.everywhere(quadratic.entries)
     result.forces = values.everywhere(quadratic.forces)
     return result

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fsm_dyn.programs import Graph, Node
+from fsm_dyn.programs import ExpressionGraph, Node
 from fsm_dyn.programs.functions import sqrt
 from fsm_dyn.symbolic.frames import Frames, Triple, inner
-from fsm_dyn.symbolic.reduction import Reducer, cost
+from fsm_dyn.symbolic.trig_reduction import Reducer, cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Vector:
 class Space:
     """Operations on vectors over one tree of frames."""
 
-    def __init__(self, graph: Graph, frames: Frames, reducer: Reducer) -> None:
+    def __init__(self, graph: ExpressionGraph, frames: Frames, reducer: Reducer) -> None:
         self.graph = graph
         self.frames = frames
         self.reducer = reducer

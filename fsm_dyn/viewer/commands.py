@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.control import SLOWEST
+from fsm_dyn.live.run_controller import SLOWEST
 
 LONGEST: Final = 1024  # bytes of a message
 RATE: Final = 240.0  # messages a second that a page may keep up
@@ -129,7 +129,7 @@ def _shown(value: Any) -> str:
     return type(value).__name__ if isinstance(value, dict | list) else repr(value)[:40]
 
 
-class Allowance:
+class RateLimiter:
     """How many messages a page may still send: refilled at ``RATE``, never beyond ``BURST``."""
 
     def __init__(self) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.modes.system import ContactInfo
-from fsm_dyn.viewer.instant import Floats, Instants
-from fsm_dyn.viewer.picture import Picture
-from fsm_dyn.viewer.places import Place, contact_point, direction, partial_of
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.viewer.contact_locations import ContactLocation, contact_point, direction, partial_of
+from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
+from fsm_dyn.viewer.scene_drawing import Picture
 
 WIDTH: Final = 9  # of a place in a frame: active, place (2), normal (2), tangent (2), limit (2)
 
@@ -25,7 +25,7 @@ class Forces:
     places : tuple of Place
     """
 
-    def __init__(self, instants: Instants, picture: Picture, places: tuple[Place, ...]) -> None:
+    def __init__(self, instants: RowEvaluator, picture: Picture, places: tuple[ContactLocation, ...]) -> None:
         self._instants, self._picture, self.places = instants, picture, places
 
     def told(self) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ class Forces:
         self,
         entry: Floats,
         contact: ContactInfo,
-        place: Place,
+        place: ContactLocation,
         multipliers: Floats,
         bound: float,
         rows: Floats,
@@ -97,7 +97,13 @@ class Forces:
                 entry[7:9] = flat @ along * limit
 
     def _torque(
-        self, entry: Floats, contact: ContactInfo, place: Place, multipliers: Floats, bound: float, points: Floats
+        self,
+        entry: Floats,
+        contact: ContactInfo,
+        place: ContactLocation,
+        multipliers: Floats,
+        bound: float,
+        points: Floats,
     ) -> None:
         row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
         entry[1:3] = self._picture.flat @ (points[place.at] if place.at >= 0 else np.zeros(3))

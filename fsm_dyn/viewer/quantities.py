@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.live.holding import held_ports
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.spec.values import units as units_of
-from fsm_dyn.viewer.instant import Floats, Instants
-from fsm_dyn.viewer.places import Place
+from fsm_dyn.viewer.contact_locations import ContactLocation
+from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Quantities:
     energies (kinetic, potential, total), couplers' forces.
     """
 
-    def __init__(self, graph: ModeGraph, instants: Instants, places: tuple[Place, ...]) -> None:
+    def __init__(self, graph: ModeGraph, instants: RowEvaluator, places: tuple[ContactLocation, ...]) -> None:
         automaton = graph.automaton
         mechanism, layout = automaton.mechanism, instants.layout
         units = units_of(mechanism)
-        ports = held_ports(mechanism)
+        ports = coupled_ports(mechanism)
         coupling = {name for port in ports for name in port.inputs}
         reported = {name for port in ports for axis in port.axes for name in axis.outputs}
         turning = {automaton.contacts[place.contact].name for place in places if place.kind == "torque"}
@@ -60,7 +60,7 @@ class Quantities:
             *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
             *(Quantity(name, "", "memory") for name in layout.memory),
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
-            *(Quantity(f"{axis.name} pull", "N·m" if axis.turns else "N", "hand") for axis in axes),
+            *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
         )
         self._instants = instants
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.automaton.graph import ModeGraph
+from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError
-from fsm_dyn.recording.trajectory import Trajectory
-from fsm_dyn.viewer.film import Film, film_of_run
-from fsm_dyn.viewer.projector import CHARTED, Projector, packed, plain_json
-from fsm_dyn.viewer.show import plain
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.viewer.live_broadcast import plain
+from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames, packed, plain_json
+from fsm_dyn.viewer.recorded_run import RecordedRun, from_trajectory
 
 STATIC: Final = Path(__file__).parent / "static"
 MOST_FRAMES: Final = 1500
@@ -36,7 +36,7 @@ _HANDED_OUT: Final = re.compile(r"^export \{([^}]*)\};\n?", re.MULTILINE)
 _SCRIPT: Final = re.compile(r'<script src="([^"]+)"( defer| type="module")></script>\n')
 
 
-def write_report(run: Trajectory | Film, path: Path, graph: ModeGraph | None = None) -> Path:
+def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | None = None) -> Path:
     """Write a run as a self-contained page and return the path.
 
     Parameters
@@ -51,7 +51,7 @@ def write_report(run: Trajectory | Film, path: Path, graph: ModeGraph | None = N
     InputError
         The file cannot be written.
     """
-    film = run if isinstance(run, Film) else film_of_run(run, "report", graph)
+    film = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
     text = report_text(film)
     try:
         path.write_text(text, encoding="utf-8")
@@ -60,7 +60,7 @@ def write_report(run: Trajectory | Film, path: Path, graph: ModeGraph | None = N
     return path
 
 
-def report_text(film: Film) -> str:
+def report_text(film: RecordedRun) -> str:
     """Return the page of a film with all that it needs."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
@@ -81,9 +81,9 @@ def report_text(film: Film) -> str:
     return page.replace("</body>", f"{holder}{inline}</body>")
 
 
-def report_data(film: Film) -> dict[str, Any]:
+def report_data(film: RecordedRun) -> dict[str, Any]:
     """Return what the page is told of a film, its frames and its transitions in words."""
-    projector = Projector(film)
+    projector = PlaybackFrames(film)
     projector.told()
     size = len(projector.frame(0))
     chosen = projector.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))

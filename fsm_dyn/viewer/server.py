@@ -25,9 +25,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fsm_dyn.errors import FsmDynError
-from fsm_dyn.viewer.cinema import Cinema
-from fsm_dyn.viewer.commands import LONGEST, Allowance, read_command
-from fsm_dyn.viewer.show import Show, error_told, plain
+from fsm_dyn.viewer.commands import LONGEST, RateLimiter, read_command
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_told, plain
+from fsm_dyn.viewer.playback_session import PlaybackSession
 
 STATIC: Final = Path(__file__).parent / "static"
 MOST_PAGES: Final = 4
@@ -49,7 +49,9 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def make_app(show: Show | Cinema, token: str, port: int) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def make_app(
+    show: LiveBroadcast | PlaybackSession, token: str, port: int
+) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
     Parameters
@@ -97,10 +99,10 @@ def make_app(show: Show | Cinema, token: str, port: int) -> Callable[[Scope, Rec
         Route("/{token}/{name:path}", file, methods=["GET"]),
         WebSocketRoute("/{token}/live", live),
     ]
-    return Guarded(Starlette(routes=routes), hosts)
+    return HostCheck(Starlette(routes=routes), hosts)
 
 
-class Guarded:
+class HostCheck:
     """Refuses foreign names of this server, and tells browsers what its pages may do: nothing but itself."""
 
     def __init__(self, app: Starlette, hosts: frozenset[str]) -> None:
@@ -150,12 +152,12 @@ class Guarded:
 class Page:
     """One connection: of the frames it gets the newest, of the messages all."""
 
-    def __init__(self, show: Show | Cinema, socket: WebSocket) -> None:
+    def __init__(self, show: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
         self._show, self._socket = show, socket
         self._messages: deque[str] = deque()
         self._frame: bytes | None = None
         self._something = asyncio.Event()
-        self._allowance = Allowance()
+        self._allowance = RateLimiter()
         self._behind = False
 
     async def run(self) -> None:

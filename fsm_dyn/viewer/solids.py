@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.automaton.graph import ModeGraph
-from fsm_dyn.recording.outlines import vector_of
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.results.outlines import vector_of
 from fsm_dyn.spec.values import evaluate
-from fsm_dyn.viewer.instant import Floats, Instants
+from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 PLACED = 12  # numbers of a placement: the axes of a frame as columns, then its origin
 
@@ -31,7 +31,7 @@ class Solid:
         return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
 
 
-def find_solids(graph: ModeGraph, instants: Instants, x: Floats, c: Floats) -> tuple[Solid, ...]:
+def find_solids(graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
     """Return the shapes in space of a model; the state is one in which its axes are written down."""
     _, frames = instants.points(x, c)
     turns = dict(zip(instants.automaton.frame_names, frames, strict=True))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from fsm_dyn import spec
 from fsm_dyn.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.expressions import FloatAlgebra, fold, free_names, parse
-from fsm_dyn.expressions.words import FUNCTIONS
+from fsm_dyn.expressions.keywords import FUNCTIONS
 from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.tree import Items, Section, Tree
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Tree
 
 ROOT = Path(__file__).parents[2]
 MODELS = [
@@ -140,9 +140,9 @@ def test_replaced_values(text: str, data: st.DataObject) -> None:
 
 
 def plain(tree: Tree) -> Any:
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         return {str(word): plain(value) for word, value in tree.items()}
-    return [plain(item) for item in tree] if isinstance(tree, Items) else tree.value
+    return [plain(item) for item in tree] if isinstance(tree, LocatedList) else tree.value
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -14,10 +14,10 @@ import pytest
 from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import free_names, parse
-from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.tree import Items, Section, Tree, Word
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
 
 ROOT = Path(__file__).parents[2]
 MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/spec/models").glob("*.yaml"))]
@@ -31,7 +31,7 @@ DECLARING = {
 
 @dataclass(frozen=True)
 class Key:
-    word: Word
+    word: LocatedStr
     path: tuple[str, ...]
 
     @property
@@ -40,16 +40,16 @@ class Key:
 
 
 def keys_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Key]:
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         for word, value in tree.items():
             yield Key(word, (*path, str(word)))
             yield from keys_of(value, (*path, str(word)))
-    elif isinstance(tree, Items):
+    elif isinstance(tree, LocatedList):
         for number, item in enumerate(tree):
             yield from keys_of(item, (*path, str(number)))
 
 
-def misspelled(text: str, word: Word) -> str:
+def misspelled(text: str, word: LocatedStr) -> str:
     lines = text.split("\n")
     line, column = word.where.line - 1, word.where.column - 1
     assert lines[line][column:].lstrip("\"'").startswith(word), "keys are written on one line"
@@ -85,9 +85,9 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for port in mechanism.ports.values():
         used |= {port.point, port.body, port.coordinate}
     used |= {mechanism.initial.mode, *mechanism.initial.values, *mechanism.initial.guess, *mechanism.view}
-    assert isinstance(tree, Section)
-    schedule = tree.get(Word("schedule"))
-    used |= set(schedule) if isinstance(schedule, Section) else set()
+    assert isinstance(tree, LocatedMapping)
+    schedule = tree.get(LocatedStr("schedule"))
+    used |= set(schedule) if isinstance(schedule, LocatedMapping) else set()
     return {str(name) for name in used if name is not None}
 
 

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.live.facing import mapping_for
-from fsm_dyn.live.mapping import DeviceMap, Limits
+from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.session import LiveSession, Settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "device.md"
@@ -44,18 +44,18 @@ from tests.benchmarks.hand import start
 driver, options, stiffness = json.loads(sys.argv[1])
 session = start(fsm_dyn.compile(fsm_dyn.load("virtual_wall")), driver, options, stiffness)
 session.wait_for_ticks(300)
-print(session.guard_pid, session.tick_pid, flush=True)
+print(session.watchdog_pid, session.tick_pid, flush=True)
 sys.stdin.read()
 """
 
 
 def start(graph, driver, options, stiffness, **changes):
     """A session with usual settings: the wall, held through a coupler of a stiffness (N/m)."""
-    from fsm_dyn.live.starting import held
+    from fsm_dyn.live.session_launch import coupled_graph
 
-    graph = held(graph)
-    mapping = mapping_for(graph, "", 1) if driver == "hapkit" else DeviceMap()
-    settings = Settings(mapping=mapping, limits=changes.pop("limits", Limits()), **changes)
+    graph = coupled_graph(graph)
+    mapping = device_map_for(graph, "", 1) if driver == "hapkit" else DeviceMap()
+    settings = Settings(device_map=mapping, limits=changes.pop("limits", Limits()), **changes)
     return LiveSession.start(
         graph, driver, options, settings=settings,
         parameters={"handle_2_stiffness": stiffness, "handle_1_stiffness": stiffness},
@@ -76,11 +76,11 @@ class Hand:
                 self.owner = subprocess.Popen(
                     [sys.executable, "-c", OWNER, words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
                 )
-                self.guard_pid, self.tick_pid = map(int, self.owner.stdout.readline().split())
+                self.watchdog_pid, self.tick_pid = map(int, self.owner.stdout.readline().split())
             else:
                 self.session = start(graph, driver, self.device.options, stiffness, **changes)
                 self.session.wait_for_ticks(300)
-                self.guard_pid, self.tick_pid = self.session.guard_pid, self.session.tick_pid
+                self.watchdog_pid, self.tick_pid = self.session.watchdog_pid, self.session.tick_pid
             self.place = self.device.state()["position"]
         except BaseException:
             self.close()
@@ -135,7 +135,7 @@ class Hand:
         return max(0.0, first["time"] - begin), why, meter
 
     def close(self):
-        for pid in (self.guard_pid, self.tick_pid) if hasattr(self, "tick_pid") else ():
+        for pid in (self.watchdog_pid, self.tick_pid) if hasattr(self, "tick_pid") else ():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
         if self.owner is not None:

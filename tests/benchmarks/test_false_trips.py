@@ -42,7 +42,7 @@ def held_for(wall, driver, seconds, privileges):
     while left > 0.0:
         hand, until = None, 0.0
         try:
-            hand = Hand(wall, driver, privileges=privileges)
+            hand = Hand(wall, driver, realtime_privileges=privileges)
             until = time.monotonic() + left
             target = list(hand.place)
             far = target[hand.axis] - BEHIND.get(driver, 0.06)

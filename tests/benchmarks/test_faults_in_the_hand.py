@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import memory
+from fsm_dyn.live import shared_memory
 from tests.benchmarks.hand import COMMANDS, DRIVERS, WATCHDOG, Hand, put_table
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -32,7 +32,7 @@ def kill(which, how):
 
 
 def both(hand):
-    os.kill(hand.guard_pid, STOP)
+    os.kill(hand.watchdog_pid, STOP)
     os.kill(hand.tick_pid, STOP)
 
 
@@ -53,8 +53,8 @@ FAULTS = {  # what happens; how long it is looked at, s
     "no power": (spoil("unplug"), 0.3),
     "tick process stopped": (kill("tick_pid", STOP), 0.3),
     "tick process killed": (kill("tick_pid", KILL), 0.3),
-    "guard stopped": (kill("guard_pid", STOP), 0.3),
-    "guard killed": (kill("guard_pid", KILL), 0.3),
+    "guard stopped": (kill("watchdog_pid", STOP), 0.3),
+    "guard killed": (kill("watchdog_pid", KILL), 0.3),
     "guard and tick process stopped": (both, 0.3),
     "session stopped": (lambda hand: hand.owner.send_signal(STOP), 1.0),
     "session killed": (lambda hand: hand.owner.kill(), 0.5),
@@ -99,7 +99,7 @@ def let_go(wall, driver, stiffness, gone, names):
 
 def command(hand, name):
     if name == "end":
-        hand.session._block.header[memory.STOPPING] = 1  # as by close, which would wait for the end
+        hand.session._block.header[shared_memory.STOPPING] = 1  # as by close, which would wait for the end
     elif name:
         hand.session.send(name, **COMMANDS[name])
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.reading import read_recording
+from fsm_dyn.live.live_stepper import Limits
+from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import Limits
-from fsm_dyn.viewer.film import film_of_recording
-from fsm_dyn.viewer.projector import CHARTED, Projector, plain_json
-from fsm_dyn.viewer.show import plain
+from fsm_dyn.viewer.live_broadcast import plain
+from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames, plain_json
+from fsm_dyn.viewer.recorded_run import from_recording
 from tests.browser.conftest import *  # noqa: F403 - the fixtures of the browser
 from tests.browser.conftest import Viewed
 
@@ -36,7 +36,7 @@ def long_recording(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "wall.mcap"
     hand = {"axes": 2, "motion": [[0, 0.08, 8.0, 0.0], [1, 0.08, 8.2, 0.3]], "stop": "watchdog", "period": PERIOD}
     how = Settings(
-        paced=False, period=PERIOD, ticks=ROWS, privileges=False, guard_timeout=20.0, stall_ticks=10**6,
+        paced=False, period=PERIOD, ticks=ROWS, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6,
         limits=Limits(velocity=50.0),
     )  # fmt: skip
     with LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted", hand, settings=how, record=path) as session:
@@ -46,7 +46,7 @@ def long_recording(tmp_path_factory):
 
 def test_ten_minutes_are_read_and_each_instant_goes_by_without_a_stall(long_recording):
     begin = time.perf_counter()
-    projector = Projector(film_of_recording(read_recording(long_recording)))
+    projector = PlaybackFrames(from_recording(read_recording(long_recording)))
     film = projector.film
     text = plain_json(plain(projector.told()))
     projector.frame(0)

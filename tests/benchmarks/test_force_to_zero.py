@@ -13,10 +13,10 @@ import time
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.errors import RunError
-from fsm_dyn.live.facing import mapping_for
-from fsm_dyn.live.holding import hold
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
 
 pytestmark = pytest.mark.benchmark
@@ -27,18 +27,20 @@ ROUNDS = 5
 HAND = {"stiffness": 60.0, "damping": 1.0}
 STALL_TICKS = 10
 ATTEMPTS = 5
-GUARD_TIMEOUT = 0.010  # s
+WATCHDOG_TIMEOUT = 0.010  # s
 
 
 @pytest.fixture(scope="module")
 def wall():
-    return fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
+    return fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
 
 
 class Rig:
     def __init__(self, graph, watchdog):
         self.device = emulation("hapkit", {"hand": HAND, "watchdog": watchdog})
-        settings = Settings(mapping=mapping_for(graph, "", 1), guard_timeout=GUARD_TIMEOUT, stall_ticks=STALL_TICKS)
+        settings = Settings(
+            device_map=device_map_for(graph, "", 1), watchdog_timeout=WATCHDOG_TIMEOUT, stall_ticks=STALL_TICKS
+        )
         self.session = LiveSession.start(graph, "hapkit", self.device.options, settings=settings)
 
     def press(self):
@@ -142,11 +144,11 @@ def test_the_watchdog_alone(wall):
     for _ in range(ROUNDS):
         rig = pressing(wall, 0.02)
         try:
-            os.kill(rig.session.guard_pid, signal.SIGSTOP)
+            os.kill(rig.session.watchdog_pid, signal.SIGSTOP)
             begin = time.monotonic()
             os.kill(rig.session.tick_pid, signal.SIGSTOP)
             found.append(rig.last_change(begin))
         finally:
-            os.kill(rig.session.guard_pid, signal.SIGCONT)
+            os.kill(rig.session.watchdog_pid, signal.SIGCONT)
             rig.close()
     assert told("host and guard stopped", True, found) <= LIMIT + SLACK

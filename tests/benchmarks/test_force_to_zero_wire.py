@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.live.mapping import Limits
+from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
 
 pytestmark = pytest.mark.benchmark
@@ -32,7 +32,7 @@ class Rig:
         axes = {"axes": 2} if driver == "udp" else {}
         self.device = emulation(driver, {"watchdog": WATCHDOG, **axes})
         settings = Settings(
-            stall_ticks=STALL_TICKS, guard_timeout=GUARD, limits=Limits(ramp=0.02, velocity=20.0), overrun="slow"
+            stall_ticks=STALL_TICKS, watchdog_timeout=GUARD, limits=Limits(ramp=0.02, velocity=20.0), overrun="slow"
         )
         self.session = LiveSession.start(
             fsm_dyn.compile("virtual_wall"), driver, self.device.options, settings=settings

@@ -17,7 +17,7 @@ TRIES = 5
 
 def mode_sized(seed):
     """Return a program of about 650 operations with 12 sines and cosines, different for every seed."""
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     names = tuple(f"q{i}" for i in range(14))
     values = [graph.symbol(name) for name in names]
     values += [function(value) for value in values[:6] for function in (p.sin, p.cos)]
@@ -29,7 +29,7 @@ def mode_sized(seed):
 def test_building_nodes(capsys):
     best = float("inf")
     for _ in range(TRIES):
-        graph = p.Graph()
+        graph = p.ExpressionGraph()
         x, y = graph.symbol("x"), graph.symbol("y")
         start, node = time.perf_counter(), x
         while len(graph) < 100_000:

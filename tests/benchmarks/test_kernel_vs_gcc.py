@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from fsm_dyn import compiling
+from fsm_dyn import compilation
 from fsm_dyn import programs as p
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
@@ -47,7 +47,7 @@ def chain(n):
         u=tuple(f"u{i}" for i in numbers),
         p=("g", *(f"{letter}{i}" for letter in "mlI" for i in numbers)),
     )
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q, u = ([graph.symbol(name) for name in names] for names in (layout.q, layout.u))
     mass, length, inertia = ([graph.symbol(f"{letter}{i}") for i in numbers] for letter in "mlI")
     zero = graph.zero
@@ -111,7 +111,7 @@ def shipped(tmp_path):
     """Return a function from a model and the name of a program to that program of its first mode, as it is saved."""
 
     def load(model, name):
-        compiling.compile(model, cache=False).save(tmp_path / "automaton")
+        compilation.compile(model, cache=False).save(tmp_path / "automaton")
         return p.Program.from_data(json.loads((tmp_path / "automaton").read_text())["modes"][0][name])
 
     return load

@@ -14,14 +14,14 @@ import pytest
 import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.devices.scripted import Driver, usual_motion
-from fsm_dyn.live import memory
-from fsm_dyn.live.control import RUNNING, Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.holding import hold
-from fsm_dyn.live.process import columns_of, ring_of
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import Limits, Stepper
-from fsm_dyn.live.ticks import PASSIVITY, watch_port
+from fsm_dyn.live.tick_process import columns_of, ring_of
+from fsm_dyn.live.tick_setup import PASSIVITY, watch_port
 from fsm_dyn.runtime.library import live_tick
 from fsm_dyn.spec import load
 
@@ -42,21 +42,21 @@ class Whole:
 
     def __init__(self, graph, motion):
         axes = LIVE_MODELS["shopping_cart"]
-        self.stepper = Stepper(graph, axes, limits=Limits(velocity=20.0))
-        self.controller = Controller(self.stepper, lambda event: None)
+        self.stepper = LiveStepper(graph, axes, limits=Limits(velocity=20.0))
+        self.controller = RunController(self.stepper, lambda event: None)
         self.hand = Driver({"axes": axes, "motion": motion})
         columns = columns_of(self.stepper)
-        self.block = memory.Block.create(
-            memory.Shape(columns.width, 1 + self.stepper.loop.buffers.transitions.shape[1])
+        self.block = shared_memory.SharedBlock.create(
+            shared_memory.BlockLayout(columns.width, 1 + self.stepper.loop.buffers.transitions.shape[1])
         )
         self.stepper.publish_to(ring_of(self.block))
 
     def run(self, count, turn):
         """Return processor times (s) of ticks and how many transitions each made; ``turn(k)`` is the torque wanted."""
         hand, controller, data = self.hand, self.controller, self.stepper.tick_data
-        force, counters = memory.plain(data.force), self.stepper.counters
+        force, counters = shared_memory.plain(data.force), self.stepper.counters
         place = self.stepper.graph.automaton.terms.layout.w.index("turn")
-        targets, clock = memory.plain(data.targets), time.thread_time_ns
+        targets, clock = shared_memory.plain(data.targets), time.thread_time_ns
         torques = [turn(k) for k in range(count)]
         spent, made = np.empty(count), np.empty(count, np.int64)
         for k in range(count):
@@ -64,7 +64,7 @@ class Whole:
             begin = clock()
             sample = hand.read()
             controller.take(sample)
-            controller.go(sample.sequence, sample.buttons, 1000 * k, 0, 1000, 1000)
+            controller.run_tick(sample.sequence, sample.buttons, 1000 * k, 0, 1000, 1000)
             hand.write(force.tolist())
             spent[k] = (clock() - begin) * 1e-9
             made[k] = counters[7]
@@ -94,7 +94,7 @@ def undisturbed():
 
 @pytest.fixture(scope="module")
 def cart():
-    return fsm_dyn.compile(hold(fsm_dyn.load("shopping_cart")))
+    return fsm_dyn.compile(add_couplers(fsm_dyn.load("shopping_cart")))
 
 
 WHAT = (50, 99, 99.9, 100)
@@ -163,12 +163,12 @@ def test_processor_time_of_a_tick_with_a_transition(cart, undisturbed):
 def test_a_mode_nobody_foresaw_is_there_within_its_tick(undisturbed):
     """By the clock, from the question to the answer, in the model of twelve contacts: half a tick at a kilohertz."""
     text = models.find("twelve_contacts").read_text().replace("  e: 0.5", "  e: 0.0")
-    board = fsm_dyn.compile(hold(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
+    board = fsm_dyn.compile(add_couplers(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
     spent = []
     for _ in range(REPETITIONS):
-        stepper = Stepper(board, 1)
+        stepper = LiveStepper(board, 1)
         stepper.prepare()
-        controller = Controller(stepper, lambda event: None)
+        controller = RunController(stepper, lambda event: None)
         hand = Driver({"motion": [[0, 0.2, 0.7, 0.0]]})
         supply = controller.supply
 
@@ -212,7 +212,7 @@ def test_a_dead_tick_process_is_made_safe_within_20_ms(tmp_path, how):
         wire = tmp_path / f"wire{attempt}"
         hand = {"axes": 1, "motion": usual_motion(1), "wire": str(wire)}
         with LiveSession.start(
-            fsm_dyn.compile("latch"), "scripted", hand, settings=Settings(guard_timeout=0.012)
+            fsm_dyn.compile("latch"), "scripted", hand, settings=Settings(watchdog_timeout=0.012)
         ) as session:
             session.wait_for_ticks(500)
             begin = time.time()
@@ -226,8 +226,8 @@ def test_a_dead_tick_process_is_made_safe_within_20_ms(tmp_path, how):
 
 def test_watching_the_energy_at_the_port():
     """Processor time of the compiled tick with the observer and the controller, beside one without, in turns."""
-    stepper = Stepper(fsm_dyn.compile(hold(load(models.find("shopping_cart")))), 3)
-    controller = Controller(stepper, lambda event: None)
+    stepper = LiveStepper(fsm_dyn.compile(add_couplers(load(models.find("shopping_cart")))), 3)
+    controller = RunController(stepper, lambda event: None)
     for i in range(300):
         controller.tick(Sample(0.0, i, (0.0,) * 3, (0.0,) * 3))
     best = dict.fromkeys(PASSIVITY, np.inf)

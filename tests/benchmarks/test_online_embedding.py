@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 import fsm_dyn
-from fsm_dyn.automaton.initial_values import initial_start
-from fsm_dyn.compiling import compile as compile_model
-from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.simulation.executable import Executable
 from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark
@@ -85,12 +85,12 @@ def _seconds(machine, number, x, c):
 
 def _evaluations(graph, sets):
     """Medians of processor time of an evaluation by the kernel and on line, s, for modes in a chart that is good."""
-    begin = initial_start(graph.automaton, graph.values, graph.parameters)
+    begin = initial_state(graph.automaton, graph.values, graph.parameters)
     home = (begin.x, begin.context)
-    online = OnlineMachine(graph.automaton, home)
-    numbers = [(states, online.number_of(states)) for states in sets]
-    kernels = Machine(graph.automaton, home)
-    own = {states: kernels.number_of(states) for states in sets}
+    online = OnlineExecutable(graph.automaton, home)
+    numbers = [(states, online.mode_index(states)) for states in sets]
+    kernels = Executable(graph.automaton, home)
+    own = {states: kernels.mode_index(states) for states in sets}
     for states, number in numbers:
         context = begin.context.copy()
         layout = graph.automaton.terms.layout

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.automaton.initial_values import initial_start
+from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.programs import compile_programs
 from tests.benchmarks.kanes_method import KaneModel
 from tests.benchmarks.repeating import repeat
@@ -29,7 +29,7 @@ def test_a_step_against_kanes_method(name, capsys):
     theirs = KaneModel(mechanism, layout)
     derived = time.process_time() - begin
 
-    start = initial_start(automaton, graph.values, graph.parameters)
+    start = initial_state(automaton, graph.values, graph.parameters)
     free = tuple(0 for _ in automaton.contacts)
     mode = automaton.derive(free, 0.0, start.x, start.context)
     x, c, n_q = start.x, start.context, len(layout.q)

@@ -20,7 +20,7 @@ import json, time
 import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
 from fsm_dyn import compiling, simulator, symbolic
-from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.executable import Machine
 begin = time.perf_counter()
 graph = fsm_dyn.compile("piano_action")
 compiled = time.perf_counter() - begin

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.starting import emulation
-from fsm_dyn.live.facing import mapping_for
-from fsm_dyn.live.holding import hold
+from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
-from fsm_dyn.viewer.blows import Blows
+from fsm_dyn.viewer.impact_sounds import Blows
 
 pytestmark = pytest.mark.benchmark
 SCALE = 0.5
@@ -19,8 +19,8 @@ PRESSED, LIFTED = -0.012, -0.0005  # m of the key
 
 
 def test_eight_of_eight_at_the_emulated_paddle():
-    graph = fsm_dyn.compile(hold(fsm_dyn.load("piano_action")))
-    settings = Settings(mapping=mapping_for(graph, "", 1, scale=SCALE), guard_timeout=0.5)
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("piano_action")))
+    settings = Settings(device_map=device_map_for(graph, "", 1, scale=SCALE), watchdog_timeout=0.5)
     with emulation("hapkit", {"hand": {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING}}) as device:
         with LiveSession.start(graph, "hapkit", device.options, settings=settings) as session:
             session.wait_for_ticks(600)

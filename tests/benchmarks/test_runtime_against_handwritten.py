@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import run as running
+from fsm_dyn.simulation import run_loop as running
 from tests.benchmarks.repeating import compiled
 
 pytestmark = pytest.mark.benchmark

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live import memory
-from fsm_dyn.live.control import RUNNING, Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.mapping import Limits
-from fsm_dyn.live.process import columns_of, ring_of
-from fsm_dyn.live.starting import held
-from fsm_dyn.live.stepping import Stepper
-from fsm_dyn.live.ticks import usual_substeps
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import LiveStepper
+from fsm_dyn.live.run_controller import RUNNING, RunController
+from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.tick_process import columns_of, ring_of
+from fsm_dyn.live.tick_setup import usual_substeps
 from fsm_dyn.simulation import state as st
 
 PERIOD = 1e-3  # s
@@ -35,7 +35,7 @@ REACH = {  # m or rad: how far a hand goes to either side of where the port begi
     "virtual_wall": 0.03,
 }
 SEED = 13
-WIDE = Limits(velocity=200.0, turning=2000.0)  # hands made of numbers are not let go for being quick
+WIDE = Limits(velocity=200.0, angular_velocity=2000.0)  # hands made of numbers are not let go for being quick
 
 
 class RandomHand(Driver):
@@ -86,15 +86,17 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
     """Carry out ticks as the tick process does: read, one compiled call that also leaves a row, write."""
     axes = hand.spec.axes
     substeps = usual_substeps(graph.automaton.mechanism, graph.values, PERIOD)
-    stepper = Stepper(graph, axes, substeps=substeps, limits=limits or WIDE, schedule=schedule)
+    stepper = LiveStepper(graph, axes, substeps=substeps, limits=limits or WIDE, schedule=schedule)
     if prepare:
         stepper.prepare()
-    controller = Controller(stepper, lambda event: None)
+    controller = RunController(stepper, lambda event: None)
     columns = columns_of(stepper)
-    block = memory.Block.create(memory.Shape(columns.width, 1 + stepper.loop.buffers.transitions.shape[1]))
+    block = shared_memory.SharedBlock.create(
+        shared_memory.BlockLayout(columns.width, 1 + stepper.loop.buffers.transitions.shape[1])
+    )
     try:
         stepper.publish_to(ring_of(block))
-        counts, force = memory.plain(stepper.tick_data.counts), memory.plain(stepper.tick_data.force)
+        counts, force = shared_memory.plain(stepper.tick_data.counts), shared_memory.plain(stepper.tick_data.force)
         clock, machine = time.thread_time_ns, stepper.machine
         spent = np.empty(count)
         made, new, behind, work = np.zeros((4, count), np.int64)
@@ -105,7 +107,7 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
             begin = clock()
             sample = hand.read()
             controller.take(sample)
-            if controller.go(sample.sequence, sample.buttons, 1_000_000 * k, 0, 1000, 1000):
+            if controller.run_tick(sample.sequence, sample.buttons, 1_000_000 * k, 0, 1000, 1000):
                 status = counts[ct.STATUS]
                 if controller.wants(status):
                     controller.supply(status)
@@ -128,10 +130,10 @@ def random_hand(name, graph, seconds):
 
 
 def port_axes(graph):
-    from fsm_dyn.live.holding import held_ports
+    from fsm_dyn.live.port_coupling import coupled_ports
 
-    return held_ports(graph.automaton.mechanism)[0].axes
+    return coupled_ports(graph.automaton.mechanism)[0].axes
 
 
 def compiled(name):
-    return held(fsm_dyn.compile(name))
+    return coupled_graph(fsm_dyn.compile(name))

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import replay
+from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.replay import replay
 
 pytestmark = pytest.mark.browser
 

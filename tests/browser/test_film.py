@@ -128,12 +128,14 @@ def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
 
 
 def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):
+    from fsm_dyn.live.live_stepper import Limits
     from fsm_dyn.live.session import LiveSession, Settings
-    from fsm_dyn.live.stepping import Limits
 
     path = tmp_path / "wall.mcap"
     hand = {"axes": 2, "motion": [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]], "stop": "watchdog"}
-    how = Settings(paced=False, privileges=False, guard_timeout=20.0, ticks=4000, limits=Limits(velocity=20.0))
+    how = Settings(
+        paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=4000, limits=Limits(velocity=20.0)
+    )
     with LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted", hand, settings=how, record=path) as session:
         assert session.wait(60)
         made, _ = session.transitions()

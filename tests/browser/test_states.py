@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn.viewer.serving import LOOPBACK, Server, address, configured, listen
-from fsm_dyn.viewer.show import Show
-from fsm_dyn.viewer.take import Wishes
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_view import LiveOptions
+from fsm_dyn.viewer.serve import LOOPBACK, Server, address, configured, listen
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +47,7 @@ class Theatre:
     def __init__(self):
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        self.show = Show(Wishes())
+        self.show = LiveBroadcast(LiveOptions())
         self.playing = asyncio.run_coroutine_threadsafe(self.show.play(), self.loop)
         self.socket = listen(0)
         self.port = self.socket.getsockname()[1]
@@ -230,7 +230,7 @@ def test_errors_in_the_file_are_shown_with_their_line_and_what_runs_goes_on(view
 def test_a_run_whose_process_is_killed_is_started_again_and_ctrl_c_ends_all(viewed):
     run, page = viewed("bouncing_ball")
     page.running()
-    tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.process" in command(pid))
+    tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.tick_process" in command(pid))
     os.kill(tick, signal.SIGKILL)
     page.wait("/ended/.test(document.querySelector('#banner').textContent)")
     page.locator("#banner button").click()

@@ -15,20 +15,20 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.automaton import storage
-from fsm_dyn.compiling import graph_of
+from fsm_dyn.compilation import graph_with_parameters
 from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import memory
-from fsm_dyn.live.control import Controller
-from fsm_dyn.live.holding import hold
-from fsm_dyn.live.mapping import Limits
-from fsm_dyn.live.process import columns_of, new_stepper, ring_of
-from fsm_dyn.live.reading import read_recording
-from fsm_dyn.live.replaying import input_tables
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.replay import input_tables
+from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.tick_process import columns_of, new_stepper, ring_of
 from fsm_dyn.programs.cache import ObjectCache
-from fsm_dyn.viewer.cinema import open_film
-from fsm_dyn.viewer.projector import Projector
+from fsm_dyn.viewer.playback_frames import PlaybackFrames
+from fsm_dyn.viewer.playback_session import open_recorded_run
 from tests.campaigns.files import LEAVES, places
 from tests.campaigns.judging import batch
 from tests.continued import METHODS
@@ -158,7 +158,7 @@ def automata(seed, trials=TRIALS):
 
 def use_automaton(content, runs):
     """Do with a saved automaton what one is for."""
-    graph = graph_of(storage.from_bytes(content))
+    graph = graph_with_parameters(storage.from_bytes(content))
     str(graph.nx)
     if runs:
         fsm_dyn.simulate(graph, 0.02, on_failure="return", max_steps=200)
@@ -201,11 +201,11 @@ def runs(seed, trials=TRIALS):
 def use_run(path):
     """Do with a recorded run what one is for."""
     trajectory = fsm_dyn.open_run(path)
-    str(trajectory.describe_end())
+    str(trajectory.describe_outcome())
     [str(item) for item in (*trajectory.transitions, *trajectory.change_points)]
     _ = trajectory.energy, trajectory.multipliers
     trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], 5))
-    projector = Projector(open_film(path))
+    projector = PlaybackFrames(open_recorded_run(path))
     projector.told()
     projector.frame(0)
     trajectory.resume(trajectory.t[-1] + 0.1, max_steps=500, on_failure="return")
@@ -217,7 +217,7 @@ def use_run(path):
 @cache
 def live(name):
     """What a live run leaves: graph, settings, columns, rows, transitions, events; made in this process."""
-    graph = fsm_dyn.compile(hold(fsm_dyn.load(name)))
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
     settings = asdict(Settings(limits=Limits(ramp=0.02, velocity=20.0))) | {
         "axes": 2, "turns": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
         "device_delay": 0.0, "initial": {}, "substeps": 1,
@@ -227,10 +227,10 @@ def live(name):
     settings["record"] = 1 + stepper.loop.buffers.transitions.shape[1]
     settings["modes"] = list(stepper.machine.chart_names)
     stepper.prepare()
-    block = memory.Block.create(memory.Shape(columns.width, settings["record"]))
+    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(columns.width, settings["record"]))
     stepper.publish_to(ring_of(block))
     events = []
-    controller = Controller(stepper, events.append, 100)
+    controller = RunController(stepper, events.append, 100)
     hand = Driver({"axes": 2, "motion": [[0, 0.09, 0.9, 0.0], [1, 0.03, 1.1, 3.0]], "period": stepper.period})
     parameter = next(iter(graph.values))
     for tick in range(TICKS):
@@ -239,9 +239,9 @@ def live(name):
         if tick == TICKS // 2:
             controller.command({"do": "reset"})
         controller.tick(hand.read())
-    assert block.header[memory.TRANSITIONS] > 0
-    rows = memory.take_rows(block.rows, block.header, memory.ROWS, 0)[0].copy()
-    records = memory.take_rows(block.records, block.header, memory.TRANSITIONS, 0)[0].copy()
+    assert block.header[shared_memory.TRANSITIONS] > 0
+    rows = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, 0)[0].copy()
+    records = shared_memory.take_rows(block.records, block.header, shared_memory.TRANSITIONS, 0)[0].copy()
     described = {
         "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
         "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,
@@ -302,7 +302,7 @@ def _as_list(value):
 
 def use_recording(path):
     """Do with a recording what one is for."""
-    projector = Projector(open_film(path))
+    projector = PlaybackFrames(open_recorded_run(path))
     told = projector.told()
     for number in (0, told["film"]["rows"] // 2):
         projector.frame(number)

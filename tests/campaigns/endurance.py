@@ -83,9 +83,11 @@ def play(seconds, seed=0):
             if run.outcome.code not in NAMED:
                 complaints.append(f"play {number} of {model} ends with '{run.outcome.name}' at {run.t[-1]:.9g} s")
         if np.abs(run.energy.residual).max() > 1e-13:
-            worst = max(worst, run.energy.closure)
-            if run.energy.closure > CLOSURE:
-                complaints.append(f"play {number} of {model}: the energy account leaves {run.energy.closure:.3g}")
+            worst = max(worst, run.energy.relative_residual)
+            if run.energy.relative_residual > CLOSURE:
+                complaints.append(
+                    f"play {number} of {model}: the energy account leaves {run.energy.relative_residual:.3g}"
+                )
         counts["plays"] += 1
         counts["transitions"] += len(run.transitions)
         done, number = done + PLAY, number + 1

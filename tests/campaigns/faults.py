@@ -23,7 +23,7 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.reading import read_recording
+from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.programs.cache import cache_directory
 from tests.campaigns.ledger import ROOT
 from tests.marked import PATIENT, Marked
@@ -39,7 +39,7 @@ PROGRAMS = {  # words of the command line; {} is the folder of the case
     "device": ("device", "virtual_wall", "--driver", "hapkit", "--emulate", "--for", "3", "--record", "{}/x.mcap"),
 }  # fmt: skip
 WORDS = {  # by which the processes of a program are known
-    "guard": "live/guard.py", "tick process": "fsm_dyn.live.process", "emulator": "fsm_dyn.devices.emulators",
+    "guard": "live/watchdog.py", "tick process": "fsm_dyn.live.tick_process", "emulator": "fsm_dyn.devices.emulators",
     "worker": "multiprocessing.spawn", "page": "tests.campaigns.faults",
 }  # fmt: skip
 LIVE = ("command", "guard", "tick process")

@@ -15,7 +15,7 @@ from functools import cache
 
 import fsm_dyn
 from fsm_dyn import spec
-from fsm_dyn.spec.plain import plain_data
+from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 from tests.campaigns.judging import batch
 from tests.campaigns.ledger import ROOT

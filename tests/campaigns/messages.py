@@ -6,9 +6,9 @@ import random
 from functools import cache
 
 import fsm_dyn
-from fsm_dyn.viewer.cinema import Cinema
 from fsm_dyn.viewer.commands import read_command
-from fsm_dyn.viewer.film import film_of_run
+from fsm_dyn.viewer.playback_session import PlaybackSession
+from fsm_dyn.viewer.recorded_run import from_trajectory
 from tests.campaigns.artefacts import NUMBERS, tampered_bytes, tampered_values
 from tests.campaigns.files import LEAVES
 from tests.campaigns.judging import batch
@@ -53,7 +53,7 @@ def message(seed, number):
 def cinema():
     """A page's other end: a film whose instants can be asked for."""
     trajectory = fsm_dyn.simulate(fsm_dyn.compile("latch"), 0.3)
-    found = Cinema(lambda: film_of_run(trajectory), "latch")
+    found = PlaybackSession(lambda: from_trajectory(trajectory), "latch")
     asyncio.run(found.play())
     return found
 

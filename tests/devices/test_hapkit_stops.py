@@ -13,8 +13,8 @@ import signal
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.facing import mapping_for
-from fsm_dyn.live.holding import hold
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
@@ -24,7 +24,7 @@ HAND = {"stiffness": 60.0, "damping": 1.0}
 
 @pytest.fixture(scope="module")
 def wall():
-    return fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
+    return fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
 
 
 class Paddle(Rig):
@@ -50,10 +50,10 @@ class Paddle(Rig):
 def rig(wall):
     made = []
 
-    def make(guard_timeout=2.0, stall_ticks=300, release_after=0.012, **options):
+    def make(watchdog_timeout=2.0, stall_ticks=300, release_after=0.012, **options):
         settings = Settings(
-            mapping=mapping_for(wall, "", 1), privileges=False, guard_timeout=guard_timeout, stall_ticks=stall_ticks,
-            release_after=release_after,
+            device_map=device_map_for(wall, "", 1), realtime_privileges=False, watchdog_timeout=watchdog_timeout,
+            stall_ticks=stall_ticks, release_after=release_after,
         )  # fmt: skip
         made.append(Paddle("hapkit", wall, settings, **{"hand": HAND, **options}))
         return made[-1]
@@ -105,7 +105,7 @@ def test_the_tick_process_ends_the_force_of_a_device_that_fails(rig):
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
     """Without the device's watchdog."""
-    it = rig(guard_timeout=1.0, watchdog=0.0)
+    it = rig(watchdog_timeout=1.0, watchdog=0.0)
     it.press()
     os.kill(it.session.tick_pid, number)
     last = it.ends()
@@ -118,9 +118,9 @@ def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
 
 def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(rig):
     """Ticks, the guard, samples: no force, long before anything is ended, and all of it again once they are back."""
-    it = rig(guard_timeout=60.0, stall_ticks=60_000, watchdog=0.0)
+    it = rig(watchdog_timeout=60.0, stall_ticks=60_000, watchdog=0.0)
     it.press()
-    pids = it.session.tick_pid, it.session.guard_pid
+    pids = it.session.tick_pid, it.session.watchdog_pid
     missing = {
         "the loop": lambda on: os.kill(pids[0], signal.SIGSTOP if on else signal.SIGCONT),
         "the guard": lambda on: os.kill(pids[1], signal.SIGSTOP if on else signal.SIGCONT),
@@ -147,7 +147,7 @@ def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
     it = rig(release_after=1.0)
     it.press()
     os.kill(it.session.tick_pid, signal.SIGSTOP)
-    os.kill(it.session.guard_pid, signal.SIGKILL)
+    os.kill(it.session.watchdog_pid, signal.SIGKILL)
     assert it.ends()["why"] == it.device.state()["let_go"] == "watchdog"
     os.kill(it.session.tick_pid, signal.SIGKILL)
 

@@ -15,10 +15,10 @@ import time
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import SampleDatagram
-from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import Settings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
@@ -52,7 +52,7 @@ def rig():
 
     def make(driver, **options):
         settings = Settings(
-            privileges=False, guard_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
+            realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
         )
         made.append(Held(driver, fsm_dyn.compile("virtual_wall"), settings, **options))
         return made[-1]
@@ -156,12 +156,13 @@ def test_a_service_whose_device_fails_is_let_go(rig):
 
 OWNER = """
 import os, signal, fsm_dyn
-from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", {options!r},
-    settings=Settings(privileges=False, guard_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02, velocity=20.0)))
-print(session.guard_pid, session.tick_pid, flush=True)
+    settings=Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02,
+    velocity=20.0)))
+print(session.watchdog_pid, session.tick_pid, flush=True)
 input()
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn.devices
-from fsm_dyn.devices import hapkit_frames as hf
+from fsm_dyn.devices import hapkit_packets as hf
 
 SKETCH = Path(fsm_dyn.devices.__file__).parent / "firmware" / "hapkit"
 CORE = Path("/usr/share/arduino/hardware/arduino/avr")
@@ -135,7 +135,7 @@ def run(program, elf, seconds, said, magnet=None, seed=1, eeprom="/dev/null"):
         if letter in events:
             t, value = rest.split()
             events[letter].append((1e-6 * float(t), float(value)))
-    reader, bodies = hf.Reader(), []
+    reader, bodies = hf.PacketReader(), []
     for t, byte in events["u"]:
         bodies += [(t, body) for body in reader.feed(bytes((int(byte),)))]
     assert reader.dropped <= 1, "at a reset a frame may be cut short"

@@ -9,14 +9,14 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from fsm_dyn.devices import hapkit_frames as hf
+from fsm_dyn.devices import hapkit_packets as hf
 from tests.firmware import rig
 
 pytestmark = pytest.mark.firmware
 
 READINGS = [(48, 971), (0, 1023), (20, 1000), (110, 905), (300, 1001)]  # least and largest of a sensor, counts
 NOISE = 1.0  # counts either way
-HELLO = [(0.005, hf.frame(hf.HelloBody()) + hf.frame(hf.ZeroBody()) + hf.SAFE_FRAME)]
+HELLO = [(0.005, hf.encode_packet(hf.HelloBody()) + hf.encode_packet(hf.ZeroBody()) + hf.SAFE_FRAME)]
 RADIUS, SECTOR, PULLEY, FULL = 0.0657, 0.0732, 0.0042, 0.03  # the sketch's: m, m, m, N m
 
 
@@ -117,7 +117,7 @@ def test_the_force_on_the_pins(tools):
     """Duty goes with the root of the torque, at 62.5 kHz; the direction is the force's sign."""
     wanted = [0, 500_000, -500_000, 2_000_000, 5_000_000, -9_000_000, 0]
     said = HELLO + [
-        (0.02 + 0.01 * k + 0.002 * j, hf.frame(hf.ForceBody(5 * k + j + 1, force)))
+        (0.02 + 0.01 * k + 0.002 * j, hf.encode_packet(hf.ForceBody(5 * k + j + 1, force)))
         for k, force in enumerate(wanted)
         for j in range(5)
     ]
@@ -138,9 +138,9 @@ def test_the_force_on_the_pins(tools):
 
 def test_the_watchdog_lets_go(tools):
     """20 ms after the last force, by the crystal; no force again before one of zero, whatever noise comes."""
-    force = [(0.02 + 0.001 * k, hf.frame(hf.ForceBody(k + 1, 2_000_000))) for k in range(10)]
-    again = [(0.1, hf.frame(hf.ForceBody(21, 2_000_000))), (0.11, hf.SAFE_FRAME)]
-    again += [(0.115, hf.frame(hf.ForceBody(22, 1_000_000)))]
+    force = [(0.02 + 0.001 * k, hf.encode_packet(hf.ForceBody(k + 1, 2_000_000))) for k in range(10)]
+    again = [(0.1, hf.encode_packet(hf.ForceBody(21, 2_000_000))), (0.11, hf.SAFE_FRAME)]
+    again += [(0.115, hf.encode_packet(hf.ForceBody(22, 1_000_000)))]
     noise = [(0.06, bytes(range(1, 200)) + b"\0")]
     seen = rig.run(*tools, 0.125, HELLO + force + noise + again)
     states = [

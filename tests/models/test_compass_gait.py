@@ -12,7 +12,7 @@ def graph():
 
 
 def cycle_of(graph, **more):
-    return fsm_dyn.limit_cycle(graph, "right_foot closes", modulo=["x"], relabel={"qL": "qR", "qR": "qL"}, **more)
+    return fsm_dyn.limit_cycle(graph, "right_foot closes", advancing=["x"], symmetry={"qL": "qR", "qR": "qL"}, **more)
 
 
 def test_its_cycle_is_the_published_one(graph):
@@ -23,7 +23,7 @@ def test_its_cycle_is_the_published_one(graph):
     cycle = cycle_of(graph)
     np.testing.assert_allclose(cycle.q[2:], [0.3234, -0.2187], atol=1e-4)
     np.testing.assert_allclose(cycle.u[2:], [0.3772, 1.0918], atol=1e-3)
-    assert np.abs(cycle.multipliers).max() < 1.0  # it is stable
+    assert np.abs(cycle.floquet_multipliers).max() < 1.0  # it is stable
 
 
 def test_both_feet_stand_on_the_slope_when_they_change(graph):

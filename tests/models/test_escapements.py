@@ -25,7 +25,7 @@ def anchor():
 
 
 def cycle_of(graph, **more):
-    return fsm_dyn.limit_cycle(graph, "p falling", modulo={"w": "pitch"}, **more)
+    return fsm_dyn.limit_cycle(graph, "p falling", advancing={"w": "pitch"}, **more)
 
 
 def free_period(amplitude):

@@ -213,7 +213,7 @@ def test_a_led_stroke_of_any_speed_runs_to_its_end(led, duration):
     run = slowly(led, duration)
     assert run.outcome.name == "done"
     assert "moved apart" in run.transitions[0].cause or "slides" in run.transitions[0].cause
-    assert run.energy.closure <= 1e-6
+    assert run.energy.relative_residual <= 1e-6
 
 
 @pytest.mark.parametrize("release", [0.0, 0.2, 0.5, 2.0])
@@ -223,4 +223,4 @@ def test_a_key_pressed_slowly_may_be_let_go_of_at_any_pace(graph, release):
     run = fsm_dyn.simulate(graph, until=3.1 + release, inputs={"finger": {"linear": table}})
     assert run.outcome.name == "done"
     assert run.modes[-1].startswith("rest")
-    assert run.energy.closure <= 1e-6
+    assert run.energy.relative_residual <= 1e-6

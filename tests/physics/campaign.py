@@ -11,7 +11,7 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.programs import Program
-from fsm_dyn.recording.dense import quartic
+from fsm_dyn.results.dense import quartic
 
 PLACES = 200  # of a step, where gaps are looked at
 FORCE_PLACES = 8
@@ -128,10 +128,13 @@ class Checked:
 
     def errs_by_its_method(self, run, start):
         """Whether what the account of energy leaves falls with the step as the order of the method has it."""
-        if run.energy.closure <= ENERGY or start.options.get("method") not in ORDERS:
+        if run.energy.relative_residual <= ENERGY or start.options.get("method") not in ORDERS:
             return False
         finer = self.run(replace(start, options=start.options | {"step": 0.5 * start.options["step"]}))
-        return finer.energy.closure <= 2.0 ** (0.5 - ORDERS[start.options["method"]]) * run.energy.closure
+        return (
+            finer.energy.relative_residual
+            <= 2.0 ** (0.5 - ORDERS[start.options["method"]]) * run.energy.relative_residual
+        )
 
     def open_gaps(self, run):
         """No gap below -1e-9 m among contacts that may close."""
@@ -217,11 +220,11 @@ class Checked:
 
     def energy(self, run):
         """The account of energy closes on the flows."""
-        if run.energy.closure > ENERGY and np.abs(run.energy.residual).max() > 1e-13:
+        if run.energy.relative_residual > ENERGY and np.abs(run.energy.residual).max() > 1e-13:
             at = int(np.argmax(np.abs(np.diff(run.energy.residual))))
             yield (
-                f"energy account leaves {run.energy.closure:.3g}; the largest part arises at t = {run.t[at]:.12g} s "
-                f"in {run.modes[at]}"
+                f"energy account leaves {run.energy.relative_residual:.3g}; "
+                f"the largest part arises at t = {run.t[at]:.12g} s in {run.modes[at]}"
             )
 
 

@@ -8,8 +8,8 @@ import yaml
 import fsm_dyn
 from fsm_dyn.errors import NOWHERE, ExpressionError
 from fsm_dyn.expressions import DIMENSIONLESS
-from fsm_dyn.expressions.quantities import read_quantity
 from fsm_dyn.expressions.tokens import tokenise
+from fsm_dyn.expressions.unit_literals import read_quantity
 from fsm_dyn.spec.scales import SI, units_of
 
 TEXTS = {"summary", "source", "because", "text", "name", "view"}  # no expressions of the mechanism

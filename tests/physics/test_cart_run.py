@@ -40,4 +40,4 @@ def test_constraints_hold(run):
 
 def test_energy_account_closes(run):
     """Work in, friction loss and what is left agree to 1e-8 of the work done."""
-    assert run.energy.closure <= 1e-8
+    assert run.energy.relative_residual <= 1e-8

@@ -56,4 +56,4 @@ def test_the_lighter_laden_end_slips_as_soon_as_the_belts_differ(method, side):
     light = m * g * (a - abs(side)) / (2.0 * a)
     name = "left" if side > 0 else "right"
     assert np.abs(run.multipliers[name][end, 1]) == pytest.approx(0.4 * light, rel=1e-6)
-    assert run.energy.closure <= 1e-6
+    assert run.energy.relative_residual <= 1e-6

@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes, run, state
+from fsm_dyn.simulation import outcomes, run_loop, state
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
 from tests.physics.flush import brick, polygon, rectangle, scene
@@ -42,10 +42,10 @@ def test_a_corner_far_inside_a_polygon_ends_the_run(hovering, monkeypatch, depth
             sunk(depth, begun[-1])
         return status
 
-    real_begin, real_advance = run.begin, run.advance
-    monkeypatch.setattr(run, "begin", begin)
-    monkeypatch.setattr(run, "advance", advance)
-    monkeypatch.setattr(run, "_FIRST_CHUNK", 3)
+    real_begin, real_advance = run_loop.begin, run_loop.advance
+    monkeypatch.setattr(run_loop, "begin", begin)
+    monkeypatch.setattr(run_loop, "advance", advance)
+    monkeypatch.setattr(run_loop, "_FIRST_CHUNK", 3)
     found = fsm_dyn.simulate(hovering, 0.1, method="rk4", step=0.01, on_failure="return")
     assert begun[-1].state.x[1] < 0.05
     assert found.outcome.name == end

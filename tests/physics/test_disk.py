@@ -71,7 +71,7 @@ def test_normal_force_is_in_evidence(run):
 
 
 def test_energy_account_closes(run):
-    assert run.energy.closure <= 1e-8
+    assert run.energy.relative_residual <= 1e-8
 
 
 def test_stick_limit(graph):

@@ -12,7 +12,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.automaton.features import active_features
-from fsm_dyn.simulation.machine import Machine
+from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.state import TABLES
 from fsm_dyn.simulation.terms import TERM_NAMES, TERMS, Terms, nonzero_of
 from tests.physics.flush import Tiles, brick, scene
@@ -40,7 +40,7 @@ class Scene:
     def __init__(self, bodies, fixed):
         self.graph = fsm_dyn.compile(scene(bodies, fixed, friction=0.3), cache=False)
         self.automaton = self.graph.automaton
-        self.tables = Machine(self.automaton).tables
+        self.tables = Executable(self.automaton).tables
 
     def terms(self, x, context):
         values = self.automaton.terms.evaluate(0.0, x, context)

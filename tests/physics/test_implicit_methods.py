@@ -33,7 +33,7 @@ def test_no_gap_is_passed_through_from_random_starts(model, method):
         given, until = STARTS[model](rng)
         start = Start(model, seed, until, options={"method": method, **STIFF}, **given)
         run = checked.run(start)
-        assert run.outcome.name == "done", (str(start), run.describe_end())
+        assert run.outcome.name == "done", (str(start), run.describe_outcome())
         assert not list(checked.open_gaps(run)), str(start)
 
 
@@ -76,4 +76,4 @@ def test_a_contact_found_too_deep_in_mid_run_is_not_called_a_start(method):
     run = fsm_dyn.simulate(fsm_dyn.compile(GATE), 2.0, method=method, on_failure="return", **STIFF)
     assert run.outcome.name == "penetration during the run"
     assert run.t[-1] >= 1.0
-    assert any("deep" in line for line in run.describe_end())
+    assert any("deep" in line for line in run.describe_outcome())

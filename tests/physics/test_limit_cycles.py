@@ -37,7 +37,7 @@ def test_rimless_wheel(wheel, section):
     after = np.sqrt(4 * 9.81 * np.sin(alpha) * np.sin(slope)) / np.tan(2 * alpha)
     np.testing.assert_allclose(after, 1.0954628396476571, rtol=1e-15)
     np.testing.assert_allclose(cycle.period, 1.034549811423279, rtol=1e-10)
-    np.testing.assert_allclose(cycle.multipliers, [0.5], rtol=1e-9)
+    np.testing.assert_allclose(cycle.floquet_multipliers, [0.5], rtol=1e-9)
     assert cycle.stable
     if section != "x rising":
         spin = cycle.u[0] * cycle.q[1] - cycle.u[1] * cycle.q[0]
@@ -50,7 +50,7 @@ def test_rimless_wheel_of_other_spokes(wheel, spokes):
     slope = 0.15
     cycle = fsm_dyn.limit_cycle(wheel, "next closes", parameters={"n": spokes, "slope": slope}, initial={"vx": 2.0})
     alpha = np.pi / spokes
-    np.testing.assert_allclose(cycle.multipliers, [np.cos(2 * alpha) ** 2], rtol=1e-8)
+    np.testing.assert_allclose(cycle.floquet_multipliers, [np.cos(2 * alpha) ** 2], rtol=1e-8)
     after = np.sqrt(4 * 9.81 * np.sin(alpha) * np.sin(slope)) / np.tan(2 * alpha)
     np.testing.assert_allclose(np.hypot(*cycle.u), after, rtol=1e-9)
 
@@ -69,8 +69,8 @@ def test_belt_oscillator(section):
     values = {"m": 1.0, "k": 1.0, "press": 1.0, "mu_s": 1.0, "mu_k": 0.5}
     cycle = fsm_dyn.limit_cycle(graph, section, parameters=values, inputs={"v_belt": 0.2}, initial={"x": -0.2})
     np.testing.assert_allclose(cycle.period, 8.902605407814523, rtol=1e-10)
-    np.testing.assert_allclose(cycle.multipliers, 0.0, atol=1e-9)  # what sticks forgets where it came from
-    assert len(cycle.multipliers) <= 1
+    np.testing.assert_allclose(cycle.floquet_multipliers, 0.0, atol=1e-9)  # what sticks forgets where it came from
+    assert len(cycle.floquet_multipliers) <= 1
 
 
 def test_half_a_cycle_by_relabelling(walls):
@@ -79,13 +79,13 @@ def test_half_a_cycle_by_relabelling(walls):
     half = np.log(1 / 0.7) / (0.3 / 2)
     whole = fsm_dyn.limit_cycle(walls, "left closes")
     np.testing.assert_allclose(whole.period, 2 * half, rtol=1e-10)
-    np.testing.assert_allclose(whole.multipliers, [0.49], rtol=1e-9)
-    step = fsm_dyn.limit_cycle(walls, "left closes", relabel={"x": "-x", "v": "-v"})
+    np.testing.assert_allclose(whole.floquet_multipliers, [0.49], rtol=1e-9)
+    step = fsm_dyn.limit_cycle(walls, "left closes", symmetry={"x": "-x", "v": "-v"})
     np.testing.assert_allclose(step.period, half, rtol=1e-10)
-    np.testing.assert_allclose(step.multipliers, [0.7], rtol=1e-9)
+    np.testing.assert_allclose(step.floquet_multipliers, [0.7], rtol=1e-9)
     np.testing.assert_allclose(step.u, [speed], rtol=1e-10)
-    crossing = fsm_dyn.limit_cycle(walls, "x falling", relabel={"x": "-x", "v": "-v"})
-    np.testing.assert_allclose(crossing.multipliers, [0.7], rtol=1e-9)
+    crossing = fsm_dyn.limit_cycle(walls, "x falling", symmetry={"x": "-x", "v": "-v"})
+    np.testing.assert_allclose(crossing.floquet_multipliers, [0.7], rtol=1e-9)
 
 
 def test_modulo_sets_aside_what_grows():
@@ -101,13 +101,13 @@ def test_modulo_sets_aside_what_grows():
         "initial": {"x": 0, "v": 1.0, "w": 0.3},
     }
     graph = fsm_dyn.compile(model)
-    cycle = fsm_dyn.limit_cycle(graph, "left closes", modulo=["x"])
+    cycle = fsm_dyn.limit_cycle(graph, "left closes", advancing=["x"])
     period = 2 * np.log(1 / 0.7) / (0.3 / 2)
     np.testing.assert_allclose(cycle.period, period, rtol=1e-10)
-    np.testing.assert_allclose(cycle.multipliers, [0.49, np.exp(-period / 2)], rtol=1e-8)
+    np.testing.assert_allclose(cycle.floquet_multipliers, [0.49, np.exp(-period / 2)], rtol=1e-8)
     np.testing.assert_allclose(cycle.u[0], 1.0, rtol=1e-9)
     with pytest.raises(fsm_dyn.RunError, match="modulo"):
-        fsm_dyn.limit_cycle(graph, "left closes", longest=20)
+        fsm_dyn.limit_cycle(graph, "left closes", max_return_time=20)
 
 
 def test_a_cycle_goes_round_again(walls):
@@ -132,7 +132,7 @@ def test_a_cycle_goes_round_again(walls):
 )
 def test_says_what_is_wrong(walls, arguments, words):
     with pytest.raises(fsm_dyn.FsmDynError, match=words):
-        fsm_dyn.limit_cycle(walls, longest=20, **arguments)
+        fsm_dyn.limit_cycle(walls, max_return_time=20, **arguments)
 
 
 def test_motions_that_depend_on_time_are_refused():

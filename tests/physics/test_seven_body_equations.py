@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.programs import Program
 
 LIMIT = 1e-10
@@ -122,7 +122,9 @@ def test_moving_against_lagrange(seven, published, oracle, errors):
         guess = dict(zip(published["order"], x[:7], strict=True))
         states.append((x[:7], rng.uniform(-300, 300)))
     for q, speed in states:
-        x = automaton.assemble((), Given(dict(zip(published["order"], q, strict=True)), {"beta_dot": speed}, 0.0, c))
+        x = automaton.assemble(
+            (), PrescribedValues(dict(zip(published["order"], q, strict=True)), {"beta_dot": speed}, 0.0, c)
+        )
         mode = automaton.derive((), 0.0, x, c)
         found = mode.programs.full.evaluate(0.0, x, c)
         second, multipliers = oracle.solve(x[:7], x[7:], [], range(6))

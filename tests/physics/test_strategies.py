@@ -20,11 +20,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.analysis.runs import Setting
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.errors import InputError
-from fsm_dyn.online.earning import EarningMachine
-from fsm_dyn.online.machine import OnlineMachine
-from fsm_dyn.simulation.resolution import START
+from fsm_dyn.online.earned_modes import EarningMachine
+from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.simulation.event_resolution import START
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS
 
@@ -46,10 +46,10 @@ TIES = 0.01  # of all pieces
 
 def settings(graph, strategy, **given):
     """The setting of a study with kernels, and the same with the strategy, whose kernels are taken over early."""
-    own = Setting.of(graph, **given)
+    own = AnalysisSetup.of(graph, **given)
     automaton, home = graph.automaton, own.machine.home
     if strategy == "online":
-        return own, replace(own, machine=OnlineMachine(automaton, home))
+        return own, replace(own, machine=OnlineExecutable(automaton, home))
     return own, replace(own, machine=EarningMachine(automaton, home, derived=automaton.modes, derive_after=EARNED))
 
 
@@ -76,7 +76,7 @@ class Met(NamedTuple):
 
 def next_transition(setting, piece):
     """Go on to the next transition, or to the end; the resolution at the start is none."""
-    setting.machine.forget_charts()
+    setting.machine.reset_charts()
     raw = setting.run(piece.x, piece.c, piece.states, piece.until, piece.since)
     found = raw.transitions
     later = np.flatnonzero(found.reason != START)

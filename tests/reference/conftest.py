@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.compiling import compile as compile_model
-from fsm_dyn.modes.assembly import Given
+from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.modes.assembly import PrescribedValues
 
 
 class Bench:
@@ -20,7 +20,7 @@ class Bench:
 
     def state(self, coordinates, speeds, guess=None):
         """q and u in which what is given is held and the rest satisfies the rows."""
-        x = self.graph.automaton.assemble([], Given(coordinates, speeds, 0.0, self.context, guess or {}))
+        x = self.graph.automaton.assemble([], PrescribedValues(coordinates, speeds, 0.0, self.context, guess or {}))
         n = len(self.layout.q)
         return x[:n], x[n:]
 

@@ -131,7 +131,7 @@ def solve_contact_problem(runtime, arena, numbers):
         m.get("normal")[k], m.get("tangent")[k] = normal, tangent
         kinetic = abs(numbers.number())
         m.get("kinetic_friction")[k], m.get("static_friction")[k] = kinetic, kinetic * random.choice([1.0, 1.3])
-        m.get("infinite")[k], m.get("two_sided")[k] = random.random() < 0.1, kind == "slot"
+        m.get("infinite")[k], m.get("bilateral")[k] = random.random() < 0.1, kind == "slot"
         m.get("slipping")[k], m.get("spatial")[k] = slips, kind == "spatial"
         m.get("excluded")[k] = random.choice([-1, -1, 0, 1])
         m.get("lasting")[k] = random.integers(2)

@@ -54,16 +54,16 @@ def ticks(graph):
     """Digest of live ticks with a hand at the first port, or that there is none."""
     import fsm_dyn
     from fsm_dyn.devices.scripted import Driver, usual_motion
-    from fsm_dyn.live.control import Controller
-    from fsm_dyn.live.holding import held_ports, hold
-    from fsm_dyn.live.stepping import Stepper
+    from fsm_dyn.live.live_stepper import LiveStepper
+    from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+    from fsm_dyn.live.run_controller import RunController
 
-    ports = held_ports(graph.automaton.mechanism)
+    ports = coupled_ports(graph.automaton.mechanism)
     if not ports:
         return "no port"
     axes = len(ports[0].axes)
-    stepper = Stepper(fsm_dyn.compile(hold(graph.automaton.mechanism)), axes)
-    controller = Controller(stepper, lambda event: None)
+    stepper = LiveStepper(fsm_dyn.compile(add_couplers(graph.automaton.mechanism)), axes)
+    controller = RunController(stepper, lambda event: None)
     hand = Driver({"axes": axes, "motion": usual_motion(axes)})
     found = hashlib.sha256()
     for _ in range(1000):

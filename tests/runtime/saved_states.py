@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.compilation import compile as compile_model
 from fsm_dyn.runtime import library
 from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation.drive import make_drive
+from fsm_dyn.simulation.input_signals import assemble_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS
-from fsm_dyn.simulation.loop import Loop, Workspace, supply
+from fsm_dyn.simulation.loop_state import LoopState, Workspace, provide_requested
 from fsm_dyn.simulator import Simulator
 
 HEADER, LENGTH, CHECK_SUM = 8, 3, 7  # words of a saved state (``saved_state.h``)
@@ -22,7 +22,7 @@ AFTER_STEPS = (0, 1, 30, 200)
 class Stopped(NamedTuple):
     """A run that was stopped: its loop, what makes its handle anew, the modes on line, the words that were saved."""
 
-    loop: Loop
+    loop: LoopState
     handle: object
     machine: object
     words: np.ndarray
@@ -35,12 +35,12 @@ def stopped(model, steps):
     graph = compile_model(model)
     machine = Simulator(graph).take(MODELS[model])
     layout, start = graph.automaton.terms.layout, machine.home
-    drive = make_drive(list(layout.w), len(layout.p), {}, [])
+    drive = assemble_inputs(list(layout.w), len(layout.p), {}, [])
     tables = machine.tables
-    number = machine.number_of(graph.automaton.modes[0].states)
+    number = machine.mode_index(graph.automaton.modes[0].states)
     tables, method = machine.tables, METHODS["dopri5"].arrays()
     made, _ = st.new_state(tables, 0.0, start[0], start[1], number)
-    loop = Loop(
+    loop = LoopState(
         Workspace(),
         tables,
         st.TABLES.pack(tables),
@@ -88,7 +88,7 @@ def turn(loop, handle, machine):
         status = library.advance(handle())
         if not 1 < status <= 4:
             return status <= 1
-        if supply(loop, status, machine) is not None:
+        if provide_requested(loop, status, machine) is not None:
             return False
 
 

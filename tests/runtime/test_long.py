@@ -71,7 +71,7 @@ def test_valgrind(tmp_path):
 #: Tests that call the runtime, run with a library that counts its lines.
 COVERING = [
     "tests/unit/simulation", "tests/unit/laws", "tests/unit/online", "tests/unit/passivity", "tests/unit/live",
-    "tests/unit/devices", "tests/unit/recording", "tests/stored", "tests/physics", "tests/models",
+    "tests/unit/devices", "tests/unit/results", "tests/stored", "tests/physics", "tests/models",
 ]  # fmt: skip
 LEAST_LINES = 95.0  # % of each file
 
@@ -186,7 +186,7 @@ def test_dependencies(versions, tmp_path):
         "tests/unit/spec",
         "tests/unit/modes",
         "tests/unit/simulation",
-        "tests/unit/recording",
+        "tests/unit/results",
         "tests/reference",
     ]
     done = subprocess.run(

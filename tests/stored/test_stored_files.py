@@ -14,9 +14,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import spec
-from fsm_dyn.live.reading import read_recording
-from fsm_dyn.live.replaying import off_line
-from fsm_dyn.viewer.cinema import open_film
+from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.replay import off_line
+from fsm_dyn.viewer.playback_session import open_recorded_run
 
 FOLDER = Path(__file__).parent
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*.*"))
@@ -60,7 +60,7 @@ def test_recordings_open_and_play(name):
 
 def plays(name):
     """Look at every instant of a film and return the modes that its transitions lead to."""
-    film = open_film(FOLDER / name)
+    film = open_recorded_run(FOLDER / name)
     for number in range(0, len(film.t), 7):
         instant = film.at(number)
         assert np.isfinite(instant.x).all()

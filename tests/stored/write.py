@@ -20,7 +20,7 @@ def write(folder):
         graph = fsm_dyn.compile(name)
         graph.save(folder / f"{name}.automaton.json")
         fsm_dyn.simulate(graph, until).save(folder / f"{name}.run.json")
-    settings = Settings(privileges=False, guard_timeout=20.0)
+    settings = Settings(realtime_privileges=False, watchdog_timeout=20.0)
     with LiveSession.start(
         fsm_dyn.compile("virtual_wall"), "scripted", HAND, settings=settings, record=folder / "virtual_wall.mcap"
     ) as session:

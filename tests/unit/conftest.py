@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.automaton.initial_values import initial_start
+from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.spec.values import units
 
 
@@ -30,7 +30,7 @@ def random_states():
         kinds = units(automaton.mechanism)
         length = length_of(graph)
         sizes = [length if kinds.get(name) in ("m", "m/s") else 1.0 for name in (*layout.q, *layout.u)]
-        start = initial_start(automaton, graph.values, graph.parameters).x
+        start = initial_state(automaton, graph.values, graph.parameters).x
         rng = np.random.default_rng(seed)
         x = start + spread * np.array([*sizes]) * rng.uniform(-1.0, 1.0, (count, layout.n_x))
         for first in automaton.quaternions:

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.cli import app
-from fsm_dyn.cli.settings import assignments
-from fsm_dyn.cli.watching import watch
+from fsm_dyn.cli.assignments import assignments
+from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.errors import InputError, RunError
 
 COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "study", "explain", "live", "view", "demo")
@@ -348,11 +348,11 @@ def test_watch_runs_again_after_every_change_and_survives_errors(tmp_path, capsy
 def test_errors_become_exit_codes_and_bugs_pass_through():
     import typer
 
-    from fsm_dyn.cli.console import reporting
+    from fsm_dyn.cli.console import handle_errors
 
     for error, code in ((InputError("x"), 2), (RunError("y"), 1)):
 
-        @reporting
+        @handle_errors
         def command(error=error):
             raise error
 
@@ -360,7 +360,7 @@ def test_errors_become_exit_codes_and_bugs_pass_through():
             command()
         assert caught.value.exit_code == code
 
-    @reporting
+    @handle_errors
     def bug():
         raise ZeroDivisionError
 
@@ -379,14 +379,16 @@ def test_explain_tells_the_reasons_of_a_saved_run(tmp_path):
     assert pressed["mode"] == "pressed"
     assert pressed["contacts"][0]["state"] == "compressed"
     assert pressed["contacts"][0]["normal"] > 0.0
-    assert {guard["announces"] for guard in pressed["guards"]} == {"felt opens"}
+    assert {guard["event"] for guard in pressed["guards"]} == {"felt opens"}
     assert call("explain", path, "--set", "m=1").exit_code == 2
     assert call("explain", path, "--at", "7").exit_code == 2
 
 
 def test_explain_runs_a_model_as_far_as_needed():
     told = json.loads(call("explain", "bouncing_ball", "--at", "0.451524", "--set", "e=0.5", "--json").stdout)
-    assert told["led_here"][0]["fired"][0]["guard"] == "ground closes"  # the digits printed mean that very instant
+    assert (
+        told["preceding_transitions"][0]["fired"][0]["guard"] == "ground closes"
+    )  # the digits printed mean that very instant
     assert call("explain", "bouncing_ball", "--at", "6").exit_code == 0
 
 
@@ -480,7 +482,7 @@ def test_run_draws_the_plots_asked_for(tmp_path):
 @pytest.mark.parametrize(("model", "columns"), [("bouncing_ball", ["from", "to"]), ("piano_action_simple", ["to"])])
 def test_of_two_long_names_a_line_tells_where_it_leads(model, columns):
     """Where it comes from is where the line before ended."""
-    from fsm_dyn.cli.running import describe
+    from fsm_dyn.cli.run import describe
 
     heading = describe(fsm_dyn.simulate(fsm_dyn.compile(model), until=1.0)).splitlines()[2].split()
     assert heading[2 : 2 + len(columns)] == columns

@@ -7,17 +7,17 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.automaton.display import diagram_of
-from fsm_dyn.cli.explaining import describe
-from fsm_dyn.cli.running import describe as described
-from fsm_dyn.compiling import compile as compile_mechanism
-from fsm_dyn.pictures.diagram import abridged
-from fsm_dyn.plot.bands import mode_spans
+from fsm_dyn.automaton.notebook import diagram_of
+from fsm_dyn.cli.explain import describe
+from fsm_dyn.cli.run import describe as described
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot.drawing.diagram import diagram
-from fsm_dyn.recording.transitions import counted
-from fsm_dyn.viewer.film import film_of_run
-from fsm_dyn.viewer.map import mode_map
-from fsm_dyn.viewer.projector import Projector
+from fsm_dyn.plot.mode_bands import mode_spans
+from fsm_dyn.results.transitions import counted
+from fsm_dyn.viewer.mode_graph_payload import mode_map
+from fsm_dyn.viewer.playback_frames import PlaybackFrames
+from fsm_dyn.viewer.recorded_run import from_trajectory
 
 SQUARE = [["-a/2", "-a/2"], ["a/2", "-a/2"], ["a/2", "a/2"], ["-a/2", "a/2"]]
 TILES = {
@@ -286,7 +286,7 @@ def test_a_handover_as_it_is_explained(run):
     assert "c1/c2: face1 flat on t1/t2, slide\n" in text.splitlines(keepends=True)[0]
     assert "a handover" in text
     assert "passes on" in text
-    assert found.as_data()["led_here"][0]["handover"]
+    assert found.as_data()["preceding_transitions"][0]["handover"]
     assert found.mode == run.transitions[0].target  # the name stays in the data
 
 
@@ -322,7 +322,7 @@ def test_modes_of_one_label_are_one_box(run, graph):
 
 
 def test_a_handover_on_the_page(run):
-    projector = Projector(film_of_run(run))
+    projector = PlaybackFrames(from_trajectory(run))
     told = projector.told()
     assert [mode["name"] for mode in told["graph"]["modes"]] == ["c1/c2: face1 flat on t1/t2, slide"]
     assert told["totals"]["visits"] == {}

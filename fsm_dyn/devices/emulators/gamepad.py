@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.body import Spoiling
-from fsm_dyn.devices.emulators.lines import Lines, given_options
-from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.devices.driver_options import OptionReader
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.emulated_device import PacketCorruption
+from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, named_axes
-from fsm_dyn.devices.given import Given
 from fsm_dyn.devices.wire.evdev import EVENT
 
 FULL: Final = 32767
@@ -39,7 +39,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     InputError
         There is no such option, or it cannot be so.
     """
-    given = Given("emulated gamepad", options, _KNOWN)
+    given = OptionReader("emulated gamepad", options, _KNOWN)
     given.number("rate", 250.0, above=True, most=1e4)
     given.number("reach", 0.1, above=True)
     named_axes(options)
@@ -59,7 +59,7 @@ class EmulatedGamepad:
         self._path = os.path.join(self.folder, "event")
         os.mkfifo(self._path, 0o600)
         self._pipe = -1
-        self.spoiling = Spoiling()
+        self.spoiling = PacketCorruption()
         self.stalled, self.frozen = False, False
         self.counts: Counter[str] = Counter()
         self._values, self._told = [0] * len(self._axes), [0] * len(self._axes)
@@ -158,7 +158,7 @@ def main() -> None:
     """Run the gamepad until its standard input closes."""
     gamepad = EmulatedGamepad(given_options())
     commands = gamepad.commands()
-    lines = Lines(commands)
+    lines = CommandChannel(commands)
     lines.ready(gamepad.driver_options, [name for name in commands if name not in ("state", "log")])
     try:
         while lines.serve():

@@ -35,10 +35,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.devices.emulators.hapkit_board import WORD, Board
-from fsm_dyn.devices.emulators.lines import Lines, given_options
-from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.devices.emulators.hapkit_firmware import WORD, Board
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
 from fsm_dyn.live.strokes import Rhythm, Stroke
@@ -86,7 +86,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Paddle:
+class EmulatedHapkit:
     """The emulated device: board, handle and line.
 
     Parameters
@@ -236,7 +236,7 @@ class Paddle:
 
     # -- time ----------------------------------------------------------------------------------------------
 
-    def run(self, lines: Lines) -> None:
+    def run(self, lines: CommandChannel) -> None:
         """Live until the commands end."""
         pause = 1.0 / self._options["rate"]
         next_sample = time.monotonic()
@@ -336,8 +336,8 @@ class Paddle:
 def main() -> None:
     """Run the emulator; see :mod:`fsm_dyn.devices.emulators`."""
     options = check(given_options())
-    paddle = Paddle(options)
-    lines = Lines({name: getattr(paddle, name) for name in (*COMMANDS, "state", "log")})
+    paddle = EmulatedHapkit(options)
+    lines = CommandChannel({name: getattr(paddle, name) for name in (*COMMANDS, "state", "log")})
     known = {name: options[name] for name in ("mass", "damping", "friction", "force", "resolution")}
     paddle.handle.advance(GRID)  # the first solution takes a while
     ask_for_privileges()  # a device is on time

@@ -1,11 +1,12 @@
 """A service that answers as Haply's does, see :mod:`fsm_dyn.devices.inverse3`, with one device made of numbers.
 
-Options are those of :class:`~fsm_dyn.devices.emulators.body.EmulatedBody` and ``port`` (to listen at; a free one),
-``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true), ``service`` (``3.5``, or ``3.1``),
-``calibrated``, ``gravity_compensation`` and ``torque_scaling`` (true).  A service takes the force under the key of its
-version, ``vector`` or ``values``, and ignores any other without a word; one of 3.5 takes the profile of a session.  It
-lets go when its client leaves, and its watchdog is what makes a device idle that is sent nothing.  Commands beyond the
-others: ``leave`` closes the connection, ``ignore`` (``on``) has forces ignored, ``calibrated`` (``on``).
+Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (to listen at; a
+free one), ``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true), ``service`` (``3.5``, or
+``3.1``), ``calibrated``, ``gravity_compensation`` and ``torque_scaling`` (true).  A service takes the force under the
+key of its version, ``vector`` or ``values``, and ignores any other without a word; one of 3.5 takes the profile of a
+session.  It lets go when its client leaves, and its watchdog is what makes a device idle that is sent nothing.
+Commands beyond the others: ``leave`` closes the connection, ``ignore`` (``on``) has forces ignored, ``calibrated``
+(``on``).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from fsm_dyn.devices.emulators.body import EmulatedBody, check
-from fsm_dyn.devices.emulators.lines import Lines, given_options
-from fsm_dyn.devices.emulators.starting import EmulationProcess
-from fsm_dyn.devices.given import Given
+from fsm_dyn.devices.driver_options import OptionReader
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.emulated_device import EmulatedDevice, check
+from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.inverse3 import AXES, FORMATS, listed, parsed, vector, within
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.realtime import ask_for_privileges
@@ -46,11 +47,11 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
         There is no such option, or it cannot be so.
     """
     check("inverse3", options, _KNOWN)
-    given = Given("emulated inverse3", options, options)
+    given = OptionReader("emulated inverse3", options, options)
     given.choice("service", "3.5", FORMATS)
     for name in _SWITCHES:
         if not isinstance(options.get(name, True), bool):
-            raise given.refuse(name, "true, false")
+            raise given.invalid(name, "true, false")
     if int(options.get("axes", 3)) != 3:
         raise InputError("axes of an Inverse3", found=str(options["axes"]), allowed="3")
     return EmulationProcess(__name__, options)
@@ -95,7 +96,7 @@ class Service:
     """Tells of the device, and has forces shown on it."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.body = EmulatedBody(options)
+        self.body = EmulatedDevice(options)
         self.device = str(options.get("device_id", "0E00"))
         self._with_velocity = bool(options.get("velocity", True))
         self._version = str(options.get("service", "3.5"))
@@ -186,7 +187,7 @@ class Service:
             self.body.counts["no force"] += 1
         else:
             if not self._ignoring:
-                self.body.obey(force)
+                self.body.apply_force(force)
         return within(said, "session", "force_render_full_state") is not None
 
     def _answer(self, client: Client, full: bool) -> None:
@@ -225,7 +226,7 @@ def main() -> None:
     """Run the service until its standard input closes."""
     service = Service(given_options())
     commands = service.commands()
-    lines = Lines(commands)
+    lines = CommandChannel(commands)
     ask_for_privileges()  # a device is punctual
     lines.ready(service.driver_options, [name for name in commands if name not in ("state", "log")])
     due = time.monotonic()

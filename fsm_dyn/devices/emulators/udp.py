@@ -1,7 +1,7 @@
 """A device program that speaks the datagrams of :mod:`fsm_dyn.devices.wire.datagrams`, with handles made of numbers.
 
-Options are those of :class:`~fsm_dyn.devices.emulators.body.EmulatedBody` and ``port`` (that the driver is to listen
-at; a free one), ``velocity`` (whether samples have velocities; true).
+Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (that the driver
+is to listen at; a free one), ``velocity`` (whether samples have velocities; true).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.body import EmulatedBody, check
-from fsm_dyn.devices.emulators.lines import Lines, given_options
-from fsm_dyn.devices.emulators.starting import EmulationProcess
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.emulated_device import EmulatedDevice, check
+from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
 from fsm_dyn.live.realtime import ask_for_privileges
@@ -40,7 +40,7 @@ class DeviceProgram:
     """Sends samples, obeys forces, and lets go by itself where none comes."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.body = EmulatedBody(options)
+        self.body = EmulatedDevice(options)
         self._axes = len(self.body.handles)
         self._with_velocity = bool(options.get("velocity", True))
         self.port = int(options.get("port", 0)) or _free_port()
@@ -74,13 +74,13 @@ class DeviceProgram:
                 continue
             if found.flags & datagrams.LET_GO:
                 latest, self._answered = found, None
-            elif self._answered is None or self.body.let_go or datagrams.newer(found.sequence, self._answered):
+            elif self._answered is None or self.body.let_go or datagrams.is_newer(found.sequence, self._answered):
                 latest, self._answered = found, found.sequence
             else:
                 self.body.counts["old"] += 1
         if latest is not None:
             self.body.counts["let go"] += bool(latest.flags & datagrams.LET_GO)
-            self.body.obey(latest.force)
+            self.body.apply_force(latest.force)
 
     def speak(self) -> None:
         """Send a sample, or what is left of it on this line."""
@@ -116,7 +116,7 @@ def main() -> None:
     program = DeviceProgram(given_options())
     body = program.body
     commands = body.commands()
-    lines = Lines(commands)
+    lines = CommandChannel(commands)
     ask_for_privileges()  # a device is punctual
     lines.ready(program.driver_options, [name for name in commands if name not in ("state", "log")])
     due = time.monotonic()

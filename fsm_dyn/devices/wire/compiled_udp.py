@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.live.compiled_pacing import CompiledIO
-from fsm_dyn.live.device import Sample
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation.bundles import Bundle
+from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -54,7 +54,7 @@ class ForceDatagram(NamedTuple):
     flags: int = RUNNING
 
 
-def newer(sequence: int, than: int) -> bool:
+def is_newer(sequence: int, than: int) -> bool:
     """Tell whether a sequence number, of 32 bits that begin again, comes after another one."""
     return 0 < (sequence - than) % _WRAP < _WRAP // 2
 

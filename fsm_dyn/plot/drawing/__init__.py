@@ -3,7 +3,7 @@
 SVG, PNG and PDF go through Graphviz where pygraphviz is installed, else through a layout of our own and Matplotlib.
 """
 
-from fsm_dyn.pictures.diagram import Diagram
+from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, has_graphviz, known_format
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid

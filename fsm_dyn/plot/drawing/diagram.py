@@ -8,8 +8,8 @@ from typing import Any
 
 import networkx as nx
 
-from fsm_dyn.pictures.diagram import Arrow, Box, Diagram
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
+from fsm_dyn.results.trajectory import Trajectory
 
 _FEW = 6  # contacts that are all named; of more only those that touch
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import networkx as nx
 
-from fsm_dyn.errors import InputError, nearest
-from fsm_dyn.pictures.diagram import Diagram
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
-from fsm_dyn.recording.trajectory import Trajectory
+from fsm_dyn.results.trajectory import Trajectory
 
 _SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
 FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
@@ -37,7 +37,7 @@ def format_of(path: Path) -> str:
             f"a mode graph cannot be written as '{path.name}'",
             found=suffix or "no suffix",
             allowed=", ".join(_SUFFIXES),
-            remedy=nearest(suffix, _SUFFIXES),
+            remedy=did_you_mean(suffix, _SUFFIXES),
         )
     return _SUFFIXES[suffix]
 
@@ -52,7 +52,10 @@ def known_format(kind: str) -> str:
     """
     if kind not in FORMATS:
         raise InputError(
-            f"there is no graph format '{kind}'", found=kind, allowed=", ".join(FORMATS), remedy=nearest(kind, FORMATS)
+            f"there is no graph format '{kind}'",
+            found=kind,
+            allowed=", ".join(FORMATS),
+            remedy=did_you_mean(kind, FORMATS),
         )
     return kind
 

@@ -1,4 +1,4 @@
-"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.pictures.layered`."""
+"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.graphics.layered_layout`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Outline
 
-from fsm_dyn.pictures import palette
-from fsm_dyn.pictures.diagram import Box, Diagram, shortened
-from fsm_dyn.pictures.layered import Placement, place
-from fsm_dyn.pictures.routing import Curve, Size
+from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import Box, Diagram, shortened
+from fsm_dyn.graphics.edge_routing import Curve, Size
+from fsm_dyn.graphics.layered_layout import Placement, place
 from fsm_dyn.plot import style
 
 _TITLE, _LINE, _LABEL = 10.5, 8.5, 8.0  # font sizes, points

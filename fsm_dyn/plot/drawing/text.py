@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
-from fsm_dyn.pictures.diagram import Diagram, shortened
-from fsm_dyn.pictures.palette import FONT, INK, SOFT, mode_colours
+from fsm_dyn.graphics.diagram import Diagram, shortened
+from fsm_dyn.graphics.palette import FONT, INK, SOFT, mode_colours
 
 
 def dot_quoted(text: str) -> str:

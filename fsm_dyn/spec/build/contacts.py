@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
-from fsm_dyn.spec.build.pairs import feature_list, touching
+from fsm_dyn.spec.build.feature_pairs import feature_list, touching
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.contacts import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
-from fsm_dyn.spec.tree import Word, where_of
+from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
 REBOUND = ("restitution", "law")  # of rigid contacts; a compliant one has a loss instead
@@ -147,7 +147,7 @@ def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[Contact]:
         q, bound = _bracketed(stop.coordinate), _bracketed(limit)
         found.append(
             Contact(
-                name if len(limits) == 1 else Word(f"{name}_{side}", where_of(name)),
+                name if len(limits) == 1 else LocatedStr(f"{name}_{side}", where_of(name)),
                 "gap",
                 gap=Text(f"{q} - {bound}" if side == "lower" else f"{bound} - {q}", limit.where),
                 restitution=form.restitution,

@@ -6,7 +6,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import FrameForm
 from fsm_dyn.spec.model import Frame
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 
 def frame_of(name: str, form: FrameForm) -> Frame:

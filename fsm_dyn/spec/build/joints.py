@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from fsm_dyn.errors import Location, ModelError, nearest
+from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.build.absolute import free, in_plane, own_point, relative
+from fsm_dyn.spec.build.absolute_coordinates import free, in_plane, own_point, relative
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.joints import (
     Axis,
@@ -33,7 +33,7 @@ from fsm_dyn.spec.forms.joints import (
 )
 from fsm_dyn.spec.joint import Joint, JointKind
 from fsm_dyn.spec.model import Constraint, Coordinate, Frame, Point
-from fsm_dyn.spec.tree import Word, where_of
+from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
 KINDS: tuple[JointKind, ...] = (
@@ -42,7 +42,7 @@ KINDS: tuple[JointKind, ...] = (
 
 
 @dataclass
-class Made:
+class JointExpansion:
     """What joints have made so far, by section."""
 
     units: bool
@@ -55,7 +55,9 @@ class Made:
     relative: dict[str, tuple[str, str]] = field(default_factory=dict)  # value and rate, in absolute coordinates
 
 
-def joints_of(forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units: bool, absolute: bool = False) -> Made:
+def joints_of(
+    forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units: bool, absolute: bool = False
+) -> JointExpansion:
     """Return what the joints stand for.
 
     Parameters
@@ -65,14 +67,14 @@ def joints_of(forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units
     units : bool
         Whether the model writes units: coordinates of joints then have theirs.
     absolute : bool
-        Whether children move freely and every joint gives rows (:mod:`fsm_dyn.spec.build.absolute`).
+        Whether children move freely and every joint gives rows (:mod:`fsm_dyn.spec.build.absolute_coordinates`).
 
     Raises
     ------
     ModelError
         A joint closes a loop with a frame that nothing makes, makes one that exists, or has the wrong keys.
     """
-    made = Made(units, dict(frames))
+    made = JointExpansion(units, dict(frames))
     parts = [(name, _form(form)) for name, form in forms.items()]
     for name, (kind, form) in parts:  # all frames first: a loop may be closed by a joint written before them
         if _in_tree(form):
@@ -91,7 +93,7 @@ def joints_of(forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units
     return made
 
 
-def _let_go(made: Made, forms: Mapping[str, EndsForm], frames: Mapping[str, Frame]) -> None:
+def _let_go(made: JointExpansion, forms: Mapping[str, EndsForm], frames: Mapping[str, Frame]) -> None:
     """Put absolute coordinates in the place of those that the joints of a tree have made, and add the joints' rows."""
     plane = in_plane(forms, frames)
     made.coordinates, made.speeds = {}, {}
@@ -123,7 +125,7 @@ def _in_tree(form: EndsForm) -> bool:
 class _Tree:
     """Makes the child of one joint."""
 
-    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm) -> None:
+    def __init__(self, made: JointExpansion, name: str, kind: JointKind, form: EndsForm) -> None:
         self.made, self.name, self.kind, self.form = made, name, kind, form
         self.where = where_of(name)
         self.coordinates: list[str] = []
@@ -141,7 +143,7 @@ class _Tree:
         frame, offset = self._motion()
         made.frames[form.child] = frame
         at = _points(form)[0]
-        origin = Word(f"{form.child}_origin", where_of(form.child))
+        origin = LocatedStr(f"{form.child}_origin", where_of(form.child))
         made.points[origin] = Point(origin, at, Text(offset or "0*N.x", self.where), self.where)
         if getattr(form, "rates", True):
             made.speeds |= self.speeds
@@ -177,10 +179,10 @@ class _Tree:
         return self._turned(), ""
 
     def _coordinate(self, suffix: str, unit: str) -> str:
-        name = Word(f"{self.name}{suffix}", self.where)
+        name = LocatedStr(f"{self.name}{suffix}", self.where)
         self.made.coordinates[name] = Coordinate(name, unit if self.made.units else "", self.where)
         self.coordinates.append(name)
-        self.speeds[Word(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
+        self.speeds[LocatedStr(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
         return name
 
     def _slide(self, axis: Axis, suffix: str) -> str:
@@ -214,17 +216,23 @@ class _Tree:
             return self._turned(*((Axis(form.parent, c), n) for c, n in zip(form.angles, names, strict=True)))
         spin = f"omega({form.child})" + ("" if form.parent == NEWTONIAN else f" - omega({form.parent})")
         for letter in "xyz":
-            speed = Word(f"{self.name}_w{letter}", self.where)
+            speed = LocatedStr(f"{self.name}_w{letter}", self.where)
             self.speeds[speed] = Text(f"dot({spin}, {form.child}.{letter})", self.where)
         return Frame(
-            form.child, form.parent, "euler_parameters", euler=Word(f"{self.name}_e", self.where), where=self.where
+            form.child,
+            form.parent,
+            "euler_parameters",
+            euler=LocatedStr(f"{self.name}_e", self.where),
+            where=self.where,
         )
 
 
 class _Loop:
     """Writes the rows of one joint between frames that exist."""
 
-    def __init__(self, made: Made, name: str, kind: JointKind, form: EndsForm, points: tuple[str, ...]) -> None:
+    def __init__(
+        self, made: JointExpansion, name: str, kind: JointKind, form: EndsForm, points: tuple[str, ...]
+    ) -> None:
         self.made, self.name, self.kind, self.form = made, name, kind, form
         self.points = points
         self.where = where_of(name)
@@ -238,7 +246,7 @@ class _Loop:
             if frame not in made.frames and frame != NEWTONIAN:
                 raise _missing(self.name, frame, form.key(key), made)
         level: Literal["velocity", "position"] = "velocity" if isinstance(form, GearForm | RollingForm) else "position"
-        rows = {Word(f"{self.name}{suffix}", self.where): Text(text, self.where) for suffix, text in self._rows()}
+        rows = {LocatedStr(f"{self.name}{suffix}", self.where): Text(text, self.where) for suffix, text in self._rows()}
         for row, text in rows.items():
             made.rows[row] = Constraint(row, level, text, joint=self.name, where=self.where)
         made.joints[self.name] = Joint(
@@ -347,13 +355,13 @@ def _across(axis: Axis) -> tuple[str, ...]:
     return tuple(f"{axis.frame}.{letter}" for letter in axis.across)
 
 
-def _missing(name: str, frame: str, where: Location, made: Made) -> ModelError:
+def _missing(name: str, frame: str, where: Location, made: JointExpansion) -> ModelError:
     known = [NEWTONIAN, *made.frames]
     return ModelError(
         f"joint {str(name)!r} closes a loop with {str(frame)!r}, which nothing makes",
         where,
         found=frame,
         allowed=", ".join(known),
-        remedy=nearest(frame, known)
+        remedy=did_you_mean(frame, known)
         or f"write a frame {frame}, or a joint with `child: {frame}` and one point under `at`",
     )

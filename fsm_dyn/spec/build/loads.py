@@ -10,7 +10,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
 from fsm_dyn.spec.forms.loads import LoadForm
 from fsm_dyn.spec.model import Load
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 _COMPANIONS: dict[str, tuple[str, ...]] = {
     "force": ("at",),

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.build.absolute import reattached, substituted
+from fsm_dyn.spec.build.absolute_coordinates import reattached, substituted
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.loads import loads_of
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, transitions_of
-from fsm_dyn.spec.checks.units import uses_units
+from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule, Shape
-from fsm_dyn.spec.tree import Word, where_of
+from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Fram
                 frame.where,
                 remedy='such as `w1: "dot(omega(B), B.x)"`',
             )
-    return {Word(f"{name}_dot", c.where): Text(f"rate({name})", c.where) for name, c in coordinates.items()}
+    return {LocatedStr(f"{name}_dot", c.where): Text(f"rate({name})", c.where) for name, c in coordinates.items()}
 
 
 def _constraint(name: str, form: ConstraintForm) -> Constraint:
@@ -174,7 +174,7 @@ def _require_input(name: str, inputs: Mapping[str, Input]) -> None:
             where_of(name),
             found=name,
             allowed=", ".join(inputs) or "declare it under `inputs`",
-            remedy=nearest(name, inputs),
+            remedy=did_you_mean(name, inputs),
         )
 
 

@@ -14,7 +14,7 @@ from fsm_dyn.spec.forms.geometry import BodyForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
 from fsm_dyn.spec.model import Mechanism, Repeat, Shape
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
 NEWTONIAN, ORIGIN = "N", "O"

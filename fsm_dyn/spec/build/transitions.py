@@ -5,9 +5,9 @@ from __future__ import annotations
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Compare, parse
 from fsm_dyn.spec.forms.base import exactly_one, only_with
-from fsm_dyn.spec.forms.control import PortForm, TransitionForm
+from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
 from fsm_dyn.spec.model import Port, Transition
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 
 def transitions_of(forms: list[TransitionForm]) -> tuple[Transition, ...]:

@@ -1,5 +1,5 @@
 """Cross-reference checks: names, references, orders, kinds and dimensions, values."""
 
-from fsm_dyn.spec.checks.run import check
+from fsm_dyn.spec.checks.run_checks import check
 
 __all__ = ["check"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
 from fsm_dyn.expressions.units import divide, multiply, power
+from fsm_dyn.spec.checks.dimension_algebra import Quantity, Scope
+from fsm_dyn.spec.checks.expression_types import INERTIA, LENGTH, MASS, POWER, TIME, expression_type
 from fsm_dyn.spec.checks.loads import check_loads
-from fsm_dyn.spec.checks.meaning import INERTIA, LENGTH, MASS, POWER, TIME, meaning
 from fsm_dyn.spec.checks.names import Declaration
-from fsm_dyn.spec.checks.quantities import Quantity, Scope
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
-from fsm_dyn.spec.checks.units import texts_of
+from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.model import (
     PARAMETER,
     POLAR,
@@ -27,7 +27,7 @@ from fsm_dyn.spec.model import (
     Transition,
 )
 from fsm_dyn.spec.numerics import NUMERICS
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
@@ -49,7 +49,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     _geometry(mechanism, scopes)
     for name, constraint in mechanism.constraints.items():
         scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
-        meaning(constraint.expression, scope, f"constraint {name!r}")
+        expression_type(constraint.expression, scope, f"constraint {name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, scopes)
     for contact in mechanism.contacts.values():
@@ -61,16 +61,16 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
         _port(port, scopes, constant, coordinates)
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
-        meaning(text, constant, f"the initial value of {name!r}", [wanted])
+        expression_type(text, constant, f"the initial value of {name!r}", [wanted])
     for name, text in mechanism.numerics.items():
-        meaning(text, constant, f"the tolerance {name!r}", [NUMERICS[name]])
+        expression_type(text, constant, f"the tolerance {name!r}", [NUMERICS[name]])
     outputs = {
-        name: meaning(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
+        name: expression_type(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
         for name, text in mechanism.outputs.items()
     }
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
-            meaning(text, constant, f"a length in the view of {name!r}", [LENGTH, DIMENSIONLESS])
+            expression_type(text, constant, f"a length in the view of {name!r}", [LENGTH, DIMENSIONLESS])
     parameters = {name: q.dimension or DIMENSIONLESS for name, q in constant.scalars.items()}
     for name, elements in constant.vectors.items():
         parameters |= {f"{name}[{i}]": q.dimension or DIMENSIONLESS for i, q in enumerate(elements)}
@@ -103,7 +103,7 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
             _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
     scopes = scopes_of(mechanism, constant, coordinates, inputs)
     speeds = {
-        name: meaning(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
+        name: expression_type(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
         for name, text in mechanism.speeds.items()
     }
     return with_speeds(scopes, mechanism, speeds), Named(coordinates, inputs, speeds)
@@ -117,7 +117,7 @@ def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], unit
     for name, parameter in mechanism.parameters.items():
         scope = Scope(base.label, scalars, vectors, known=known, units=units)
         what = f"parameter {name!r}"
-        quantities = tuple(meaning(text, scope, what) for text in parameter.values)
+        quantities = tuple(expression_type(text, scope, what) for text in parameter.values)
         # A parameter is no written zero: it may be changed, so its unit must be right.
         quantities = tuple(Quantity(q.kind, q.dimension, False, q.value) for q in quantities)
         if parameter.is_vector:
@@ -167,16 +167,16 @@ def _input(entry: Input, scope: Scope) -> Dimension:
 def _scheduled(schedule: Schedule, wanted: Dimension | None, scope: Scope, what: str) -> None:
     allowed = None if wanted is None else [wanted]
     for time, value in schedule.points:
-        meaning(time, _constant(scope), f"{what}: time", [TIME])
-        meaning(value, _constant(scope), what, allowed)
+        expression_type(time, _constant(scope), f"{what}: time", [TIME])
+        expression_type(value, _constant(scope), what, allowed)
     if schedule.value is not None:
-        meaning(schedule.value, scope, what, allowed)
+        expression_type(schedule.value, scope, what, allowed)
 
 
 def _inferred(schedule: Schedule, scope: Scope, what: str) -> Dimension | None:
     """Return the dimension of the first value that is not a written zero."""
     texts = [value for _, value in schedule.points] + ([schedule.value] if schedule.value is not None else [])
-    quantities = [meaning(text, scope, what) for text in texts]
+    quantities = [expression_type(text, scope, what) for text in texts]
     return next((q.dimension for q in quantities if not q.zero), DIMENSIONLESS)
 
 
@@ -193,28 +193,28 @@ def _constant(scope: Scope) -> Scope:
 def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
     for name, frame in mechanism.frames.items():
         for _, angle in frame.rotations:
-            meaning(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
+            expression_type(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
     for name, point in mechanism.points.items():
-        meaning(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
+        expression_type(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
     for name, body in mechanism.bodies.items():
-        meaning(body.mass, scopes.constant, f"the mass of {name!r}", [MASS])
+        expression_type(body.mass, scopes.constant, f"the mass of {name!r}", [MASS])
         for entry, text in body.inertia.items():
-            meaning(text, scopes.constant, f"the inertia {entry} of {name!r}", [INERTIA])
+            expression_type(text, scopes.constant, f"the inertia {entry} of {name!r}", [INERTIA])
 
 
 def _shape(shape: Shape, scopes: Scopes) -> None:
     what = f"shape {shape.name!r}"
     lengths = [*(text for point in shape.points for text in point), *filter(None, [shape.radius])]
     for text in lengths:
-        meaning(text, scopes.constant, f"a length of {what}", [LENGTH])
+        expression_type(text, scopes.constant, f"a length of {what}", [LENGTH])
     for text in (*(shape.angles or ()), *filter(None, [shape.repeat and shape.repeat.angle])):
-        meaning(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
+        expression_type(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
     name = POLAR if len(shape.formula) == 1 else PARAMETER
     for text in shape.formula:
-        meaning(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
+        expression_type(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
     for word, vector in (("direction", shape.along), ("axis", shape.axis), ("free side", shape.side)):
         if vector is not None:
-            meaning(vector, scopes.axes, f"the {word} of {what}", kind="vector")
+            expression_type(vector, scopes.axes, f"the {word} of {what}", kind="vector")
 
 
 def _contact(contact: Contact, scopes: Scopes) -> None:
@@ -223,11 +223,11 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     if contact.gap is not None:
         what = f"the {contact.contact_law.normal_noun} {name!r}"
         wanted = [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
-        gap = meaning(contact.gap, scopes.configuration, what, wanted).dimension
+        gap = expression_type(contact.gap, scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
-        slip = meaning(contact.slip, scopes.state, f"the slip of {name!r}").dimension
+        slip = expression_type(contact.slip, scopes.state, f"the slip of {name!r}").dimension
     if contact.across is not None:
-        meaning(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
+        expression_type(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
     # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
     force: list[Dimension] | None = None
     law = contact.contact_law
@@ -241,22 +241,22 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
         if text is not None:
             noun = law.bound_noun if law.force_limit else f"{word} friction"
-            meaning(text, scopes.logic, f"the {noun} of {name!r}", force)
+            expression_type(text, scopes.logic, f"the {noun} of {name!r}", force)
     if contact.restitution is not None:
-        meaning(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
+        expression_type(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
     if contact.pitch is not None:
-        meaning(contact.pitch, scopes.constant, f"the pitch of {name!r}", [divide(DIMENSIONLESS, TIME)])
+        expression_type(contact.pitch, scopes.constant, f"the pitch of {name!r}", [divide(DIMENSIONLESS, TIME)])
     if contact.compliance is not None:
         _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
     if contact.closes_if is not None:
-        meaning(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
+        expression_type(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
 
 
 def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes: Scopes) -> None:
     """Check a force law: the unit of its stiffness follows from that of the gap and from the exponent."""
     exponent: float | None = 1.0
     if compliance.exponent is not None:
-        found = meaning(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
+        found = expression_type(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
         exponent = found.value
         if exponent is not None and not exponent >= 1.0:
             raise ModelError(
@@ -269,9 +269,9 @@ def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes
     if gap is not None and exponent is not None:
         stiffness = [divide(divide(divide(POWER, gap), power(gap, exponent)), power(TIME, -1.0))]
         loss = [divide(TIME, gap)]
-    meaning(compliance.stiffness, scopes.constant, f"the stiffness of {name!r}", stiffness)
+    expression_type(compliance.stiffness, scopes.constant, f"the stiffness of {name!r}", stiffness)
     if compliance.loss is not None:
-        meaning(compliance.loss, scopes.constant, f"the loss of {name!r}", loss)
+        expression_type(compliance.loss, scopes.constant, f"the loss of {name!r}", loss)
 
 
 def _transition(
@@ -281,17 +281,17 @@ def _transition(
     if transition.when is not None:
         _trigger(transition.when, transition, scopes)
     for name, text in transition.reset.items():
-        meaning(text, scopes.logic, f"{what}: {name}", [dimensions[name]])
+        expression_type(text, scopes.logic, f"{what}: {name}", [dimensions[name]])
     for name, text in transition.set.items():
         boolean = mechanism.memory[name].is_boolean
-        meaning(text, scopes.logic, f"{what}: {name}", [DIMENSIONLESS], "condition" if boolean else "scalar")
+        expression_type(text, scopes.logic, f"{what}: {name}", [DIMENSIONLESS], "condition" if boolean else "scalar")
 
 
 def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
     """Check that `when` is a scalar that crosses zero, or one comparison that comes true."""
     node = parse(when)
     if isinstance(node, Compare):
-        meaning(when, scopes.logic, "`when`", kind="condition")
+        expression_type(when, scopes.logic, "`when`", kind="condition")
         if node.op in ("==", "!="):
             raise ModelError(
                 f"`when` cannot fire on {node.op}", when.where, found=when.text, remedy="write a > b or a < b"
@@ -305,16 +305,16 @@ def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
             allowed="a scalar that crosses zero, or one comparison",
             remedy="write one transition for each, or where(condition, value, 1)",
         )
-    meaning(when, scopes.logic, "`when`")
+    expression_type(when, scopes.logic, "`when`")
 
 
 def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str, Dimension]) -> None:
     for axis in port.axes:
-        meaning(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
+        expression_type(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.twist is not None:
-        meaning(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")
+        expression_type(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.kinematic is not None:
-        meaning(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
+        expression_type(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
     way = LENGTH if port.coordinate is None else coordinates[port.coordinate]
     stiffness = divide(divide(multiply(POWER, TIME), way), way)
     for text, what, dimension in (
@@ -323,4 +323,4 @@ def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str,
         *((text, "press", way) for text in port.press),
     ):  # fmt: skip
         if text is not None:
-            meaning(text, constant, f"the {what} of port {port.name!r}", [dimension])
+            expression_type(text, constant, f"the {what} of port {port.name!r}", [dimension])

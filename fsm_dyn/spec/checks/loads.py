@@ -5,7 +5,7 @@ from __future__ import annotations
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Axis, Dimension, Text, free_names, parse, walk
 from fsm_dyn.expressions.units import divide, multiply
-from fsm_dyn.spec.checks.meaning import ACCELERATION, ENERGY, FORCE, LENGTH, TIME, meaning
+from fsm_dyn.spec.checks.expression_types import ACCELERATION, ENERGY, FORCE, LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.scopes import Scopes
 from fsm_dyn.spec.model import Load, Mechanism
 
@@ -22,11 +22,11 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
     for load in mechanism.loads:
         what = f"load {load.name!r}"
         if load.kind == "force" and load.value is not None:
-            meaning(load.value, scopes.logic, what, [FORCE], "vector")
+            expression_type(load.value, scopes.logic, what, [FORCE], "vector")
         elif load.kind == "torque" and load.value is not None:
-            meaning(load.value, scopes.logic, what, [ENERGY], "vector")
+            expression_type(load.value, scopes.logic, what, [ENERGY], "vector")
         elif load.kind == "gravity" and load.value is not None:
-            meaning(load.value, scopes.axes, what, [ACCELERATION], "vector")
+            expression_type(load.value, scopes.axes, what, [ACCELERATION], "vector")
             _constant_direction(load.value, what, fixed)
         else:
             _along_a_length(load, scopes, what)
@@ -37,17 +37,17 @@ def _along_a_length(load: Load, scopes: Scopes, what: str) -> None:
     length: Dimension | None = LENGTH
     if load.coordinate is not None:
         angle = [DIMENSIONLESS] if load.kind == "torsion_spring" else None
-        length = meaning(load.coordinate, scopes.configuration, f"the coordinate of {what}", angle).dimension
+        length = expression_type(load.coordinate, scopes.configuration, f"the coordinate of {what}", angle).dimension
     force = divide(ENERGY, length) if length is not None else DIMENSIONLESS
     stiffness = divide(force, length) if length is not None else DIMENSIONLESS
     if load.value is not None:
-        meaning(load.value, scopes.logic, what, [force])
+        expression_type(load.value, scopes.logic, what, [force])
     if load.stiffness is not None:
-        meaning(load.stiffness, scopes.constant, f"the stiffness of {what}", [stiffness])
+        expression_type(load.stiffness, scopes.constant, f"the stiffness of {what}", [stiffness])
     if load.free is not None:
-        meaning(load.free, scopes.constant, f"the free length of {what}", [length or DIMENSIONLESS])
+        expression_type(load.free, scopes.constant, f"the free length of {what}", [length or DIMENSIONLESS])
     if load.damping is not None:
-        meaning(load.damping, scopes.logic, f"the damping of {what}", [multiply(stiffness, TIME)])
+        expression_type(load.damping, scopes.logic, f"the damping of {what}", [multiply(stiffness, TIME)])
 
 
 def _fixed_frames(mechanism: Mechanism) -> set[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fsm_dyn.errors import Location, ModelError, nearest
+from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import RESERVED_NAMES
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def unknown(
         where_of(name),
         found=name,
         allowed=_listed(choices) or f"the model has no {_bare(wanted)}",
-        remedy=nearest(name, choices),
+        remedy=did_you_mean(name, choices),
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.expressions import FloatAlgebra, Text, fold, free_names, parse
 from fsm_dyn.expressions.nodes import AxisLetter
+from fsm_dyn.spec.curve_shapes import formula_at
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Shape
-from fsm_dyn.spec.outlines import formula_at
 
 Values = Mapping[str, ParameterValue]
 Place = tuple[float, float]

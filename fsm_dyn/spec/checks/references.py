@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
 from fsm_dyn.spec.model import Contact, Load, Mechanism, Shape, Transition
-from fsm_dyn.spec.tree import where_of
+from fsm_dyn.spec.yaml_tree import where_of
 
 
 class References:
@@ -153,7 +153,7 @@ class References:
                 where_of(state),
                 found=state,
                 allowed=", ".join(states),
-                remedy=nearest(state, states),
+                remedy=did_you_mean(state, states),
             )
 
     def _mode(self, name: str) -> None:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension
 from fsm_dyn.expressions.units import dimension
+from fsm_dyn.spec.checks.dimension_algebra import Quantity, Scope
 from fsm_dyn.spec.checks.names import Declaration
-from fsm_dyn.spec.checks.quantities import Quantity, Scope
 from fsm_dyn.spec.model import Mechanism
 
 

@@ -15,9 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from fsm_dyn.errors import NOWHERE, Location, ModelError, nearest
+from fsm_dyn.errors import NOWHERE, Location, ModelError, did_you_mean
 from fsm_dyn.spec.forms.fields import as_items, as_section
-from fsm_dyn.spec.tree import Items, Section, Tree, Word, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree, describe
 
 
 class Form(BaseModel):
@@ -68,7 +68,7 @@ class Form(BaseModel):
         return form
 
     @classmethod
-    def _unknown(cls, key: Word, allowed: tuple[str, ...]) -> ModelError:
+    def _unknown(cls, key: LocatedStr, allowed: tuple[str, ...]) -> ModelError:
         if key in cls.later:
             return not_yet(key, cls.later[key])
         return ModelError(
@@ -76,11 +76,11 @@ class Form(BaseModel):
             key.where,
             found=key,
             allowed=", ".join(allowed),
-            remedy=cls.hints.get(key) or nearest(key, allowed),
+            remedy=cls.hints.get(key) or did_you_mean(key, allowed),
         )
 
 
-def not_yet(key: Word, remedy: str) -> ModelError:
+def not_yet(key: LocatedStr, remedy: str) -> ModelError:
     """Return the error for a part of the language that comes with a later version."""
     return ModelError(f"{str(key)!r} is reserved: this version does not have it yet", key.where, remedy=remedy)
 
@@ -124,10 +124,10 @@ def _walk(tree: Tree, what: str, path: list[str | int]) -> tuple[Location, str]:
     """Follow `path` as far as it exists; return the place of its last key and its name."""
     where, owner = tree.where, what
     for part in path:
-        if isinstance(tree, Section) and part in tree:
+        if isinstance(tree, LocatedMapping) and part in tree:
             word = next(word for word in tree if word == part)
             where, owner, tree = word.where, str(word), tree[word]
-        elif isinstance(tree, Items) and isinstance(part, int) and part < len(tree):
+        elif isinstance(tree, LocatedList) and isinstance(part, int) and part < len(tree):
             tree = tree[part]
             where, owner = tree.where, f"{owner}[{part}]"
     return where, owner
@@ -136,7 +136,7 @@ def _walk(tree: Tree, what: str, path: list[str | int]) -> tuple[Location, str]:
 def section_of(what: str) -> BeforeValidator:
     """Return a validator that wants a mapping and names `what` otherwise."""
 
-    def check(tree: Any) -> Section:
+    def check(tree: Any) -> LocatedMapping:
         return as_section(tree, what)
 
     return BeforeValidator(check)

@@ -13,7 +13,7 @@ from fsm_dyn.laws import LAWS, Entry
 from fsm_dyn.laws import Law as ContactLaw
 from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Pair, Reference, expression
-from fsm_dyn.spec.tree import Scalar, Section, Tree
+from fsm_dyn.spec.yaml_tree import LocatedMapping, Scalar, Tree
 
 
 class _CoefficientsForm(Form):
@@ -33,7 +33,7 @@ class Friction:
 
 
 def _friction(tree: Tree) -> Friction:
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         form = validated(_CoefficientsForm, tree)
         return Friction(form.static, form.kinetic)
     if isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf")):

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from fsm_dyn.errors import NOWHERE, ModelError, nearest
+from fsm_dyn.errors import NOWHERE, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.expressions.words import MAX_NAME_LENGTH, RESERVED_NAMES, is_name
-from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe
+from fsm_dyn.expressions.keywords import MAX_NAME_LENGTH, RESERVED_NAMES, is_name
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 MAX_TEXT = 2000
 
@@ -23,20 +23,20 @@ _EXPRESSION_SCHEMA: dict[str, Any] = {"type": ["string", "number"], "description
 _NAME_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$"}
 
 
-def as_section(tree: Tree, what: str) -> Section:
+def as_section(tree: Tree, what: str) -> LocatedMapping:
     """Return `tree` as a mapping; nothing counts as an empty one."""
     if isinstance(tree, Scalar) and tree.value is None:
-        return Section({}, tree.where)
-    if not isinstance(tree, Section):
+        return LocatedMapping({}, tree.where)
+    if not isinstance(tree, LocatedMapping):
         raise ModelError(f"{what} must be a mapping", tree.where, found=describe(tree), allowed="key: value")
     return tree
 
 
-def as_items(tree: Tree, what: str) -> Items:
+def as_items(tree: Tree, what: str) -> LocatedList:
     """Return `tree` as a list; nothing counts as an empty one."""
     if isinstance(tree, Scalar) and tree.value is None:
-        return Items([], tree.where)
-    if not isinstance(tree, Items):
+        return LocatedList([], tree.where)
+    if not isinstance(tree, LocatedList):
         raise ModelError(f"{what} must be a list", tree.where, found=describe(tree), allowed="[ ... ] or lines with -")
     return tree
 
@@ -48,7 +48,7 @@ def expression(tree: Tree) -> Text:
             raise ModelError("a finite number is wanted", tree.where, found=tree.text)
         hexadecimal = isinstance(tree.value, int) and not tree.text.strip("+-").isdigit()
         return Text(str(tree.value) if hexadecimal else tree.text, tree.where)
-    remedy = "quote expressions that contain commas" if isinstance(tree, Items | Section) else ""
+    remedy = "quote expressions that contain commas" if isinstance(tree, LocatedList | LocatedMapping) else ""
     raise ModelError(
         "a number or an expression is wanted",
         tree.where,
@@ -65,17 +65,17 @@ def assignment(tree: Tree) -> Text:
     return expression(tree)
 
 
-def name(tree: Tree | Word) -> Word:
+def name(tree: Tree | LocatedStr) -> LocatedStr:
     """Return the name, in a value or as a key, of something that exists elsewhere in the model."""
-    text = str(tree) if isinstance(tree, Word) else _text_of(tree, "a name")
+    text = str(tree) if isinstance(tree, LocatedStr) else _text_of(tree, "a name")
     if not is_name(text):
-        raise bad_name(Word(text, tree.where))
-    return Word(text, tree.where)
+        raise bad_name(LocatedStr(text, tree.where))
+    return LocatedStr(text, tree.where)
 
 
-def key(tree: object) -> Word:
+def key(tree: object) -> LocatedStr:
     """Return a key that names something new; its form is checked, its being free is checked later."""
-    word = tree if isinstance(tree, Word) else Word(str(tree), NOWHERE)
+    word = tree if isinstance(tree, LocatedStr) else LocatedStr(str(tree), NOWHERE)
     if not is_name(word):
         raise bad_name(word)
     if word in RESERVED_NAMES:
@@ -89,12 +89,12 @@ def key(tree: object) -> Word:
     return word
 
 
-def new_name(tree: Tree) -> Word:
+def new_name(tree: Tree) -> LocatedStr:
     """Return a value that names something new."""
     return key(name(tree))
 
 
-def bad_name(word: Word) -> ModelError:
+def bad_name(word: LocatedStr) -> ModelError:
     """Return the error for a text that has not the form of a name."""
     return ModelError(
         f"{str(word)[:80]!r} is not a name",
@@ -129,7 +129,7 @@ def one_of(*allowed: str) -> Callable[[Tree], str]:
                 tree.where,
                 found=text,
                 allowed=", ".join(allowed),
-                remedy=nearest(text, allowed),
+                remedy=did_you_mean(text, allowed),
             )
         return text
 
@@ -138,7 +138,7 @@ def one_of(*allowed: str) -> Callable[[Tree], str]:
 
 def one_or_more_expressions(tree: Tree) -> tuple[Text, ...]:
     """Return the expressions of a list; a single expression counts as a list of one."""
-    if isinstance(tree, Items):
+    if isinstance(tree, LocatedList):
         if not tree:
             raise ModelError("the list is empty", tree.where, allowed="at least one expression")
         return tuple(expression(item) for item in tree)

@@ -12,7 +12,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, section_of
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, NewName, Reference, as_section, expression, key
 from fsm_dyn.spec.model import Coordinate, Parameter
-from fsm_dyn.spec.tree import Items, Scalar, Tree, Word, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedStr, Scalar, Tree, describe
 
 MAX_ELEMENTS = 100
 
@@ -20,7 +20,7 @@ MAX_ELEMENTS = 100
 def unit_text(tree: Tree) -> str:
     """Return the text of a unit, empty for none; whether it is a unit is checked with the dimensions."""
     if isinstance(tree, Scalar) and (tree.value is None or isinstance(tree.value, str) or tree.value == 1):
-        return Word(tree.text, tree.where)
+        return LocatedStr(tree.text, tree.where)
     raise ModelError("a unit is wanted", tree.where, found=describe(tree), allowed="m, rad, N, N*m, ... or 1")
 
 
@@ -28,7 +28,7 @@ def _parameters(tree: Tree) -> dict[str, Parameter]:
     from_section: dict[str, Parameter] = {}
     for word, value in as_section(tree, "parameters").items():
         name = key(word)
-        if isinstance(value, Items):
+        if isinstance(value, LocatedList):
             if not 1 <= len(value) <= MAX_ELEMENTS:
                 raise ModelError("a vector has 1 to 100 elements", value.where, found=describe(value))
             texts = tuple(expression(item) for item in value)
@@ -39,7 +39,7 @@ def _parameters(tree: Tree) -> dict[str, Parameter]:
 
 
 def _coordinates(tree: Tree) -> dict[str, Coordinate]:
-    if isinstance(tree, Items):
+    if isinstance(tree, LocatedList):
         words = [key(_word(item)) for item in tree]
         for at, word in enumerate(words):
             if word in words[:at]:
@@ -49,9 +49,9 @@ def _coordinates(tree: Tree) -> dict[str, Coordinate]:
     return {key(word): Coordinate(word, unit_text(unit), word.where) for word, unit in section.items()}
 
 
-def _word(tree: Tree) -> Word:
+def _word(tree: Tree) -> LocatedStr:
     if isinstance(tree, Scalar) and isinstance(tree.value, str):
-        return Word(tree.text, tree.where)
+        return LocatedStr(tree.text, tree.where)
     raise ModelError("a name is wanted", tree.where, found=describe(tree))
 
 
@@ -82,9 +82,9 @@ Coordinates: TypeAlias = Annotated[
 ]
 
 
-def _axes(tree: Tree) -> Word:
+def _axes(tree: Tree) -> LocatedStr:
     if isinstance(tree, Scalar) and 1 <= len(tree.text) <= 3 and set(tree.text) <= set("xyz"):
-        return Word(tree.text, tree.where)
+        return LocatedStr(tree.text, tree.where)
     raise ModelError("a sequence of axes is wanted", tree.where, found=describe(tree), allowed="such as zxz, xyz, zx")
 
 

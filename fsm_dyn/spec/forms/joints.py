@@ -12,7 +12,7 @@ from fsm_dyn.errors import NOWHERE, Location, ModelError
 from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Reference, name
 from fsm_dyn.spec.forms.geometry import Axes
-from fsm_dyn.spec.tree import Items, Scalar, Tree, Word, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedStr, Scalar, Tree, describe
 
 _AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
 _CYCLE = "xyzxyz"
@@ -48,11 +48,11 @@ def _axis(tree: Tree) -> Axis:
             allowed="such as B.z or -B.x",
             remedy="for another direction turn a frame into it: `S: {parent: B, rotate: {z: 30 deg}}`",
         )
-    return Axis(Word(found[2], tree.where), found[3], -1 if found[1] else 1, tree.where)
+    return Axis(LocatedStr(found[2], tree.where), found[3], -1 if found[1] else 1, tree.where)
 
 
 def _one_or_two_axes(tree: Tree) -> tuple[Axis, ...]:
-    if isinstance(tree, Items):
+    if isinstance(tree, LocatedList):
         if len(tree) != 2:
             raise ModelError("one axis or two are wanted", tree.where, found=describe(tree), allowed="v, or [v, w]")
         return tuple(_axis(item) for item in tree)
@@ -60,7 +60,7 @@ def _one_or_two_axes(tree: Tree) -> tuple[Axis, ...]:
 
 
 def _one_or_two_names(tree: Tree) -> tuple[str, ...]:
-    if isinstance(tree, Items):
+    if isinstance(tree, LocatedList):
         if len(tree) != 2:
             raise ModelError("one point or two are wanted", tree.where, found=describe(tree), allowed="P, or [P, Q]")
         return tuple(name(item) for item in tree)

@@ -10,17 +10,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, items_of, section_of, validated
+from fsm_dyn.spec.forms.composition import UseForm, VariantsField
 from fsm_dyn.spec.forms.contacts import ContactForm
-from fsm_dyn.spec.forms.control import (
-    InitialField,
-    Inputs,
-    MemoryField,
-    Modes,
-    ModesField,
-    PortForm,
-    ScheduleField,
-    TransitionForm,
-)
 from fsm_dyn.spec.forms.fields import (
     Expression,
     FreeText,
@@ -39,14 +30,23 @@ from fsm_dyn.spec.forms.geometry import (
     Parameters,
     PointForm,
 )
+from fsm_dyn.spec.forms.hybrid import (
+    InitialField,
+    Inputs,
+    MemoryField,
+    Modes,
+    ModesField,
+    PortForm,
+    ScheduleField,
+    TransitionForm,
+)
 from fsm_dyn.spec.forms.joints import JointForm
 from fsm_dyn.spec.forms.loads import LoadForm
 from fsm_dyn.spec.forms.numerics import NumericsField
-from fsm_dyn.spec.forms.parts import UseForm, VariantsField
 from fsm_dyn.spec.forms.shapes import GeometryForm
-from fsm_dyn.spec.forms.view import ShapeForm, ViewField
-from fsm_dyn.spec.model import Coordinate, Initial, Input, Memory, Parameter
-from fsm_dyn.spec.tree import Scalar, Tree, describe
+from fsm_dyn.spec.forms.view import DrawnOutline, ViewField
+from fsm_dyn.spec.model import Coordinate, DiscreteVariable, Initial, Input, Parameter
+from fsm_dyn.spec.yaml_tree import Scalar, Tree, describe
 
 FORMAT = 1
 
@@ -129,7 +129,7 @@ class MechanismForm(Form):
 
 
 # Names used only in annotations that pydantic resolves when the classes are made.
-_RESOLVED = (Coordinate, Input, Memory, Parameter, ShapeForm, Text)
+_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Text)
 
 
 def form_of(tree: Tree) -> MechanismForm:

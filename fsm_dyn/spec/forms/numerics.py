@@ -6,11 +6,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.fields import as_section, expression
 from fsm_dyn.spec.numerics import NUMERICS
-from fsm_dyn.spec.tree import Tree, Word
+from fsm_dyn.spec.yaml_tree import LocatedStr, Tree
 
 _VALUE: dict[str, Any] = {"type": ["string", "number"], "description": "a positive expression of parameters"}
 
@@ -24,13 +24,13 @@ def numerics(tree: Tree) -> dict[str, Text]:
     return {str(key): expression(value) for key, value in section.items()}
 
 
-def _unknown(key: Word) -> ModelError:
+def _unknown(key: LocatedStr) -> ModelError:
     return ModelError(
         f"there is no tolerance {str(key)!r}",
         key.where,
         found=key,
         allowed=", ".join(NUMERICS),
-        remedy=nearest(str(key), NUMERICS),
+        remedy=did_you_mean(str(key), NUMERICS),
     )
 
 

@@ -12,7 +12,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.fields import Expression, Pair, Reference, as_items, expression
 from fsm_dyn.spec.forms.view import points_of
-from fsm_dyn.spec.tree import Scalar, Tree, describe
+from fsm_dyn.spec.yaml_tree import Scalar, Tree, describe
 
 MOST_COPIES = 1000
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from fsm_dyn.errors import ModelError, nearest
+from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.fields import as_items, as_section, expression, free_text, name
-from fsm_dyn.spec.model import ShapeForm
-from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe
+from fsm_dyn.spec.model import DrawnOutline
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
-__all__ = ["SHAPES", "ShapeForm", "ViewField"]
+__all__ = ["SHAPES", "DrawnOutline", "ViewField"]
 
 SHAPES = ("polygon", "line", "circle", "text")
 FRAME = "frame"
@@ -36,7 +36,7 @@ def points_of(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
     return tuple(_point(item) for item in items)
 
 
-def _parts(tree: Tree, kind: str, allowed: tuple[str, ...]) -> Section:
+def _parts(tree: Tree, kind: str, allowed: tuple[str, ...]) -> LocatedMapping:
     section = as_section(tree, kind)
     for word in section:
         if word not in allowed:
@@ -46,39 +46,41 @@ def _parts(tree: Tree, kind: str, allowed: tuple[str, ...]) -> Section:
     return section
 
 
-def _unknown(what: str, word: Word, allowed: tuple[str, ...]) -> ModelError:
+def _unknown(what: str, word: LocatedStr, allowed: tuple[str, ...]) -> ModelError:
     return ModelError(
         f"{what} has no key {str(word)!r}",
         word.where,
         found=word,
         allowed=", ".join(allowed),
-        remedy=nearest(word, allowed),
+        remedy=did_you_mean(word, allowed),
     )
 
 
-def _shape(kind: str, tree: Tree) -> ShapeForm:
+def _shape(kind: str, tree: Tree) -> DrawnOutline:
     if kind == "polygon":
-        return ShapeForm(kind, points_of(tree, 3))
+        return DrawnOutline(kind, points_of(tree, 3))
     if kind == "line":
-        return ShapeForm(kind, points_of(tree, 2))
+        return DrawnOutline(kind, points_of(tree, 2))
     if kind == "circle":
         if isinstance(tree, Scalar):
-            return ShapeForm(kind, (), expression(tree))
+            return DrawnOutline(kind, (), expression(tree))
         section = _parts(tree, kind, ("radius", "center"))
-        center = section.get(Word("center"))
-        return ShapeForm(kind, (_point(center),) if center is not None else (), expression(section[Word("radius")]))
+        center = section.get(LocatedStr("center"))
+        return DrawnOutline(
+            kind, (_point(center),) if center is not None else (), expression(section[LocatedStr("radius")])
+        )
     if isinstance(tree, Scalar):
-        return ShapeForm(kind, text=free_text(tree))
+        return DrawnOutline(kind, text=free_text(tree))
     section = _parts(tree, kind, ("text", "at"))
-    at = section.get(Word("at"))
-    return ShapeForm(kind, (_point(at),) if at is not None else (), None, free_text(section[Word("text")]))
+    at = section.get(LocatedStr("at"))
+    return DrawnOutline(kind, (_point(at),) if at is not None else (), None, free_text(section[LocatedStr("text")]))
 
 
-def _shapes(tree: Tree) -> tuple[ShapeForm, ...]:
-    shapes: list[ShapeForm] = []
-    for item in tree if isinstance(tree, Items) else [tree]:
+def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
+    shapes: list[DrawnOutline] = []
+    for item in tree if isinstance(tree, LocatedList) else [tree]:
         section = as_section(item, "a shape")
-        given = section.get(Word(FRAME))
+        given = section.get(LocatedStr(FRAME))
         frame = None if given is None else name(given)
         for word, value in section.items():
             if word not in (*SHAPES, FRAME):
@@ -88,7 +90,7 @@ def _shapes(tree: Tree) -> tuple[ShapeForm, ...]:
     return tuple(shapes)
 
 
-def _view(tree: Tree) -> dict[str, tuple[ShapeForm, ...]]:
+def _view(tree: Tree) -> dict[str, tuple[DrawnOutline, ...]]:
     section = as_section(tree, "view")
     return {name(word): _shapes(value) for word, value in section.items()}
 
@@ -107,7 +109,7 @@ _SHAPE: dict[str, Any] = {
 }
 
 ViewField: TypeAlias = Annotated[
-    Mapping[str, tuple[ShapeForm, ...]],
+    Mapping[str, tuple[DrawnOutline, ...]],
     PlainValidator(_view),
     WithJsonSchema(
         {"type": "object", "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]}},

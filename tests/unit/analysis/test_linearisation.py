@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis.linearisation import linearise
-from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.assembly import PrescribedValues
 
 
 def test_pendulum_that_hangs():
@@ -38,7 +38,9 @@ def test_nonholonomic_rows_and_inputs():
 
     def rates(values, w):
         """Rates of the independent states; the dependent speeds follow from the rows, whatever the mode's chart."""
-        given = Given({n: values[n] for n in names.q}, {n: values[n] for n in names.u if n in values}, 0.0, context)
+        given = PrescribedValues(
+            {n: values[n] for n in names.q}, {n: values[n] for n in names.u if n in values}, 0.0, context
+        )
         x = graph.automaton.assemble(states, given)
         directions = {"caster_axis": float(np.sign(u[2] - u[1]))}
         rate = np.concatenate(mode.derivatives(0.0, x[: len(q)], x[len(q) :], w, directions=directions))

@@ -7,7 +7,7 @@ import fsm_dyn
 from fsm_dyn.analysis.momentum import Momenta
 from fsm_dyn.analysis.verification import INERTIA, MOMENTA
 from fsm_dyn.cli import app
-from fsm_dyn.symbolic import accelerations
+from fsm_dyn.symbolic import bias_accelerations
 
 MODELS = [
     "four_bar", "seven_body_mechanism", "chaplygin_sleigh", "rattleback", "spatial_two_body", "shopping_cart",
@@ -42,12 +42,12 @@ def test_a_lost_weight_shows_in_the_momenta(monkeypatch):
 
 def test_a_wrong_inertia_term_is_noticed(monkeypatch):
     """Centripetal accelerations ten percent too large: Lagrange's equations do not have them so."""
-    whole = accelerations.Accelerations.spin
+    whole = bias_accelerations.Accelerations.spin
 
     def wrong(self, frame):
         return tuple(1.1 * node for node in whole(self, frame))
 
-    monkeypatch.setattr(accelerations.Accelerations, "spin", wrong)
+    monkeypatch.setattr(bias_accelerations.Accelerations, "spin", wrong)
     found = fsm_dyn.verify(fsm_dyn.load("spatial_robot"), states=3)
     assert not found.good
     assert "DIFFER" in str(found)

@@ -13,12 +13,12 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices import udp
-from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import SampleDatagram
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live import memory
-from fsm_dyn.live.mapping import Limits
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.runtime import library
 
@@ -29,7 +29,7 @@ class Twin:
     """A driver, read and written by Python or by compiled code, and a program that sends to it."""
 
     def __init__(self, compiled):
-        self.block = memory.Block.create(memory.Shape(3, 5))
+        self.block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(3, 5))
         options = {"axes": 2, "port": 0, "bandwidth": 20.0}
         self.driver = udp.Driver(options, udp.Driver.open_transport(options))
         self.driver.attach(self.block)
@@ -117,7 +117,7 @@ def test_both_send_the_same(twins):
         phase, fault = (ct.FAULTY, ct.STALLED) if k == 3 else (ct.RUNNING, ct.NONE)
         sent = []
         for twin in twins:
-            twin.block.header[memory.PHASE], twin.block.header[memory.FAULT] = phase, fault
+            twin.block.header[shared_memory.PHASE], twin.block.header[shared_memory.FAULT] = phase, fault
             twin.send(datagrams.pack_sample(SampleDatagram(10 + k, 1.0 + k, 0, (0.0, 0.0))))
             twin.read()
             sent.append(twin.write([0.1 * k, -1.0]))
@@ -154,7 +154,11 @@ def test_ten_kilohertz_with_an_emulated_device():
     """It feels the plate; without samples the fault is told and the force is zero, by the host."""
     device = emulation("udp", {"axes": 2, "watchdog": 0.0})
     settings = Settings(
-        period=1e-4, privileges=False, guard_timeout=2.0, stall_ticks=5000, limits=Limits(ramp=0.02, velocity=20.0)
+        period=1e-4,
+        realtime_privileges=False,
+        watchdog_timeout=2.0,
+        stall_ticks=5000,
+        limits=Limits(ramp=0.02, velocity=20.0),
     )
     try:
         with LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", device.options, settings=settings) as session:

@@ -84,6 +84,6 @@ def test_what_is_no_sample_is_refused_with_its_reason(data, why):
 @given(WORDS, some.integers(1, 2**31 - 1))
 def test_numbers_go_on_past_their_end(sequence, further):
     later = (sequence + further) % 2**32
-    assert datagrams.newer(later, sequence)
-    assert not datagrams.newer(sequence, later)
-    assert not datagrams.newer(sequence, sequence)
+    assert datagrams.is_newer(later, sequence)
+    assert not datagrams.is_newer(sequence, later)
+    assert not datagrams.is_newer(sequence, sequence)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import Spec
+from fsm_dyn.live.driver_protocol import DeviceSpec
 
 HOSTILE: tuple[Any, ...] = (
     *(None, True, "x", "", [], {}, [[]], [1], [[0, 0.1]], {"x": 1}, {"x": [0, 1, 2]}, {"x": ["a", "b"]}),
@@ -24,7 +24,7 @@ def test_each_option_takes_what_it_can_and_names_what_it_cannot(name: str) -> No
     for option in (*sorted(module._KNOWN), "nonsense"):
         for value in HOSTILE:
             try:
-                assert isinstance(module.Driver.describe({option: value}), Spec)
+                assert isinstance(module.Driver.describe({option: value}), DeviceSpec)
             except InputError as error:
                 refusals.append((option, str(error)))
     assert len(refusals) > 10 * len(module._KNOWN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.errors import InputError
 
 

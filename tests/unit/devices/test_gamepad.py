@@ -257,9 +257,9 @@ def test_an_effect_that_the_device_has_not(shaken, effects, kind):
 
 def test_the_guard_ends_whatever_is_shown_and_else_it_ends_by_itself():
     spec = gamepad.Driver.describe({"feedback": "constant", "force": 3.0})
-    assert (spec.felt, spec.force, spec.stop, spec.watchdog) == (True, 3.0, "safe_frame", evdev.LENGTH)
-    assert [event[2:] for event in EVENT.iter_unpack(spec.safe_frame)] == [(0x15, 0x60, 0)]
-    assert spec.zero_frame == spec.safe_frame
+    assert (spec.felt, spec.force, spec.stop_mechanism, spec.watchdog) == (True, 3.0, "safe_frame", evdev.LENGTH)
+    assert [event[2:] for event in EVENT.iter_unpack(spec.safe_packet)] == [(0x15, 0x60, 0)]
+    assert spec.zero_frame == spec.safe_packet
     assert not gamepad.Driver.describe({"feedback": "rumble"}).felt
     assert evdev.LENGTH > 2 * evdev.REFRESH
 

@@ -7,12 +7,12 @@ import tty
 import pytest
 
 from fsm_dyn.devices import hapkit, serial_line
-from fsm_dyn.devices import hapkit_frames as hf
-from fsm_dyn.devices.emulators.starting import emulation
+from fsm_dyn.devices import hapkit_packets as hf
+from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.hapkit import Driver
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import SAFE_FRAME, Handle
-from fsm_dyn.live.guard import make_safe
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics
+from fsm_dyn.live.watchdog import make_safe
 
 PATIENT = 20.0  # s that a machine under load may take for what should take a moment
 SENSOR = 20e-6  # m
@@ -67,8 +67,8 @@ def pushed(driver, paddle, force):
 
 def test_what_is_known_before_it_is_opened():
     spec = Driver.describe({"path": "x", "mass": 0.05, "force": 3.0})
-    assert (spec.axes, spec.stop, spec.force, spec.watchdog) == (1, SAFE_FRAME, 3.0, 0.02)
-    assert spec.handle == Handle(mass=0.05), "what is not told is unknown, not zero"
+    assert (spec.axes, spec.stop_mechanism, spec.force, spec.watchdog) == (1, SAFE_FRAME, 3.0, 0.02)
+    assert spec.handle == DeviceDynamics(mass=0.05), "what is not told is unknown, not zero"
     with pytest.raises(InputError, match="no option 'masse'"):
         Driver.describe({"masse": 1.0})
     with pytest.raises(InputError, match="mass of the hapkit"):
@@ -108,9 +108,9 @@ def test_half_a_frame_before_the_safe_frame_is_dropped(paddle, opened, watchdog)
     paddle.do("watchdog", on=watchdog)
     pushed(opened, paddle, 2.0)
     paddle.log()
-    frame = hf.frame(hf.ForceBody(7, 3_000_000))
+    frame = hf.encode_packet(hf.ForceBody(7, 3_000_000))
     os.write(opened.line, frame[:-5])
-    make_safe(opened.line, opened.spec.safe_frame)
+    make_safe(opened.line, opened.spec.safe_packet)
     wait_for(lambda: paddle.state()["force"] == [0.0], "no force")
     (last,) = paddle.log()
     assert (last["why"], last["sequence"]) == ("host", 0) or watchdog, "the safe frame, unless this machine was late"
@@ -128,7 +128,7 @@ def test_nobody_writes_any_more(paddle, opened):
     pushed(opened, paddle, 2.0)
     time.sleep(0.1)
     assert paddle.state()["force"] == [2.0]
-    make_safe(opened.line, opened.spec.safe_frame)
+    make_safe(opened.line, opened.spec.safe_packet)
     wait_for(lambda: paddle.state()["force"] == [0.0], "no force")
 
 
@@ -136,9 +136,9 @@ def test_unplugged_and_plugged_in_again(paddle, opened):
     pushed(opened, paddle, 1.0)
     paddle.do("unplug")
     assert paddle.state()["force"] == [0.0], "the board had its power from there"
-    with pytest.raises(serial_line.LineGone, match="unplugged"):
+    with pytest.raises(serial_line.DeviceDisconnected, match="unplugged"):
         opened.read()
-    with pytest.raises(serial_line.LineGone, match="unplugged"):
+    with pytest.raises(serial_line.DeviceDisconnected, match="unplugged"):
         opened.write([1.0])
     opened.close()
     with pytest.raises(InputError, match="plug the device in"):
@@ -175,7 +175,7 @@ def test_a_device_that_takes_nothing_is_told_not_waited_for(paddle, opened):
         for _ in range(200_000):
             opened.write([0.5])
 
-    with pytest.raises(serial_line.LineFull, match="takes no more bytes"):
+    with pytest.raises(serial_line.DeviceNotReading, match="takes no more bytes"):
         fill()
     assert time.monotonic() - before < PATIENT
     opened.close()  # throws away what has not gone out: the force of zero comes first
@@ -210,20 +210,20 @@ def test_nobody_answers(line, monkeypatch):
 
 
 def test_another_version_of_the_protocol(line):
-    os.write(line[0], hf.frame(hf.IdentityBody(9, 80_000, 20_000, 5_000_000, 20_000)))
+    os.write(line[0], hf.encode_packet(hf.IdentityBody(9, 80_000, 20_000, 5_000_000, 20_000)))
     with pytest.raises(InputError, match="speaks another protocol"):
         Driver({}, line[1]).open()
 
 
 def test_samples_that_take_no_notice_of_forces(line):
     """As when only the device's side of the line is alive: nothing that is written has an effect, which has a name."""
-    os.write(line[0], hf.frame(hf.IdentityBody(1, 80_000, 20_000, 5_000_000, 20_000)))
+    os.write(line[0], hf.encode_packet(hf.IdentityBody(1, 80_000, 20_000, 5_000_000, 20_000)))
     driver = Driver({}, line[1])
     driver.open()
 
     def go():
         for k in range(1, 100):
-            os.write(line[0], hf.frame(hf.SampleBody(k, 1000 * k, 0, 0, 0, 0, 0, 0)))
+            os.write(line[0], hf.encode_packet(hf.SampleBody(k, 1000 * k, 0, 0, 0, 0, 0, 0)))
             driver.read()
             driver.write([0.5])
             os.read(line[0], 4096)

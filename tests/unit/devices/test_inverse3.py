@@ -52,7 +52,7 @@ def test_a_force_there_and_back(x, y, z, key):
 
 def test_the_safe_frame_is_a_force_of_zero_and_the_end():
     spec = inverse3.Driver.describe({"device_id": "049D"})
-    opcode, text, rest = unmasked(spec.safe_frame)
+    opcode, text, rest = unmasked(spec.safe_packet)
     assert opcode == 1
     # as on docs.haply.co, "Control Commands"
     wanted = {"commands": {"set_cursor_force": {"vector": {"x": 0.0, "y": 0.0, "z": 0.0}}}, "device_id": "049D"}
@@ -60,7 +60,7 @@ def test_the_safe_frame_is_a_force_of_zero_and_the_end():
     opcode, code, rest = unmasked(rest)
     assert (opcode, code, rest) == (8, struct.pack(">H", 1001), b"")
     older = inverse3.Driver.describe({"device_id": "049D", "format": "3.1"})
-    assert b'"values"' in unmasked(older.safe_frame)[1]
+    assert b'"values"' in unmasked(older.safe_packet)[1]
 
 
 @pytest.mark.parametrize(

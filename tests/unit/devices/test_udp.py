@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices import udp, wire
-from fsm_dyn.devices.rates import RateFilter
+from fsm_dyn.devices.velocity_estimation import VelocityFilter
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import NOTHING, SAFE_FRAME, Handle
+from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceDynamics
 
 
 class Pair:
@@ -81,10 +81,10 @@ def test_the_safe_frame_reaches_the_peer_through_the_guard(pair):
     """The guard writes to the descriptor that it shares with the driver, and knows of no peer."""
     it = pair()
     with pytest.raises(OSError, match=r"."):  # nobody is there yet: it goes nowhere, and that is told
-        os.write(it.guards, it.driver.spec.safe_frame)
+        os.write(it.guards, it.driver.spec.safe_packet)
     it.send(0.0)
     it.driver.open()
-    os.write(it.guards, it.driver.spec.safe_frame)
+    os.write(it.guards, it.driver.spec.safe_packet)
     assert it.received() == ForceDatagram(0, 0.0, 0, (0.0, 0.0), datagrams.LET_GO)
 
 
@@ -193,7 +193,7 @@ def test_velocity_by_the_filter(pair):
 def test_the_filter_makes_little_of_a_sensors_steps():
     """Steps of a resolution r, that seldom come, are let through as about 2 pi f r instead of r / h."""
     f, h, r = 10.0, 1e-3, 1e-5
-    rates = RateFilter(1, f)
+    rates = VelocityFilter(1, f)
     speed = 1e-3  # m/s: a step each ten samples
     x = r * (np.arange(4000) // 10)
     found = np.array([rates.take(h * k, [float(p)])[0] for k, p in enumerate(x)])[2000:]
@@ -229,8 +229,8 @@ def test_options_that_cannot_be_are_refused(options, words):
 
 def test_what_is_known_of_the_device():
     spec = udp.Driver.describe({"axes": 2, "turns": [1], "force": 3, "torque": 0.2, "mass": 0.3, "delay": 0.001})
-    assert (spec.force, spec.torque, spec.turns) == (3.0, 0.2, (1,))
-    assert spec.handle == Handle(mass=0.3, delay=0.001)
+    assert (spec.force, spec.torque, spec.rotational_axes) == (3.0, 0.2, (1,))
+    assert spec.handle == DeviceDynamics(mass=0.3, delay=0.001)
 
 
 def test_what_waited_while_the_model_was_made_ready_is_gone_through_at_once(pair):
@@ -244,11 +244,11 @@ def test_what_waited_while_the_model_was_made_ready_is_gone_through_at_once(pair
 
 
 def test_what_stops_it():
-    assert udp.Driver.describe({}).stop == SAFE_FRAME
-    assert udp.Driver.describe({"watchdog": 0}).stop == SAFE_FRAME  # nothing is lost on this computer
+    assert udp.Driver.describe({}).stop_mechanism == SAFE_FRAME
+    assert udp.Driver.describe({"watchdog": 0}).stop_mechanism == SAFE_FRAME  # nothing is lost on this computer
     far = {"host": "0.0.0.0", "peer": "192.0.2.7"}
-    assert udp.Driver.describe(far).stop == SAFE_FRAME
-    assert udp.Driver.describe({**far, "watchdog": 0}).stop == NOTHING
+    assert udp.Driver.describe(far).stop_mechanism == SAFE_FRAME
+    assert udp.Driver.describe({**far, "watchdog": 0}).stop_mechanism == NOTHING
 
 
 def test_a_port_that_is_taken_is_told(pair):

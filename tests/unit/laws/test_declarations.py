@@ -14,7 +14,7 @@ from fsm_dyn.simulation import tables as tb
 
 PACKAGE = Path(fsm_dyn.__file__).parent
 NAMES = {law.name for law in LAWS}
-TRAITS = ("frictional", "sticks_always", "in_space", "limited", "lossy", "outlined")
+TRAITS = ("frictional", "sticks_always", "in_space", "bounded_face", "lossy", "outlined")
 
 
 def kinds_compared(tree):
@@ -69,7 +69,7 @@ def contacts(law):
         yield SimpleNamespace(**dict(zip(TRAITS, values, strict=True)))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name + ("_two_sided" if law.two_sided else ""))
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name + ("_two_sided" if law.bilateral else ""))
 def test_a_declaration_fits_together(law):
     """Guards begin and end in states of the law, and have words that lead back to their events."""
     for contact in contacts(law):
@@ -83,12 +83,12 @@ def test_a_declaration_fits_together(law):
                 assert code not in guard.leads_to
                 assert any(end < 4 for end in guard.leads_to)
                 assert law.ends_in(contact, code, guard.event)
-        for word in law.events(contact.frictional, contact.sticks_always, contact.limited):
+        for word in law.events(contact.frictional, contact.sticks_always, contact.bounded_face):
             assert law.verb(law.event_named(word)) == word
 
 
 def test_kinds_and_flags():
-    assert len({(law.name, law.two_sided) for law in LAWS}) == len(LAWS)
+    assert len({(law.name, law.bilateral) for law in LAWS}) == len(LAWS)
     for law in LAWS:
         assert [law.rigid, law.compliant, law.switched, law.friction_only].count(True) == 1
         assert bin(tb.law_flags(law) & (tb.RIGID | tb.COMPLIANT | tb.SWITCHED | tb.FRICTION_ONLY)).count("1") == 1

@@ -5,9 +5,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live.control import Controller
-from fsm_dyn.live.holding import hold
-from fsm_dyn.live.stepping import DeviceMap, Stepper
+from fsm_dyn.live.live_stepper import DeviceMap, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.run_controller import RunController
 
 # axis, amplitude (m), frequency (Hz), phase (rad)
 MOTIONS = {
@@ -39,7 +39,7 @@ def held():
 
     def graph(name):
         if name not in known:
-            known[name] = fsm_dyn.compile(hold(fsm_dyn.load(name)))
+            known[name] = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
         return known[name]
 
     return graph
@@ -51,9 +51,9 @@ class Bench:
     def __init__(self, graph, motion=(), *, axes=None, **options):
         axes = axes or 1 + max((item[0] for item in motion), default=0)
         controls = {key: options.pop(key) for key in ("stall_ticks", "paused") if key in options}
-        self.stepper = Stepper(graph, axes, **options)
+        self.stepper = LiveStepper(graph, axes, **options)
         self.events = []
-        self.controller = Controller(self.stepper, self.events.append, **controls)
+        self.controller = RunController(self.stepper, self.events.append, **controls)
         self.hand = Driver({"axes": axes, "motion": list(motion), "period": self.stepper.period})
         self.times, self.inputs = [0.0], [self.stepper.tick_data.now.copy()]
         self.transitions, self.forces, self.grips = [], [], []

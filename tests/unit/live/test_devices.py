@@ -8,10 +8,10 @@ import pytest
 
 from fsm_dyn.devices import pointer, scripted
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import memory
-from fsm_dyn.live.device import Sample, Spec, Waiting, driver_class
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
+from fsm_dyn.live.live_stepper import Limits
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import Limits
 
 
 def test_the_hand_swings_as_a_damped_oscillator_does():
@@ -48,15 +48,15 @@ def test_the_hand_is_the_same_every_time():
 
 @pytest.fixture
 def block():
-    made = memory.Block.create(memory.Shape(3, 5))
+    made = shared_memory.SharedBlock.create(shared_memory.BlockLayout(3, 5))
     yield made
     made.close(remove=True)
 
 
 def point(block, x, buttons, age=0.0):
-    row = np.zeros(memory.POINTER_WIDTH)
+    row = np.zeros(shared_memory.POINTER_WIDTH)
     row[0], row[1], row[13] = time.monotonic() - age, x, buttons
-    memory.put_row(block.pointer, block.header, memory.POINTER, row)
+    shared_memory.put_row(block.pointer, block.header, shared_memory.POINTER, row)
 
 
 def test_the_pointer_follows_without_overshoot(block):
@@ -97,23 +97,23 @@ def test_a_pointer_that_is_gone_counts_as_released(block):
 
 def test_a_page_drags_the_wall(held):
     """Through the session: pressed, moved, released; the port follows and is let go."""
-    settings = Settings(privileges=False, guard_timeout=20.0, limits=Limits(dead_man=0, ramp=0.02))
+    settings = Settings(realtime_privileges=False, watchdog_timeout=20.0, limits=Limits(dead_man_button=0, ramp=0.02))
     # patient: a page held up for a moment would be taken for gone, and what takes hold anew begins where it is then
     page = {"axes": 2, "patience": 60.0}
     with LiveSession.start(held("virtual_wall"), "pointer", page, settings=settings) as session:
         session.wait_for_ticks(20)
         x = session.snapshot()["state"]["x"]
         until = time.monotonic() + 60.0
-        session.point((0.3, 0.2), (0.0, 0.0), 1)
+        session.send_pointer((0.3, 0.2), (0.0, 0.0), 1)
         while session.snapshot()["grip"] < 1.0:
-            session.point((0.3, 0.2), (0.0, 0.0), 1)
+            session.send_pointer((0.3, 0.2), (0.0, 0.0), 1)
             time.sleep(0.01)
             assert time.monotonic() < until
         while session.snapshot()["state"]["x"] < x + 0.04:
-            session.point((0.35, 0.2), (0.0, 0.0), 1)
+            session.send_pointer((0.35, 0.2), (0.0, 0.0), 1)
             time.sleep(0.01)
             assert time.monotonic() < until
-        session.point((0.35, 0.2), (0.0, 0.0), 0)
+        session.send_pointer((0.35, 0.2), (0.0, 0.0), 0)
         while session.snapshot()["grip"] > 0.0:
             time.sleep(0.01)
             assert time.monotonic() < until
@@ -123,7 +123,7 @@ def test_a_page_drags_the_wall(held):
 class Slow:
     """A device that waits for its samples, and fails at the fifth."""
 
-    spec = Spec("slow", 1, waits=True)
+    spec = DeviceSpec("slow", 1, blocking_read=True)
 
     def __init__(self):
         self.readings = 0
@@ -137,7 +137,7 @@ class Slow:
 
 
 def test_a_device_that_waits_is_read_beside_the_tick():
-    waiting = Waiting(Slow())
+    waiting = BlockingReader(Slow())
     begin, seen = time.monotonic(), set()
 
     def read_on():

@@ -5,14 +5,14 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.holding import held_ports, hold
-from fsm_dyn.live.process import columns_of
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import input_tables, replay
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.replay import input_tables, replay
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import DeviceMap, Limits, Stepper
+from fsm_dyn.live.tick_process import columns_of
 
 SPRING = {
     "fsm_dyn": 1,
@@ -44,8 +44,8 @@ class Crank:
 
     def __init__(self, model, **options):
         options.setdefault("limits", Limits(force=1e6, slew=1e9, ramp=0.0, velocity=1e3))
-        self.graph = fsm_dyn.compile(hold(fsm_dyn.load(model)))
-        self.stepper = Stepper(self.graph, 1, **options)
+        self.graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(model)))
+        self.stepper = LiveStepper(self.graph, 1, **options)
         tick = self.stepper.tick_data
         tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
         tick.numbers[ct.GRIP_TARGET] = 1.0
@@ -138,8 +138,10 @@ def test_the_block_slips_where_the_table_accelerates_too_fast():
 def test_recorded_replayed_and_off_line_it_is_the_same_run(tmp_path):
     """In its processes, with a hand that shakes the table: replayed bit for bit, and off line from the recording."""
     path = tmp_path / "table.mcap"
-    graph = fsm_dyn.compile(hold(fsm_dyn.load(TABLE)))
-    settings = Settings(paced=False, privileges=False, guard_timeout=60.0, ticks=2000, limits=Limits(ramp=0.05))
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(TABLE)))
+    settings = Settings(
+        paced=False, realtime_privileges=False, watchdog_timeout=60.0, ticks=2000, limits=Limits(ramp=0.05)
+    )
     hand = {"motion": [[0, 0.04, 2.0, 0.0]], "stop": "watchdog"}
     with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
         assert session.wait(60.0), session.log()
@@ -186,10 +188,10 @@ def test_slow_motion_and_scale_keep_the_power():
 
 
 def test_columns_and_names():
-    graph = fsm_dyn.compile(hold(fsm_dyn.load(SPRING)))
-    (port,) = held_ports(graph.automaton.mechanism)
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(SPRING)))
+    (port,) = coupled_ports(graph.automaton.mechanism)
     assert port.inputs == ("crank_1",)
-    columns = columns_of(Stepper(graph, 1))
+    columns = columns_of(LiveStepper(graph, 1))
     assert columns.smooth == ("crank_1",)
     assert columns.names[-2:] == ("input_crank_1_rate", "input_crank_1_rate2")
     assert len(columns.names) == columns.width
@@ -208,7 +210,7 @@ def test_an_offset_puts_the_device_where_it_says():
 
 
 def test_a_device_at_a_kinematic_port_is_anchored(bench):
-    run = bench(fsm_dyn.compile(hold(fsm_dyn.load(SPRING))), motion=(), limits=Limits(ramp=0.02))
+    run = bench(fsm_dyn.compile(add_couplers(fsm_dyn.load(SPRING))), motion=(), limits=Limits(ramp=0.02))
     for i in range(300):
         run.one(Sample(0.0, i, [0.5], [0.0]))
     assert run.grips[-1] == 1.0
@@ -230,6 +232,8 @@ def test_what_a_kinematic_port_cannot_be(port, words):
 
 @pytest.mark.parametrize("bandwidth", ["-1 Hz", "0 Hz", "600 Hz"])
 def test_a_bandwidth_beyond_the_period(bandwidth):
-    graph = fsm_dyn.compile(hold(fsm_dyn.load({**SPRING, "parameters": {**SPRING["parameters"], "f": bandwidth}})))
+    graph = fsm_dyn.compile(
+        add_couplers(fsm_dyn.load({**SPRING, "parameters": {**SPRING["parameters"], "f": bandwidth}}))
+    )
     with pytest.raises(InputError, match="477"):
-        Stepper(graph, 1)
+        LiveStepper(graph, 1)

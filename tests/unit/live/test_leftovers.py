@@ -14,7 +14,7 @@ import time
 import pytest
 
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.starting import prepare
+from fsm_dyn.live.session_launch import prepare
 from tests.marked import PATIENT, Marked
 
 HANDS = {
@@ -26,9 +26,9 @@ OWNER = """
 import os, signal, sys, time, fsm_dyn
 from fsm_dyn.live.session import LiveSession, Settings
 session = LiveSession.start(fsm_dyn.compile("MODEL"), "scripted", {"axes": AXES, "stop": "watchdog"},
-    settings=Settings(privileges=False, guard_timeout=20.0))
+    settings=Settings(realtime_privileges=False, watchdog_timeout=20.0))
 session.wait_for_ticks(100)
-print(session.guard_pid, session.tick_pid, flush=True)
+print(session.watchdog_pid, session.tick_pid, flush=True)
 time.sleep(3600)
 """
 
@@ -49,7 +49,7 @@ def marked(tmp_path):
 
 
 def test_several_live_runs_at_once_do_not_know_of_each_other(held):
-    settings = Settings(paced=False, privileges=False, guard_timeout=20.0)
+    settings = Settings(paced=False, realtime_privileges=False, watchdog_timeout=20.0)
     sessions = {
         name: LiveSession.start(held(name), "scripted", hand, settings=settings) for name, hand in HANDS.items()
     }
@@ -219,7 +219,9 @@ def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, mo
     """Where Ctrl-C raises an exception, as in a script: nothing was started, or it has ended when that is caught."""
     monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
     monkeypatch.setenv(*marked.mark.split("="))
-    ready = prepare(held("latch"), "scripted", HANDS["latch"], settings=Settings(privileges=False, guard_timeout=20.0))
+    ready = prepare(
+        held("latch"), "scripted", HANDS["latch"], settings=Settings(realtime_privileges=False, watchdog_timeout=20.0)
+    )
     counted = 0
     chosen = random.Random(1)
     for part in [None, 0.02, 0.1, 0.3, 0.45, 0.7]:
@@ -271,13 +273,13 @@ def test_killed_while_it_starts_the_rest_ends_by_itself(marked, model, axes):
 
 
 UNWILLING = """
-from fsm_dyn.live.device import Spec
+from fsm_dyn.live.driver_protocol import DeviceSpec
 
 class Driver:
     def __init__(self, options, transport=None):
         raise OSError("not today")
 
-    describe = classmethod(lambda cls, options: Spec("unwilling", 1))
+    describe = classmethod(lambda cls, options: DeviceSpec("unwilling", 1))
     open_transport = classmethod(lambda cls, options: None)
 """
 
@@ -289,7 +291,7 @@ def test_a_tick_process_that_cannot_start_is_told(marked, held, monkeypatch, tmp
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
     session = LiveSession.start(
-        held("latch"), "unwilling:Driver", settings=Settings(privileges=False, guard_timeout=20.0)
+        held("latch"), "unwilling:Driver", settings=Settings(realtime_privileges=False, watchdog_timeout=20.0)
     )
     assert session.wait(PATIENT)
     report = session.close()
@@ -310,7 +312,7 @@ def test_ctrl_c_at_the_guard_before_it_can_ignore_it_changes_nothing(held):
         return process
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fsm_dyn.live.starting.subprocess.Popen", interrupted)
+        patch.setattr("fsm_dyn.live.session_launch.subprocess.Popen", interrupted)
         session = LiveSession.start(held("virtual_wall"), "scripted", hand)
     with session:
         session.wait_for_ticks(20)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live import memory
-from fsm_dyn.live.process import columns_of, ring_of
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import replay
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.live_stepper import Limits
+from fsm_dyn.live.owner_heartbeat import SignOfLife
+from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.replay import replay
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.sign_of_life import SignOfLife
-from fsm_dyn.live.stepping import Limits
+from fsm_dyn.live.tick_process import columns_of, ring_of
 from fsm_dyn.runtime import library
 
 MILLISECOND = 1_000_000  # ns
@@ -26,13 +26,13 @@ GRIP, ADVANCED = 12, 9  # columns of a row
 
 OWNER = """
 import json, sys, time, fsm_dyn
-from fsm_dyn.live.holding import hold
+from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import Limits
+from fsm_dyn.live.live_stepper import Limits
 hand = {"axes": 2, "motion": [[1, 0.05, 6.0, 3.0]], "stop": "watchdog", "period": 2e-4}
-settings = Settings(period=2e-4, privileges=False, guard_timeout=20.0, stall_ticks=10**6, release_after=0.0,
+settings = Settings(period=2e-4, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, release_after=0.0,
     owner_timeout=0.3, limits=Limits(ramp=0.05))
-graph = fsm_dyn.compile(hold(fsm_dyn.load("virtual_wall")))
+graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
 with LiveSession.start(graph, "scripted", hand, settings=settings, record=sys.argv[1]) as session:
     session.wait_for_ticks(1000)
     print("ticks", flush=True)
@@ -49,7 +49,9 @@ print(json.dumps(report["rows_lost"]))
 def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
     run = bench("latch", limits=Limits(ramp=0.05))
     stepper, controller = run.stepper, run.controller
-    block = memory.Block.create(memory.Shape(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1]))
+    block = shared_memory.SharedBlock.create(
+        shared_memory.BlockLayout(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1])
+    )
     stepper.publish_to(ring_of(block))
     counts, header = stepper.tick_data.counts, block.header
     counts[ct.OWNER_PATIENCE] = 100 * MILLISECOND
@@ -59,10 +61,10 @@ def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
         nonlocal wall
         for _ in range(count):
             wall += 1
-            header[memory.OWNER_BEATS] += alive
+            header[shared_memory.OWNER_BEATS] += alive
             sample = run.hand.read()
             controller.take(sample)
-            controller.go(sample.sequence, 0, wall * MILLISECOND)
+            controller.run_tick(sample.sequence, 0, wall * MILLISECOND)
             grips.append(float(stepper.tick_data.numbers[ct.GRIP]))
 
     try:
@@ -73,9 +75,11 @@ def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
         tick(50, alive=False)
         assert grips[-2:] == [pytest.approx(0.02), 0.0], "gently"
         tick(1, alive=False)
-        rested, rows = stepper.t, int(header[memory.ROWS])
+        rested, rows = stepper.t, int(header[shared_memory.ROWS])
         tick(500, alive=False)
-        assert (stepper.t, header[memory.ROWS]) == (rested, rows), "nothing is written over that nobody has taken"
+        assert (stepper.t, header[shared_memory.ROWS]) == (rested, rows), (
+            "nothing is written over that nobody has taken"
+        )
         tick(60, alive=True)
         assert grips[-1] == 1.0
         assert [e["silent"] for e in run.events if e["event"] == "owner"] == [True, False]
@@ -105,7 +109,7 @@ def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
     moved = recorded.rows[recorded.rows[:, ADVANCED] != 0.0]
     assert (moved[:, GRIP] == 1.0).any()
     gap = int(np.argmax(np.diff(moved[:, 0])))  # ticks in which the model rested
-    assert np.diff(moved[:, 0])[gap] > memory.ROW_SLOTS
+    assert np.diff(moved[:, 0])[gap] > shared_memory.ROW_SLOTS
     assert moved[gap, GRIP] == 0.0
     assert moved[-1, GRIP] == 0.0
     assert moved[gap:, GRIP].max() == 1.0, "held again"
@@ -117,7 +121,7 @@ def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
 def test_a_busy_owner_is_alive(held, tmp_path, monkeypatch):
     """A derivation, and a search that never lets go of the interpreter."""
     hand = {"axes": 2, "motion": [[1, 0.03, 1.0, 3.0]], "stop": "watchdog"}
-    settings = Settings(privileges=False, guard_timeout=20.0, stall_ticks=10**6, owner_timeout=0.4)
+    settings = Settings(realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, owner_timeout=0.4)
     with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings) as session:
         session.wait_for_ticks(50)
         begin = session.snapshot()["wall"]
@@ -136,14 +140,14 @@ def test_the_sign_of_life_ends_when_it_is_told(monkeypatch):
     """With the system's sleep and without."""
     for sleeps in (library.has_pacing(), False):
         monkeypatch.setattr(library, "has_pacing", lambda sleeps=sleeps: sleeps)
-        header = np.zeros(memory.HEADER, np.int64)
+        header = np.zeros(shared_memory.HEADER, np.int64)
         life = SignOfLife(header)
         until = time.monotonic() + 30.0
-        while header[memory.OWNER_BEATS] < 2:
+        while header[shared_memory.OWNER_BEATS] < 2:
             assert time.monotonic() < until
             time.sleep(0.005)
         life.stop()
-        count = header[memory.OWNER_BEATS]
+        count = header[shared_memory.OWNER_BEATS]
         time.sleep(0.05)
-        assert header[memory.OWNER_BEATS] == count
+        assert header[shared_memory.OWNER_BEATS] == count
         life.stop()

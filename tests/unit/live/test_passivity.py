@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.control import Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.stepping import Limits, Stepper
-from fsm_dyn.live.ticks import watch_port
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
+from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.tick_setup import watch_port
 from mechanisms.wall_chatter import KICK, MASS, PERIOD, Wall
 
 T, b = PERIOD, 1.0
@@ -60,7 +60,7 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
     stepper.reset()
     watch_port(stepper.tick_data, "observe", None)
     stepper.tick_data.numbers[ct.LEAK] = 0.0
-    controller = Controller(stepper, lambda event: None)
+    controller = RunController(stepper, lambda event: None)
     places = np.concatenate([[0.0, 0.0], 1e-3 * np.random.default_rng(3).standard_normal(200)])
     for i, x in enumerate(places):
         controller.tick(Sample(0.0, i, (x,), (0.0,)))
@@ -71,9 +71,9 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
 def test_weight_is_not_counted_against_the_loop(held):
     """A soft hand lets a ball sink: gravity gives it energy, and none of that is taken for a fault of the loop."""
     graph = held("bouncing_ball")
-    stepper = Stepper(graph, 1, limits=Limits(ramp=0.0))
+    stepper = LiveStepper(graph, 1, limits=Limits(ramp=0.0))
     watch_port(stepper.tick_data, "control", None)
-    controller = Controller(stepper, lambda event: None)
+    controller = RunController(stepper, lambda event: None)
     handle = EmulatedHandle(MASS, 0.5, hand_stiffness=4.0, hand_damping=4.0)
     given = 0.0
     for i in range(2000):
@@ -92,10 +92,10 @@ def test_weight_is_not_counted_against_the_loop(held):
 
 def test_what_takes_back_stays_within_the_limits(wall):
     limits = Limits(force=1.0, slew=1e12, velocity=1e3, ramp=0.0)
-    stepper = Stepper(wall.stepper.graph, 1, limits=limits, initial={"mode": "latched"})
+    stepper = LiveStepper(wall.stepper.graph, 1, limits=limits, initial={"mode": "latched"})
     stepper.set_parameters({"handle_1_stiffness": 8000.0, "handle_1_damping": 0.0})
     watch_port(stepper.tick_data, "control", None)
-    controller = Controller(stepper, lambda event: None)
+    controller = RunController(stepper, lambda event: None)
     forces = []
     for i in range(400):
         swing = 1e-3 * np.sin(0.7 * i)
@@ -119,7 +119,7 @@ def test_a_delay_that_is_known_is_accounted_for(wall, delay):
         stepper.set_parameters({"handle_1_stiffness": K, "handle_1_damping": 0.0})
         stepper.reset()
         watch_port(tick, kind, b, delay * T)
-        controller = Controller(stepper, lambda event: None)
+        controller = RunController(stepper, lambda event: None)
         controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))
         handle, shown, places = EmulatedHandle(MASS, b, velocity=KICK), [0.0] * 5, []
         for i in range(700):

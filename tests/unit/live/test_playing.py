@@ -5,18 +5,18 @@ import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
 from fsm_dyn.laws import Event
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.control import RUNNING, Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.facing import mapping_for
-from fsm_dyn.live.process import _take_sent
-from fsm_dyn.live.reading import read_recording
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
+from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.starting import substeps_of
-from fsm_dyn.live.stepping import Limits, Stepper
+from fsm_dyn.live.session_launch import substeps_of
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
-from fsm_dyn.live.ticks import watch_port
-from fsm_dyn.simulation.raw_run import read_transitions
+from fsm_dyn.live.tick_process import _take_sent
+from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.simulation.run_arrays import read_transitions
 from tests.benchmarks.ticks import random_hand, run_ticks
 
 BEGINS = 0.5  # s, when the first note does; the grip is closed then
@@ -29,15 +29,15 @@ class Played:
     """Notes in a rhythm on the piano action, by a finger of stiffness (N/m) and damping (N s/m) at a paddle."""
 
     def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT, work=0):
-        mapping = mapping_for(graph, "", 1, scale=scale)
-        self.stepper = stepper = Stepper(
+        mapping = device_map_for(graph, "", 1, scale=scale)
+        self.stepper = stepper = LiveStepper(
             graph, 1, substeps=substeps_of(Settings(), graph), mapping=mapping, limits=Limits(force=limit),
             work_per_tick=work,
         )  # fmt: skip
         if coupler:
             stepper.set_parameters({"finger_tip_1_stiffness": coupler})
         self.events, self.forces, self.accounted, self.keys, records = [], [], [], [], []
-        self.controller = Controller(stepper, self.events.append)
+        self.controller = RunController(stepper, self.events.append)
         stepper.prepare()
         watch_port(stepper.tick_data, "observe", damping)
         handle = EmulatedHandle(mass, damping, 0.0, 20e-6, *finger)
@@ -126,7 +126,7 @@ def test_saturation_is_in_the_report_and_in_the_recording(held, tmp_path):
     """Once an occasion, with what was wanted and what was shown; the run goes on to its end."""
     path = tmp_path / "wall.mcap"
     limits = Limits(force=0.5)
-    settings = Settings(limits=limits, paced=False, ticks=1500, privileges=False)
+    settings = Settings(limits=limits, paced=False, ticks=1500, realtime_privileges=False)
     hand = {"axes": 2, "motion": [[1, 0.05, 0.8, 3.1]], "stop": "watchdog"}
     with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings, record=path) as session:
         assert session.wait(60.0)

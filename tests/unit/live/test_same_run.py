@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.device import driver_class
-from fsm_dyn.live.holding import held_ports
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import off_line, replay
-from fsm_dyn.live.rows import ADVANCED
+from fsm_dyn.live.driver_protocol import driver_class
+from fsm_dyn.live.live_stepper import Limits
+from fsm_dyn.live.port_coupling import coupled_ports
+from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.stepping import Limits
+from fsm_dyn.live.tick_columns import ADVANCED
 from fsm_dyn.models import names
 from tests.unit.live.test_session import wait_for
 
@@ -55,10 +55,14 @@ def lying(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [n if n == "virtual_wall" else pytest.param(n, marks=LONG) for n in WITH_PORTS])
 def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tmp_path, name):
     graph = held(name)
-    axes = len(held_ports(graph.automaton.mechanism)[0].axes)
+    axes = len(coupled_ports(graph.automaton.mechanism)[0].axes)
     hand = {"axes": axes, "motion": [[axes - 1, SMALL.get(name, 0.03), 1.3, 3.0]], "stop": "watchdog"}
     settings = Settings(
-        paced=False, privileges=False, guard_timeout=20.0, stall_ticks=10**6, limits=Limits(ramp=0.05, velocity=20.0)
+        paced=False,
+        realtime_privileges=False,
+        watchdog_timeout=20.0,
+        stall_ticks=10**6,
+        limits=Limits(ramp=0.05, velocity=20.0),
     )
     path = tmp_path / "run.mcap"
     with LiveSession.start(graph, lying, hand, settings=settings, record=path) as session:

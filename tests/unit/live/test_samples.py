@@ -10,12 +10,12 @@ from fsm_dyn.devices.hapkit import Driver as Hapkit
 from fsm_dyn.devices.inverse3 import Driver as Inverse3
 from fsm_dyn.devices.udp import Driver as Udp
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import compiled_tick as ct
-from fsm_dyn.live.control import FAULT, RUNNING, Controller
-from fsm_dyn.live.device import Sample
-from fsm_dyn.live.mapping import Limits
-from fsm_dyn.live.starting import allowed
-from tests.unit.live.letting_go import Pressed
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.run_controller import FAULT, RUNNING, RunController
+from fsm_dyn.live.session_launch import effective_limits
+from tests.unit.live.disengaging import Pressed
 
 OUTLIERS = Limits().outliers
 STIFFNESS = 1000.0
@@ -82,7 +82,7 @@ def test_by_the_clock_where_ticks_were_late(pressed):
     counts[ct.RELEASE_TIME] = 0
     ever, here = counts[ct.REJECTED_EVER], float(pressed.stepper.tick_data.taken[0])
     controller.take(Sample(0.0, sequence, (here + 0.02,), (0.0,)))
-    controller.go(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
+    controller.run_tick(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
     assert counts[ct.REJECTED_EVER] == ever
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_held_before_a_sample_was_taken(pressed):
     pressed.begin(STIFFNESS)
     pressed.stepper.reset()
     counts[ct.TAKEN] = counts[ct.REJECTED] = 0
-    controller = Controller(pressed.stepper, pressed.events.append)
+    controller = RunController(pressed.stepper, pressed.events.append)
     for k in range(OUTLIERS + 1):
         assert (counts[ct.HELD], counts[ct.FAULT]) == (0, ct.NONE)
         controller.tick(Sample(0.0, k, (1e300,), (0.0,), 0b10))
@@ -115,11 +115,11 @@ def test_a_driver_that_has_a_workspace_declares_it(driver, options, low, high):
     spec = driver.describe(options)
     assert spec.low == pytest.approx(low)
     assert spec.high == pytest.approx(high)
-    limits = allowed(Limits(), spec)
+    limits = effective_limits(Limits(), spec)
     assert (limits.low, limits.high) == (spec.low, spec.high)
     if low:
         own = (-1e-3,) * len(low)
-        assert allowed(Limits(low=own), spec).low == own, "what is told goes before"
+        assert effective_limits(Limits(low=own), spec).low == own, "what is told goes before"
 
 
 @pytest.mark.parametrize("workspace", [[0.1], [0.1, "far"], [[0.1, -0.1], 0.1], [0.1, math.inf], "wide"])

@@ -13,13 +13,13 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.live.recording import read_recording
-from fsm_dyn.live.replaying import off_line, replay
-from fsm_dyn.live.rows import UNFINISHED
+from fsm_dyn.live.live_stepper import DeviceMap, Limits
+from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.starting import held as held_graph
-from fsm_dyn.live.starting import merged
-from fsm_dyn.live.stepping import DeviceMap, Limits
+from fsm_dyn.live.session_launch import coupled_graph as held_graph
+from fsm_dyn.live.session_launch import merge_parameters
+from fsm_dyn.live.tick_columns import UNFINISHED
 from tests.unit.live.conftest import MOTIONS
 
 PATIENT = 60.0  # s that a machine under load may take for what should take a moment
@@ -27,7 +27,9 @@ PATIENT = 60.0  # s that a machine under load may take for what should take a mo
 
 def settings(**changes):
     """Not paced, without privileges, and with a guard that is patient where it is not what is tested."""
-    return Settings(**{"paced": False, "privileges": False, "guard_timeout": 20.0, "stall_ticks": 10**6, **changes})
+    return Settings(
+        **{"paced": False, "realtime_privileges": False, "watchdog_timeout": 20.0, "stall_ticks": 10**6, **changes}
+    )
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def start(held, motions):
         motion = usual if motion is None else motion
         given = {"axes": 1 + max(item[0] for item in motion), "motion": motion, **(options or {})}
         given.setdefault("stop", "safe_frame" if "wire" in given else "watchdog")
-        changes.setdefault("mapping", DeviceMap(scale=scale))
+        changes.setdefault("device_map", DeviceMap(scale=scale))
         session = LiveSession.start(
             held(name), "scripted", given, settings=settings(**changes), parameters=parameters, record=record
         )
@@ -50,7 +52,7 @@ def start(held, motions):
     yield begin
     for session in sessions:
         session.close()
-        for pid in (session.guard_pid, session.tick_pid):
+        for pid in (session.watchdog_pid, session.tick_pid):
             assert not exists(pid), "a process was left behind"
 
 
@@ -292,7 +294,7 @@ def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
     """In this order: forces of the tick process, its end, the safe frame of the guard, nothing more."""
     wire = tmp_path / "wire"
     options = {"wire": str(wire)} | ({"fault": "hang", "fault_at": 0.5} if how == "hang" else {})
-    session = start(options=options, guard_timeout=1.0, paced=True, period=2e-3)
+    session = start(options=options, watchdog_timeout=1.0, paced=True, period=2e-3)
     session.wait_for_ticks(200)
     tick_pid = session.tick_pid
     if how != "hang":
@@ -350,9 +352,9 @@ def test_a_report_asked_for_at_once_tells_who_was_killed(start):
     os.kill(session.tick_pid, signal.SIGKILL)
     time.sleep(0.01)  # the kernel has begun to end it
     assert session.report()["guard"] == "found the tick process dead"
-    session = start(paced=True, guard_timeout=1.0)
+    session = start(paced=True, watchdog_timeout=1.0)
     session.wait_for_ticks(100)
-    os.kill(session.guard_pid, signal.SIGKILL)
+    os.kill(session.watchdog_pid, signal.SIGKILL)
     assert session.wait(PATIENT)
     assert session.report()["guard"] == "was ended itself, by signal 9"
     wait_for(lambda: not exists(session.tick_pid), "the end of the tick process")
@@ -362,15 +364,15 @@ def test_a_report_asked_for_at_once_tells_who_was_killed(start):
 def test_a_lost_guard_ends_the_run_in_order(start, tmp_path, how):
     """The tick process notices, writes a force of zero, closes the device and ends."""
     wire = tmp_path / "wire"
-    session = start(options={"wire": str(wire)}, guard_timeout=1.0, paced=True)
+    session = start(options={"wire": str(wire)}, watchdog_timeout=1.0, paced=True)
     session.wait_for_ticks(200)
     tick_pid = session.tick_pid
-    os.kill(session.guard_pid, how)
+    os.kill(session.watchdog_pid, how)
     wait_for(lambda: not exists(tick_pid), "the end of the tick process")
     told = [e for e in session.events() if e["event"] == "fault"]
     assert [e["why"] for e in told] == ["the guard process is gone"]
     if how == signal.SIGSTOP:
-        os.kill(session.guard_pid, signal.SIGCONT)
+        os.kill(session.watchdog_pid, signal.SIGCONT)
     assert session.wait(PATIENT)
     sent = frames(wire)
     assert sent[-2:] == [["tick", "0", "0"], ["close"]]
@@ -387,9 +389,9 @@ import os, signal, fsm_dyn
 from fsm_dyn.live.session import LiveSession, Settings
 session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted",
     {{"axes": 2, "motion": {motions["virtual_wall"][0]}, "wire": {str(wire)!r}}},
-    settings=Settings(privileges=False, guard_timeout=20.0), record={str(path)!r})
+    settings=Settings(realtime_privileges=False, watchdog_timeout=20.0), record={str(path)!r})
 session.wait_for_ticks(600)
-print(session.guard_pid, session.tick_pid, flush=True)
+print(session.watchdog_pid, session.tick_pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
@@ -466,7 +468,7 @@ def test_what_is_no_recording_is_refused(tmp_path):
 
 def test_a_graph_keeps_the_parameters_it_was_compiled_with():
     graph = fsm_dyn.compile("virtual_wall", {"m": 0.7})
-    given = merged(graph, {"k": 3e4})
+    given = merge_parameters(graph, {"k": 3e4})
     assert given == {"m": 0.7, "k": 3e4}
     both = held_graph(graph, given).values
     assert (both["m"], both["k"]) == (0.7, 3e4)

@@ -11,7 +11,7 @@ import types
 
 import pytest
 
-from fsm_dyn.live import guard, memory, realtime
+from fsm_dyn.live import realtime, shared_memory, watchdog
 from fsm_dyn.live.session import LiveSession, Settings
 
 
@@ -50,10 +50,10 @@ def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_
     monkeypatch.delattr(os, "memfd_create", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if system == "windows":
-        monkeypatch.setattr(memory, "anonymous", lambda: None)
+        monkeypatch.setattr(shared_memory, "anonymous", lambda: None)
     monkeypatch.delattr(os, "sched_setscheduler", raising=False)
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog"}
-    settings = Settings(paced=False, privileges=False, guard_timeout=20.0, ticks=400)
+    settings = Settings(paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=400)
     with LiveSession.start(held("latch"), "scripted", hand, settings=settings) as session:
         path = session._block.path
         assert os.listdir(tmp_path) == ([os.path.basename(path)] if system == "windows" else [])
@@ -75,23 +75,23 @@ class Unselectable:
 
 def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatch):
     """The pipe of its standard input closes: a thread sees it, and the tick process is asked to end."""
-    block = memory.Block.create(memory.Shape(4, 4))
-    header = guard.Header(block.address)
+    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(4, 4))
+    header = watchdog.Header(block.address)
     reading, writing = os.pipe()
     made = iter([Unselectable()])
-    real = guard.selectors.DefaultSelector
-    monkeypatch.setattr(guard.selectors, "DefaultSelector", lambda: next(made, None) or real())
+    real = watchdog.selectors.DefaultSelector
+    monkeypatch.setattr(watchdog.selectors, "DefaultSelector", lambda: next(made, None) or real())
     monkeypatch.setattr(sys, "stdin", io.FileIO(reading, closefd=False))
     code = "import mmap, os, struct, sys, time\nm = mmap.mmap(int(sys.argv[1]), 512)\n"
     code += "struct.pack_into('<q', m, 96, 1)\n"
     code += "while not struct.unpack_from('<q', m, 16)[0]: time.sleep(0.002)\nstruct.pack_into('<q', m, 24, 3)"
     child = subprocess.Popen([sys.executable, "-c", code, block.address], pass_fds=[int(block.address)])
-    threading = guard.threading
-    while not header[guard.TICK_PID]:
+    threading = watchdog.threading
+    while not header[watchdog.TICK_PID]:
         time.sleep(0.01)
     threading.Timer(0.3, os.close, (writing,)).start()
-    assert guard.watch(header, child, 20.0, 0.002) == 0
-    assert header[guard.STOPPING] == 1
+    assert watchdog.watch(header, child, 20.0, 0.002) == 0
+    assert header[watchdog.STOPPING] == 1
     assert child.wait(20.0) == 0  # the guard goes on when it sees that it ends
     os.close(reading)
     block.close()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.compiling import compile as compile_model
+from fsm_dyn.compilation import compile as compile_model
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fsm_dyn import compiling
+from fsm_dyn import compilation
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.modes.assembly import Given, dependent_columns
+from fsm_dyn.modes.assembly import PrescribedValues, dependent_columns
 from fsm_dyn.spec.values import parameter_values
 
 HELD, SLIDING = 1, 2
@@ -18,7 +18,7 @@ def assemble(mode_graph, context):
     def run(model, states=(), coordinates=None, speeds=None, inputs=0.0, **parameters):
         graph = model if hasattr(model, "automaton") else mode_graph(model, **parameters)
         c = context(graph, inputs)
-        x = graph.automaton.assemble(states, Given(coordinates or {}, speeds or {}, 0.0, c))
+        x = graph.automaton.assemble(states, PrescribedValues(coordinates or {}, speeds or {}, 0.0, c))
         return x, graph.automaton.terms.evaluate(0.0, x, c)
 
     return run
@@ -145,7 +145,7 @@ def test_inputs_that_drive_rows(assemble, mode_graph):
     layout = graph.automaton.terms.layout
     c = np.zeros(layout.n_c)
     c[layout.w_slice], c[layout.w_rate_slice], c[layout.w_rate2_slice] = 2.0, 0.5, -3.0
-    x = graph.automaton.assemble((), Given({}, {"s_dot": 4.0}, 0.0, c))
+    x = graph.automaton.assemble((), PrescribedValues({}, {"s_dot": 4.0}, 0.0, c))
     assert x.tolist() == [2.0, 0.0, 0.5, 4.0]
     (mode,) = graph.automaton.modes
     full = mode.programs.full.evaluate(0.0, x, c)
@@ -230,7 +230,7 @@ def test_start_of_a_run(mode_graph):
 
     def initial_start(overrides=None):
         values = parameter_values(graph.automaton.mechanism)
-        return compiling.initial_start(graph.automaton, values, graph.parameters, overrides)
+        return compilation.initial_state(graph.automaton, values, graph.parameters, overrides)
 
     begin = initial_start()
     assert begin.states == (SLIDING,)
@@ -260,10 +260,10 @@ def test_start_of_a_run(mode_graph):
     ],
 )
 def test_a_missing_mode_is_deduced(mode_graph, given, states):
-    from fsm_dyn.automaton.start import start
+    from fsm_dyn.automaton.initial_state import find_initial_state
 
     graph = mode_graph("rolling_disk")
     layout = graph.automaton.terms.layout
     c = np.zeros(layout.n_c)
     c[layout.p_slice] = graph.parameters
-    assert start(graph.automaton, given, None, 0.0, c).states == (states,)
+    assert find_initial_state(graph.automaton, given, None, 0.0, c).states == (states,)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fsm_dyn.modes.assembly import Given
+from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.programs import derive_mode
 
 RIGHT_ANGLES = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -125,6 +125,6 @@ def test_started_there_by_assembly(graph, context, ends):
         if is_flat(q):
             continue
         c = closed_at(graph, context, ends, q)
-        x = automaton.assemble((), Given(dict(zip("abc", q, strict=True)), {"a_dot": 0.0}, 0.0, c))
+        x = automaton.assemble((), PrescribedValues(dict(zip("abc", q, strict=True)), {"a_dot": 0.0}, 0.0, c))
         np.testing.assert_allclose(x[:3], q)
         assert np.abs(automaton.terms.evaluate(0.0, x, c)["residual"]).max() < 1e-14

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.modes.elimination import eliminate, solve_symmetric
-from fsm_dyn.programs import Graph, evaluate
+from fsm_dyn.programs import ExpressionGraph, evaluate
 
 
 def nodes_of(graph, values, name="a", constants=False):
@@ -33,7 +33,7 @@ def solved(solution, given):
 
 def check_solutions(values, rng, constants=False, samples=None):
     """A_D x = b and A_Dᵀ y = r of the pivots found, against NumPy; returns the factors."""
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, given = nodes_of(graph, values, constants=constants)
     m, n = values.shape
     factors = eliminate(matrix, values[None] if samples is None else samples, range(n))
@@ -96,14 +96,14 @@ def test_units_do_not_decide():
 
 
 def test_an_entry_small_in_any_sample_is_no_pivot():
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, _ = nodes_of(graph, np.array([[1.0, 1.0]]))
     samples = np.array([[[1.0, 0.5]], [[0.001, 0.5]]])
     assert eliminate(matrix, samples, range(2)).pivots == ((0, 1),)
 
 
 def test_where_no_entry_serves_every_sample_the_present_state_decides():
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, _ = nodes_of(graph, np.array([[1.0, 1.0]]))
     samples = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
     assert eliminate(matrix, samples, range(2)).pivots == ((0, 1),)
@@ -111,7 +111,7 @@ def test_where_no_entry_serves_every_sample_the_present_state_decides():
 
 def test_a_partner_has_a_say_in_the_pivots():
     """The friction rows of a sliding contact are eliminated in the same order: their entry must not vanish."""
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, _ = nodes_of(graph, np.array([[1.0, 1.0]]))
     own, partner = np.array([[[1.0, 0.9]]]), np.array([[[0.0, 2.0]]])
     assert eliminate(matrix, own, range(2)).pivots == ((0, 0),)
@@ -129,7 +129,7 @@ def test_a_partner_has_a_say_in_the_pivots():
 def test_a_given_order_is_kept():
     rng = np.random.default_rng(8)
     values = rng.normal(size=(3, 4))
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, _ = nodes_of(graph, values)
     order = ((2, 0), (0, 3), (1, 1))
     assert eliminate(matrix, values[None], range(4), order).pivots == order
@@ -140,7 +140,7 @@ def test_a_given_order_is_kept():
 
 def test_only_the_columns_allowed_are_pivots():
     values = np.array([[5.0, 1.0, 2.0], [4.0, 1.0, -1.0]])
-    matrix, _ = nodes_of(Graph(), values)
+    matrix, _ = nodes_of(ExpressionGraph(), values)
     assert set(eliminate(matrix, values[None], [1, 2]).columns) == {1, 2}
     assert len(eliminate(matrix, values[None], [1]).pivots) == 1
 
@@ -151,7 +151,7 @@ def test_zeros_stay_zeros():
     values = np.eye(size) * 2
     values[0, :] = values[:, 0] = 1.0
     values[0, 0] = 9.0
-    matrix, _ = nodes_of(Graph(), values)
+    matrix, _ = nodes_of(ExpressionGraph(), values)
     factors = eliminate(matrix, values[None], range(size))
     assert len(factors.steps) == size - 1
     assert sum(not node.is_zero for row in factors.rows for node in row) <= 3 * size - 2
@@ -159,7 +159,7 @@ def test_zeros_stay_zeros():
 
 def test_no_rows_and_no_columns():
     assert eliminate([], np.zeros((1, 0, 3)), range(3)).pivots == ()
-    graph = Graph()
+    graph = ExpressionGraph()
     factors = eliminate([[graph.zero]], np.zeros((1, 1, 1)), range(1))
     assert factors.dropped == (0,)
     assert factors.solve([graph.symbol("b")]) == {}
@@ -171,7 +171,7 @@ def test_symmetric_solution(seed):
     size = int(rng.integers(1, 7))
     root = rng.normal(size=(size, size)) * (rng.random((size, size)) < 0.5) + np.eye(size)
     values = root @ root.T
-    graph = Graph()
+    graph = ExpressionGraph()
     matrix, given = nodes_of(graph, np.triu(values))
     for i in range(size):
         for j in range(i):

@@ -4,7 +4,7 @@ import pytest
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.enumeration import LARGEST_ENUMERATION, Pattern, name_mode
-from fsm_dyn.modes.system import ContactInfo
+from fsm_dyn.modes.unconstrained_system import ContactInfo
 
 
 def mass(**sections):
@@ -85,8 +85,8 @@ def test_without_contacts_there_is_one_mode(mode_graph):
 def test_modes_of_shipped_models(mode_graph, model, modes):
     graph = mode_graph(model)
     assert list(graph.modes) == modes  # in the order of the file
-    assert not graph.pruned
-    assert graph.automaton.complete
+    assert not graph.infeasible
+    assert graph.automaton.fully_enumerated
 
 
 # -- pruning ---------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
     }
     reason = "walls_lower and walls_upper exclude each other: their gaps always add up to 1"
     both = "walls_lower_closed+walls_upper_closed"
-    assert dict(graph.pruned) == {both: reason, f"{both}+ground_closed": reason}
+    assert dict(graph.infeasible) == {both: reason, f"{both}+ground_closed": reason}
 
 
 def test_travel_of_no_length_is_possible(mode_graph):
@@ -136,7 +136,7 @@ def test_contacts_parallel_in_one_state_only_are_not_pruned(mode_graph):
     loop = {"constraints": {"loop": {"position": "a - b"}}}
     for model in (tilted, {**tilted, **loop}):
         graph = mode_graph(model)
-        assert not graph.pruned
+        assert not graph.infeasible
         assert "low_closed+high_closed" in graph.modes
 
 
@@ -145,7 +145,7 @@ def test_velocity_level_contacts_are_never_pruned(mode_graph):
     graph = mode_graph(mass(contacts={"walls": WALLS, "catch": LATCH}))
     held = graph.modes["walls_lower_closed+catch_engaged"]
     assert len(held.redundant_rows) == 1
-    assert len(graph.pruned) == 2
+    assert len(graph.infeasible) == 2
 
 
 # -- lists -----------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_only_listed(mode_graph):
     names = set(graph.modes)
     assert {"gliding", "flying", "gliding+walls_upper_closed", "flying+walls_lower_closed"} <= names
     assert not any(graph.modes[name].states["ground"] == "stick" for name in names)
-    assert graph.pruned["ground_stick"] == "not listed, and the model says only_listed"
+    assert graph.infeasible["ground_stick"] == "not listed, and the model says only_listed"
     with pytest.raises(ModelError, match="would begin in 'ground_stick', which cannot be: not listed"):
         mode_graph(mass(contacts=sections["contacts"], modes={**modes, "only_listed": True}, initial={"x": 0.5}))
     everything = mode_graph(mass(**sections, modes=modes))
@@ -172,8 +172,8 @@ def test_many_contacts_are_derived_when_reached(mode_graph):
     modes = {"first": {"stop0": "closed"}, "last": {"stop6": "closed"}}
     graph = mode_graph(mass(contacts=contacts, modes=modes))
     assert list(graph.modes) == ["first", "last", "all_free"]
-    assert not graph.automaton.complete
-    assert mode_graph(mass(contacts=dict(list(contacts.items())[:6]))).automaton.complete
+    assert not graph.automaton.fully_enumerated
+    assert mode_graph(mass(contacts=dict(list(contacts.items())[:6]))).automaton.fully_enumerated
 
 
 def test_a_mode_not_enumerated_is_derived_from_the_saved_terms(mode_graph, context):
@@ -211,14 +211,14 @@ def test_a_body_without_mass_may_be_carried(mode_graph):
     held = {"contacts": {"hold": {"lock": {"velocity": "y_dot"}}}, "modes": {"held": {"hold": "engaged"}}}
     graph = mode_graph({**PAD, **held, "initial": {"mode": "held"}})
     assert list(graph.modes) == ["held"]
-    assert dict(graph.pruned) == {"all_free": "nothing has inertia along y_dot"}
+    assert dict(graph.infeasible) == {"all_free": "nothing has inertia along y_dot"}
     assert graph.modes["held"].derivatives(0.0, [0, 0.1], [1, 0])[1].tolist() == [0, 0]
 
 
 def test_singular_in_one_configuration_only_is_no_lack_of_inertia(mode_graph):
     """The wrist at q2 = 0 with the rates of its angles as speeds: a bad place, not a bad model."""
     model = mode_graph("spherical_wrist_rates").automaton.mechanism
-    assert not mode_graph(model).pruned
+    assert not mode_graph(model).infeasible
     pendulum = {
         "fsm_dyn": 1,
         "name": "pendulum",

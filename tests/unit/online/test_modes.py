@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn import models
-from fsm_dyn.analysis.runs import Setting
-from fsm_dyn.automaton.initial_values import initial_start
-from fsm_dyn.compiling import compile as compile_model
-from fsm_dyn.modes.listing import list_guards
-from fsm_dyn.online.machine import OnlineMachine
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.spec import load
 
 STATES = 20
@@ -121,8 +121,8 @@ def graph(request):
 
 
 def machine_of(graph):
-    start = initial_start(graph.automaton, graph.values, graph.parameters)
-    return OnlineMachine(graph.automaton, (start.x, start.context))
+    start = initial_state(graph.automaton, graph.values, graph.parameters)
+    return OnlineExecutable(graph.automaton, (start.x, start.context))
 
 
 def call(address, t, x, c, length):
@@ -140,7 +140,7 @@ def states(random_states):
     def draw(graph, mode, seed):
         rng = np.random.default_rng(seed)
         layout = graph.automaton.terms.layout
-        start = initial_start(graph.automaton, graph.values, graph.parameters)
+        start = initial_state(graph.automaton, graph.values, graph.parameters)
         c = np.tile(start.context, (STATES, 1))
         c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
         c[:, layout.w_rate3_slice] = rng.uniform(-1, 1, (STATES, len(layout.w)))
@@ -162,7 +162,7 @@ def test_all_modes_agree_with_their_programs(graph, states):
     rng = np.random.default_rng(7)
     machine, met = machine_of(graph), 0
     for number, mode in enumerate(graph.automaton.modes[:MODES]):
-        full = machine.charts[machine.number_of(mode.states)].programs.full
+        full = machine.charts[machine.mode_index(mode.states)].programs.full
         x, c = states(graph, mode, number)
         t = rng.uniform(0.0, 1.0, STATES)
         with np.errstate(all="ignore"):
@@ -184,7 +184,7 @@ def test_all_modes_agree_with_their_programs(graph, states):
 def test_guards_are_listed_as_derived(graph):
     automaton = graph.automaton
     for mode in automaton.modes[:MODES]:
-        leaving = automaton.leaving(automaton.name_of(mode.states))
+        leaving = automaton.outgoing_transitions(automaton.name_of(mode.states))
         if not mode.programs.redundant:
             assert list_guards(automaton.system, mode.states, leaving) == mode.guards
 
@@ -193,10 +193,10 @@ def test_kernels_give_what_the_mode_gives(graph, states):
     """Bit for bit from the same chart: the kernels by address, the evaluation of many states; ``rhs`` and ``full``."""
     machine = machine_of(graph)
     for number, mode in enumerate(graph.automaton.modes[:3]):
-        chart = machine.charts[machine.number_of(mode.states)]
+        chart = machine.charts[machine.mode_index(mode.states)]
         x, c = states(graph, mode, number)
         expected = chart.programs.full.evaluate(0.3, x[0], c[0])
-        machine.forget_charts()
+        machine.reset_charts()
         full = call(chart.full, 0.3, x[0], c[0], sum(value.size for value in expected.values()))
         rate = call(chart.rhs, 0.3, x[0], c[0], len(x[0]))
         np.testing.assert_array_equal(full, np.concatenate([value.ravel() for value in expected.values()]))
@@ -222,7 +222,7 @@ def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
     """Counted: once a mode of a block that slides; of a pendulum in Cartesian coordinates, four times a turn."""
     block = compile_model(load("text", text=BRAKED_BLOCK))
     machine, choices = machine_of(block), {}
-    setting = replace(Setting.of(block), machine=machine)
+    setting = replace(AnalysisSetup.of(block), machine=machine)
     start = setting.start({"x_dot": 1.0})
     raw = setting.run(start.x, start.context, start.states, 1.0)
     for chart in machine.charts:
@@ -232,7 +232,7 @@ def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
     assert set(choices.values()) == {1}
 
     pendulum = compile_model(load("text", text=PENDULUM))
-    setting = replace(Setting.of(pendulum), machine=machine_of(pendulum))
+    setting = replace(AnalysisSetup.of(pendulum), machine=machine_of(pendulum))
     start = setting.start()
     raw = setting.run(start.x, start.context, start.states, 2.0)
     (chart,) = setting.machine.charts

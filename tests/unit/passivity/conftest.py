@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.holding import hold
+from fsm_dyn.live.port_coupling import add_couplers
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def held():
     def graph(source, **parameters):
         key = (str(source), tuple(parameters.items()))
         if key not in known:
-            known[key] = fsm_dyn.compile(hold(fsm_dyn.load(source)), parameters)
+            known[key] = fsm_dyn.compile(add_couplers(fsm_dyn.load(source)), parameters)
         return known[key]
 
     return graph

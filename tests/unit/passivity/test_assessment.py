@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device import Handle
-from fsm_dyn.live.stepping import DeviceMap
+from fsm_dyn.live.driver_protocol import DeviceDynamics
+from fsm_dyn.live.live_stepper import DeviceMap
 from fsm_dyn.passivity.assessment import assess
 from fsm_dyn.passivity.z_width import z_width
 
-KNOWN = Handle(mass=0.1, damping=1.0, friction=0.05, resolution=1e-5)
+KNOWN = DeviceDynamics(mass=0.1, damping=1.0, friction=0.05, resolution=1e-5)
 
 
 def checks(found, axis="handle_1"):
@@ -24,9 +24,9 @@ def test_what_is_not_known_is_unknown_with_what_would_be_needed(held):
     found = assess(held("virtual_wall"))
     assert found.verdict == "unknown"
     assert {check.verdict for check in found.checks} == {"unknown"}
-    assert checks(found)["wall"].needed == pytest.approx(200.0 * 0.5e-3 + 2.0)
-    assert checks(found)["quantisation"].needed is None
-    assert checks(assess(held("virtual_wall"), Handle(resolution=1e-4)))["quantisation"].verdict == "unknown"
+    assert checks(found)["wall"].required == pytest.approx(200.0 * 0.5e-3 + 2.0)
+    assert checks(found)["quantisation"].required is None
+    assert checks(assess(held("virtual_wall"), DeviceDynamics(resolution=1e-4)))["quantisation"].verdict == "unknown"
     straight = assess(held("toggle_switch"), KNOWN, turns=())  # a handle that moves an angle, at so many rad/m
     assert checks(straight, "tip_1")["wall"].unit == "N s/m"
     assert checks(straight, "tip_1")["wall"].verdict == "pass"
@@ -40,19 +40,19 @@ def test_a_soft_coupler_passes_and_a_stiff_one_fails(held):
     stiff = assess(held("virtual_wall", handle_2_stiffness=3000.0, handle_2_damping=0.2), KNOWN)
     assert stiff.verdict == "fail"
     assert checks(stiff, "handle_2")["wall"].verdict == "fail"
-    assert checks(stiff, "handle_2")["wall"].needed == pytest.approx(1.7)
+    assert checks(stiff, "handle_2")["wall"].required == pytest.approx(1.7)
     assert checks(stiff)["wall"].verdict == "fail"
-    assert checks(stiff, "handle_2")["quantisation"].needed == pytest.approx(3000.0 * 1e-5 / 2)
+    assert checks(stiff, "handle_2")["quantisation"].required == pytest.approx(3000.0 * 1e-5 / 2)
 
 
 def test_scale_counts_twice_and_a_delay_counts(held):
     one = checks(assess(held("virtual_wall"), KNOWN))
     two = checks(assess(held("virtual_wall"), KNOWN, mapping=DeviceMap(scale=2.0, force_scale=0.5)))
     for name in ("wall", "coupler", "two-port", "mode free", "quantisation"):
-        assert two[name].needed == pytest.approx(2.0 * one[name].needed, rel=1e-9)
-    late = checks(assess(held("virtual_wall", handle_1_damping=0.0), Handle(damping=1.0, delay=1e-3)))
-    assert late["wall"].needed == pytest.approx(200.0 * 1.5e-3, rel=1e-6)
-    assert late["coupler"].needed == np.inf
+        assert two[name].required == pytest.approx(2.0 * one[name].required, rel=1e-9)
+    late = checks(assess(held("virtual_wall", handle_1_damping=0.0), DeviceDynamics(damping=1.0, delay=1e-3)))
+    assert late["wall"].required == pytest.approx(200.0 * 1.5e-3, rel=1e-6)
+    assert late["coupler"].required == np.inf
 
 
 def test_stable_alone_is_told_but_decides_nothing(held):
@@ -87,11 +87,11 @@ def test_the_z_width_grows_with_the_rate_to_what_the_sensor_allows():
     np.testing.assert_allclose(width.coupler / width.rate, width.coupler[0] / 500.0, rtol=1e-6)
     assert np.all(width.coupler < width.wall)
     assert width.quantised == pytest.approx(2 * 0.05 / 1e-5)
-    late = z_width(Handle(damping=1.0, delay=1e-3), rates=(1000.0,))
+    late = z_width(DeviceDynamics(damping=1.0, delay=1e-3), rates=(1000.0,))
     assert late.wall[0] == pytest.approx(1.0 / 1.5e-3, rel=1e-6)
     assert late.quantised is None
     with pytest.raises(InputError, match="damping"):
-        z_width(Handle())
+        z_width(DeviceDynamics())
 
 
 def test_the_command_tells_and_draws(tmp_path):

@@ -5,10 +5,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.pictures import palette
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.plot.views import telling_times
+from fsm_dyn.plot.scene_projection import representative_times
 
 LONG = {f"capstan_slide+lever_knuckle_stick+number_{i}": float(i) for i in range(9)}
 
@@ -43,7 +43,7 @@ def test_no_text_of_a_run_with_many_modes_leaves_the_picture():
 def test_most_instants_of_a_film_lie_where_most_moves():
     """The box stands for two of three seconds."""
     run = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 3.0)
-    times = telling_times(run, run.model.scene, 9)
+    times = representative_times(run, run.model.scene, 9)
     assert (times[0], times[-1]) == (0.0, 3.0)
     assert (np.diff(times) > 0.0).all()
     assert np.count_nonzero(times > 2.2) >= 6

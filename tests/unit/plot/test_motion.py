@@ -8,10 +8,10 @@ from fsm_dyn.errors import NOWHERE
 from fsm_dyn.expressions import Text
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import motion
-from fsm_dyn.recording.assembly import links_of, shapes_of
-from fsm_dyn.recording.placing import place
-from fsm_dyn.recording.scene import Scene, Shape
-from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point, ShapeForm
+from fsm_dyn.results.result_builder import links_of, shapes_of
+from fsm_dyn.results.scene import Scene, Shape
+from fsm_dyn.results.scene_placement import place_scene
+from fsm_dyn.spec.model import Body, Coordinate, DrawnOutline, Mechanism, Point
 
 
 class Turning:
@@ -36,7 +36,7 @@ def scene(planar=True):
 
 
 def test_an_outline_turns_and_moves_with_its_frame(block):
-    placed = place(scene(), block.sample([0.0, 1.0]))
+    placed = place_scene(scene(), block.sample([0.0, 1.0]))
     outline = placed.outline(scene().shapes[0])
     assert_allclose(outline[0, 1], [0.1, 1.0, 0.0])
     assert_allclose(outline[1, 1], [1.0 + 0.1 * np.cos(1.0), 1.0 + 0.1 * np.sin(1.0), 0.0])
@@ -45,7 +45,7 @@ def test_an_outline_turns_and_moves_with_its_frame(block):
 
 @pytest.mark.parametrize("planar", [True, False])
 def test_a_picture_is_drawn(block, tmp_path, picture_size, planar):
-    assert place(scene(planar), block.rows).is_planar() == planar
+    assert place_scene(scene(planar), block.rows).is_planar() == planar
     path = style.save(motion(block, scene(planar)), tmp_path / "motion.png")
     width, height = picture_size(path)
     assert 500 < width <= 1500
@@ -60,7 +60,7 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
             "box": Body("box", "P", Text("1"), frame="B"),
             "bead": Body("bead", "Q", Text("1")),
         },
-        view={"box": (ShapeForm("polygon", corners), ShapeForm("circle", (), Text("r")))},
+        view={"box": (DrawnOutline("polygon", corners), DrawnOutline("circle", (), Text("r")))},
     )
     shapes = shapes_of(mechanism, {"r": 0.5})
     assert [(s.body, s.frame, s.origin, s.closed, len(s.points)) for s in shapes] == [

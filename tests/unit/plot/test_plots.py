@@ -6,9 +6,9 @@ from matplotlib.colors import to_hex
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.pictures import palette
-from fsm_dyn.plot.bands import dense_rows
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot.drawing import diagram
+from fsm_dyn.plot.mode_bands import dense_rows
 
 KINDS = ["modes", "states", "motion", "phase", "forces", "guards", "energy"]
 

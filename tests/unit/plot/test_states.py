@@ -9,7 +9,7 @@ import pytest
 from fsm_dyn.errors import InputError
 from fsm_dyn.plot import style
 from fsm_dyn.plot.states import states
-from fsm_dyn.recording import Trajectory
+from fsm_dyn.results import Trajectory
 
 
 def test_one_panel_per_unit_under_the_strip_of_modes(block):
@@ -42,7 +42,9 @@ def test_of_many_transitions_the_first_are_listed_and_the_rest_counted(block):
     many = tuple(dataclasses.replace(block.transitions[0], time=0.05 * i, cause="a" * 100) for i in range(39))
     texts = [
         text.get_text()
-        for text in states(Trajectory(block.model, dataclasses.replace(block.record, tell=lambda: many))).texts
+        for text in states(
+            Trajectory(block.model, dataclasses.replace(block.record, read_transitions=lambda: many))
+        ).texts
     ]
     assert any(text.startswith("and ") and text.endswith(" more") for text in texts)
     assert max(len(text) for text in texts) <= 70

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn import programs as p
+from fsm_dyn.programs.graph_traversal import rebuild
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.sweeps import rebuild
 
 SMOOTH = ("neg", "add", "sub", "mul", "sin", "cos", "tanh", "atan")
 LAYOUT = p.Layout(q=("q1", "q2"), u=("u1", "u2"), p=("m", "lip[0]"), w=("push",), contacts=("tip",), memory=("hits",))
@@ -35,7 +35,7 @@ def random_program():
 
     def make(seed, size=60, ops=tuple(OPERATIONS)):
         rng = np.random.default_rng(seed)
-        graph = p.Graph()
+        graph = p.ExpressionGraph()
         nodes = [graph.symbol(name) for name in LAYOUT.arguments]
         nodes += [graph.constant(value) for value in (0.5, -2.0, 3.0, 1.5)]
         while len(nodes) < size:

@@ -3,12 +3,12 @@ import pytest
 
 from fsm_dyn import programs as p
 from fsm_dyn.errors import InputError
+from fsm_dyn.programs.graph_traversal import rebuild
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.sweeps import rebuild
 
 
 def test_it_reads_well(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, lip = graph.symbol("q1"), graph.symbol("lip[0]")
     source = p.to_c(p.Program.from_nodes(layout, {"gap": q1 * 2 - lip, "force": -1.5}), "gap")
     assert source.startswith("#include <math.h>\n")
@@ -31,14 +31,14 @@ def test_it_reads_well(layout):
 
 def test_names_that_look_alike_in_c(compile_c):
     layout = p.Layout(q=("a.b", "a_b", "a-b", "a_b_", "θ", "φ"))
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     program = p.Program.from_nodes(layout, {"all": [graph.symbol(name) * 2 for name in layout.q]})
     out = compile_c(p.to_c(program, "f"), "f")(0.0, np.arange(6.0), [], 6)
     np.testing.assert_array_equal(out, 2 * np.arange(6.0))
 
 
 def test_every_operation_has_a_spelling(layout, compile_c):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     symbols = [graph.symbol(name) for name in ("q1", "q2", "u1")]
     nodes = [rebuild(graph, op, symbols[: operation.arity]) for op, operation in OPERATIONS.items()]
     nodes += [symbols[0] ** 1.5, symbols[0] ** 2.5]

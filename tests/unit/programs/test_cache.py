@@ -24,7 +24,7 @@ def objects(tmp_path):
 
 @pytest.fixture
 def program(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     return p.Program.from_nodes(layout, {"a": p.sin(graph.symbol("q1")) * 3})
 
 

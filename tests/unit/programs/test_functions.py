@@ -19,7 +19,7 @@ def run():
     """Return a function that evaluates an expression of a, b by a kernel and checks NumPy against it."""
 
     def evaluate(build, a, b=0.0):
-        graph = p.Graph()
+        graph = p.ExpressionGraph()
         node = build(graph.symbol("a"), graph.symbol("b"))
         program = p.Program.from_nodes(p.Layout(q=("a", "b")), {"value": node})
         (value,) = p.compile_programs([program])[0](0.0, [a, b], [])
@@ -35,7 +35,7 @@ def test_unary(run, name, x):
     function = getattr(p, name)
     assert run(lambda a, b: function(a), x) == pytest.approx(UNARY[name](x), rel=3e-16)
     assert math.isnan(run(lambda a, b: function(a), nan))
-    constant = function(p.Graph().constant(x)).constant_value
+    constant = function(p.ExpressionGraph().constant(x)).constant_value
     assert constant == pytest.approx(UNARY[name](x), rel=3e-16)
 
 
@@ -91,7 +91,7 @@ def test_powers(run):
 
 
 def test_local_rules():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x, y = graph.symbol("x"), graph.symbol("y")
     less = p.compare("<", x, y)
     assert p.compare(">", y, x) is less
@@ -111,5 +111,5 @@ def test_errors():
     with pytest.raises(InputError, match="numbers only"):
         p.sin(1.0)
     with pytest.raises(InputError, match="comparison") as caught:
-        p.compare("=<", p.Graph().symbol("x"), 1.0)
+        p.compare("=<", p.ExpressionGraph().symbol("x"), 1.0)
     assert "<=" in str(caught.value)

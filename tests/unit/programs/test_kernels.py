@@ -7,7 +7,7 @@ import pytest
 
 from fsm_dyn import programs as p
 from fsm_dyn.errors import InputError
-from fsm_dyn.programs import kernels, llvm, parts
+from fsm_dyn.programs import kernels, llvm, program_splitting
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def chain():
     """Return a function that makes a long program: each value depends on the one before and on a far one."""
 
     def make(length, wide=0):
-        graph = p.Graph()
+        graph = p.ExpressionGraph()
         names = tuple(f"q{i}" for i in range(7))
         symbols = [graph.symbol(name) for name in names]
         values = list(symbols)
@@ -34,7 +34,7 @@ def chain():
 
 
 def test_several_programs_in_one_call(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, m = graph.symbol("q1"), graph.symbol("m")
     programs = [p.Program.from_nodes(layout, {"a": [[q1 * i, m]], "b": p.sin(q1)}) for i in (1, 2, 3, 2)]
     compiled = p.compile_programs(programs)
@@ -57,14 +57,14 @@ def test_shapes_are_checked(layout):
 
 
 def test_arguments_of_any_kind(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("u2") + graph.symbol("hits")})])[0]
     assert kernel(0, [0, 0, 0, 1], range(8)) == 7.0
     assert kernel(0, np.arange(8.0)[::2], np.zeros(8, dtype=np.float32)) == 6.0
 
 
 def test_products_and_sums_are_fused():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     a, b, c = (graph.symbol(name) for name in "abc")
     program = p.Program.from_nodes(p.Layout(q=("a", "b", "c")), {"value": a * b - c})
     x = [1 + 2**-30, 1 + 2**-30, 1 + 2**-29]
@@ -74,7 +74,7 @@ def test_products_and_sums_are_fused():
 
 
 def test_kernels_outlive_what_made_them(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     calls = [p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("q1") + i})])[0] for i in range(20)]
     del calls[::2]
     assert [call(0, np.zeros(4), np.zeros(8))[0] for call in calls] == list(range(1, 20, 2))
@@ -97,7 +97,7 @@ def test_long_programs_are_compiled_in_parts(chain, monkeypatch):
 
 def test_parts_cover_the_program_and_reuse_places(chain):
     program = chain(3000)
-    pieces, slots = parts.divide(program, 200)
+    pieces, slots = program_splitting.divide(program, 200)
     assert [piece.start for piece in pieces[1:]] == [piece.stop for piece in pieces[:-1]]
     assert pieces[0].start == 0
     assert pieces[-1].stop == len(program.instructions)
@@ -110,7 +110,7 @@ def test_parts_cover_the_program_and_reuse_places(chain):
 def test_what_is_written_is_shared_out_among_the_parts(chain):
     """A large matrix is mostly constants: written by one part, they made a function that grows with the program."""
     program = chain(3000, wide=2000)
-    pieces, _ = parts.divide(program, 200)
+    pieces, _ = program_splitting.divide(program, 200)
     assert max(len(piece.outputs) for piece in pieces) <= 1.5 * program.size / len(pieces)
     x = np.linspace(-1.0, 1.0, 7)
     matrix = p.compile_programs([program], p.ObjectCache(None))[0].outputs(0.0, x, [])["matrix"]
@@ -118,7 +118,7 @@ def test_what_is_written_is_shared_out_among_the_parts(chain):
 
 
 def test_threads_compile_at_once(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1 = graph.symbol("q1")
     programs = [p.Program.from_nodes(layout, {"a": p.sin(q1 * i) + i}) for i in range(1, 17)]
     results = {}

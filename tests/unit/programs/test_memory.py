@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import fsm_dyn
-from fsm_dyn.programs import closures, kernels
+from fsm_dyn.programs import bound_kernels, kernels
 
 
 def loaded(monkeypatch):
@@ -43,16 +43,16 @@ def test_code_that_nobody_uses_is_kept_within_bounds(monkeypatch):
 
 def test_closures_are_bound_again(monkeypatch):
     """One that is in use is never given to another."""
-    pool = closures._Pool(1)
-    monkeypatch.setattr(closures, "_pools", {1: pool})
+    pool = bound_kernels._Pool(1)
+    monkeypatch.setattr(bound_kernels, "_pools", {1: pool})
     count = loaded(monkeypatch)
-    held = closures.Closures(1, [(1, 2), (3, 4)])
+    held = bound_kernels.BoundKernels(1, [(1, 2), (3, 4)])
     for _ in range(100):
-        other = closures.Closures(1, [(5, 6)] * 3)
+        other = bound_kernels.BoundKernels(1, [(5, 6)] * 3)
         assert not set(other.addresses) & set(held.addresses)
         assert len(set(other.addresses)) == 3
     assert len(count) == 1
-    many = closures.Closures(1, [(7, 8)] * 100)
+    many = bound_kernels.BoundKernels(1, [(7, 8)] * 100)
     assert len({*many.addresses, *held.addresses}) == 102
     assert len(count) == 2
 

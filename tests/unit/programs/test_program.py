@@ -10,7 +10,7 @@ from fsm_dyn.errors import InputError
 @pytest.fixture
 def spring(layout):
     """A program with outputs of several shapes, a constant entry and an unused input."""
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2, m = (graph.symbol(name) for name in ("q1", "q2", "m"))
     force = -(q1 - q2) * m
     return p.Program.from_nodes(
@@ -53,7 +53,7 @@ def test_counts(spring):
 
 
 def test_dead_code_is_left_out_and_shared_code_made_once(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     p.exp(q1)
     part = q1 * q2
@@ -62,7 +62,7 @@ def test_dead_code_is_left_out_and_shared_code_made_once(layout):
 
 
 def test_signs_of_differences_vanish(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     program = p.Program.from_nodes(layout, {"a": q2 - q1, "b": 1 - q1, "c": q1 - q2 * q2})
     assert sorted(op for op, _ in program.instructions) == ["mul", "sub", "sub", "sub"]
@@ -70,14 +70,14 @@ def test_signs_of_differences_vanish(layout):
 
 
 def test_calls_come_first(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     program = p.Program.from_nodes(layout, {"a": q1 * q2 * 3, "b": p.sin(q1 + q2)})
     assert [op for op, _ in program.instructions][:2] == ["add", "sin"]
 
 
 def test_from_nodes_refuses(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1 = graph.symbol("q1")
     with pytest.raises(InputError, match="'q3' is not an argument"):
         p.Program.from_nodes(layout, {"a": graph.symbol("q3") + q1})
@@ -133,7 +133,7 @@ def test_back_to_nodes(random_program, seed):
 
 
 def test_the_digest_tells_programs_apart(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     programs = [
         p.Program.from_nodes(layout, outputs)

@@ -34,7 +34,7 @@ KINKED = {
 
 
 def build(expression):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     a, b = graph.symbol("a"), graph.symbol("b")
     da, db = graph.symbol("da"), graph.symbol("db")
     value = expression(a, b)
@@ -98,7 +98,7 @@ def test_random_programs(random_program, seed):
 
 
 def test_conventions_at_kinks():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x = graph.symbol("x")
 
     def slope(value, at):
@@ -113,7 +113,7 @@ def test_conventions_at_kinks():
 
 
 def test_sparse():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x, y = graph.symbol("x"), graph.symbol("y")
     value = p.sin(y) * p.exp(y)
     before = len(graph)
@@ -125,20 +125,20 @@ def test_sparse():
 
 
 def test_one_seed_at_a_time_makes_the_jacobian():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x, y = graph.symbol("x"), graph.symbol("y")
     assert p.gradient([x * y, x + 2 * y], [x, y]) == [[y, x], [graph.one, graph.constant(2)]]
 
 
 def test_only_symbols_are_seeded():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x = graph.symbol("x")
     with pytest.raises(InputError, match="symbols"):
         p.tangent([x], {x * x: graph.one})
 
 
 def test_no_recursion():
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     x = node = graph.symbol("x")
     for i in range(20_000):
         node = p.sin(node) + i * x

@@ -77,7 +77,7 @@ def test_smooth_programs_agree_as_a_whole(random_program, compile_c, seed):
 
 
 def test_nan_reaches_everything_that_depends_on_it(layout):
-    graph = p.Graph()
+    graph = p.ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     a = q1 * q2 + p.sin(q1)
     outputs = [a, a - a * 2, p.maximum(a, 0), p.absolute(a), q2 * 2, p.where(p.compare("<", a, 0), 1, 2)]

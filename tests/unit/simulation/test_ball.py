@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import simulation_fakes as fakes
 
-from fsm_dyn.simulation import outcomes, resolution
+from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.run import RawRun, run
+from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 
 G = 9.81
 
@@ -23,8 +23,8 @@ def closed_form(e: float, n: int, height: float = 1.0) -> tuple[np.ndarray[Any, 
     return first + np.concatenate([[0.0], np.cumsum(flights)]), end
 
 
-def bounce(e: float, until: float, **options: Any) -> RawRun:
-    return run(fakes.ball(), [1.0, 0.0], [G, 1.0, e, 0.0], 0, 0.0, until, **options)
+def bounce(e: float, until: float, **options: Any) -> RunArrays:
+    return run_automaton(fakes.ball(), [1.0, 0.0], [G, 1.0, e, 0.0], 0, 0.0, until, **options)
 
 
 @pytest.mark.parametrize("e", [0.3, 0.5, 0.8, 0.95])
@@ -34,7 +34,7 @@ def test_impacts_and_end_of_bouncing(e: float) -> None:
     impacts, end = closed_form(e, len(raw.transitions) - 1)
     assert np.allclose(raw.transitions.time[:-1], impacts, rtol=1e-12, atol=0)
     assert raw.transitions.time[-1] == pytest.approx(end, rel=1e-9)
-    assert raw.transitions.reason[-1] == resolution.ZENO
+    assert raw.transitions.reason[-1] == event_resolution.ZENO
     assert raw.x[:, 0].min() > -1e-12
     assert raw.t[-1] == 25.0
     assert raw.mode[-1] == 1
@@ -102,31 +102,31 @@ def test_plastic_impact_ends_the_motion_at_once() -> None:
 
 
 def test_start_on_the_floor_moving_up_flies() -> None:
-    raw = run(fakes.ball(), [0.0, 2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.5)
+    raw = run_automaton(fakes.ball(), [0.0, 2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.5)
     assert raw.transitions.time[0] == pytest.approx(4.0 / G, rel=1e-12)
 
 
 def test_start_on_the_floor_moving_down_bounces_at_once() -> None:
-    raw = run(fakes.ball(), [0.0, -2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.15)
-    assert raw.transitions.reason[0] == resolution.START
+    raw = run_automaton(fakes.ball(), [0.0, -2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.15)
+    assert raw.transitions.reason[0] == event_resolution.START
     assert raw.transitions.time[0] == 0.0
     assert raw.transitions.u_after[0, 0] == pytest.approx(1.0)
     assert raw.x[:, 0].min() > -1e-12
 
 
 def test_start_at_rest_on_the_floor_stays() -> None:
-    raw = run(fakes.ball(), [0.0, 0.0], [G, 1.0, 0.5, 0.0], 1, 0.0, 5.0)
+    raw = run_automaton(fakes.ball(), [0.0, 0.0], [G, 1.0, 0.5, 0.0], 1, 0.0, 5.0)
     assert len(raw.transitions) == 0
     assert np.array_equal(raw.x, np.zeros_like(raw.x))
 
 
 def test_runs_are_the_same_bit_for_bit_whatever_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fsm_dyn.simulation import loop
-    from fsm_dyn.simulation import run as run_module
+    from fsm_dyn.simulation import loop_state
+    from fsm_dyn.simulation import run_loop as run_module
 
     plain = bounce(0.8, 6.0, max_step=0.02)
-    monkeypatch.setattr(loop, "_FIRST_ROWS", 6)
-    monkeypatch.setattr(loop, "_FIRST_TRANSITIONS", 1)
+    monkeypatch.setattr(loop_state, "_FIRST_ROWS", 6)
+    monkeypatch.setattr(loop_state, "_FIRST_TRANSITIONS", 1)
     monkeypatch.setattr(run_module, "_FIRST_CHUNK", 1)
     small = bounce(0.8, 6.0, max_step=0.02)
     for name in ("t", "x", "x_dot", "x_mid", "mode", "held"):
@@ -136,7 +136,7 @@ def test_runs_are_the_same_bit_for_bit_whatever_the_room(monkeypatch: pytest.Mon
 
 
 def test_progress_is_reported_and_interruption_keeps_what_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fsm_dyn.simulation import run as run_module
+    from fsm_dyn.simulation import run_loop as run_module
 
     monkeypatch.setattr(run_module, "_FIRST_CHUNK", 1)
     seen: list[float] = []

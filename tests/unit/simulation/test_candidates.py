@@ -48,4 +48,4 @@ def test_a_run_in_which_many_contacts_meet_is_told_and_read_back(tmp_path):
     assert run.transitions
     run.save(tmp_path / "run.npz")
     again = fsm_dyn.open_run(tmp_path / "run.npz")
-    assert [x.why for x in again.transitions] == [x.why for x in run.transitions]
+    assert [x.selection for x in again.transitions] == [x.selection for x in run.transitions]

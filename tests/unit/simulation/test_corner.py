@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import simulation_fakes as fakes
 
-from fsm_dyn.simulation import outcomes, resolution
-from fsm_dyn.simulation.run import RawRun, run
+from fsm_dyn.simulation import event_resolution, outcomes
+from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from fsm_dyn.simulation.tables import Tables
 
 E = 0.6
@@ -17,8 +17,8 @@ E = 0.6
 
 def drop(
     x0: list[float], pull: tuple[float, float] = (9.81, 9.81), tables: Tables | None = None, **options: Any
-) -> RawRun:
-    return run(tables or fakes.corner(), x0, [*pull, E, 0.0, 0.0], 0, 0.0, 8.0, **options)
+) -> RunArrays:
+    return run_automaton(tables or fakes.corner(), x0, [*pull, E, 0.0, 0.0], 0, 0.0, 8.0, **options)
 
 
 def end_of_train(height: float, speed: float, pull: float) -> float:
@@ -27,11 +27,11 @@ def end_of_train(height: float, speed: float, pull: float) -> float:
     return float((speed + impact) / pull + 2 * E * impact / pull / (1 - E))
 
 
-def rest_times(raw: RawRun) -> list[float]:
+def rest_times(raw: RunArrays) -> list[float]:
     return [
         float(t)
         for t, reason in zip(raw.transitions.time, raw.transitions.reason, strict=True)
-        if reason == resolution.ZENO
+        if reason == event_resolution.ZENO
     ]
 
 
@@ -72,13 +72,13 @@ class Source:
         self.asked: list[tuple[float, tuple[int, ...]]] = []
         self.tables = fakes.corner(self.held)
 
-    def mode_needed(self, states: Any, t: float, x: Any, c: Any) -> Tables:
+    def provide_mode(self, states: Any, t: float, x: Any, c: Any) -> Tables:
         self.asked.append((t, tuple(int(code) for code in states)))
         self.held.append((bool(states[0]), bool(states[1])))
         self.tables = fakes.corner(self.held)
         return self.tables
 
-    def chart_needed(self, number: int, t: float, x: Any, c: Any) -> Tables:
+    def provide_chart(self, number: int, t: float, x: Any, c: Any) -> Tables:
         return self.tables
 
 
@@ -95,6 +95,6 @@ def test_modes_are_asked_for_when_they_are_reached() -> None:
 
 def test_without_a_source_the_missing_mode_is_named() -> None:
     raw = drop([1.0, 0.31, 0.0, 0.7], (9.81, 3.0), tables=fakes.corner([(False, False)]))
-    assert raw.outcome.code == outcomes.NO_MODE
+    assert raw.outcome.code == outcomes.MODE_NOT_LISTED
     assert sorted(raw.wanted) == [0, 1]
     assert len(raw.t) > 10

@@ -10,15 +10,15 @@ import simulation_fakes as fakes
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.simulation import outcomes
-from fsm_dyn.simulation.drive import linear, make_drive, steps
-from fsm_dyn.simulation.run import RawRun, run
+from fsm_dyn.simulation.input_signals import assemble_inputs, linear, steps
+from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from fsm_dyn.simulation.tolerances import Tolerances
 
 METHODS = [("dopri5", {}), ("rk4", {"step": 0.05}), ("radau", {"rtol": 1e-10, "atol": 1e-12})]
 
 
-def go(tables: Any, x0: list[float], until: float, t0: float = 0.0, **options: Any) -> RawRun:
-    return run(tables, x0, [], 0, t0, until, **options)
+def go(tables: Any, x0: list[float], until: float, t0: float = 0.0, **options: Any) -> RunArrays:
+    return run_automaton(tables, x0, [], 0, t0, until, **options)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_chatter_is_named() -> None:
         tolerances=Tolerances(graze=1e-16, coincidence=1e-16),
     )
     raw = go(tables, [0.0, 1.0], 1.0)
-    assert raw.outcome.code == outcomes.CHATTER
+    assert raw.outcome.code == outcomes.CHATTERING
     assert len(raw.transitions) > 50
 
 
@@ -179,11 +179,13 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
         out[3] = 1.0
 
     tables = fakes.make_tables(1, 1, n_w=1, modes=[(rhs, full, [], [])])
-    drive = make_drive(["w"], 0, {"w": steps([[0.0, 1.0], [1 / 3, -2.0], [0.7, 0.0]])})
+    drive = assemble_inputs(["w"], 0, {"w": steps([[0.0, 1.0], [1 / 3, -2.0], [0.7, 0.0]])})
     exact_u = 1 / 3 - 2 * (0.7 - 1 / 3)
     exact_q = (1 / 3) ** 2 / 2 + (0.7 - 1 / 3) / 3 - (0.7 - 1 / 3) ** 2
     for method, options in [*METHODS, ("heun", {"step": 0.1})]:
-        raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 0.7, drive=drive, method=method, **options)
+        raw = run_automaton(
+            tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 0.7, drive=drive, method=method, **options
+        )
         assert 1 / 3 in raw.t
         assert raw.t[-1] == 0.7
         assert raw.x[-1] == pytest.approx([exact_q, exact_u], abs=1e-12)
@@ -192,8 +194,8 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
         assert raw.t[k + 1] == 1 / 3
         assert (raw.held[k, 0], raw.held[k + 1, 0]) == (1.0, -2.0)
         assert (raw.x_dot[k, 1], raw.x_dot[k + 1, 1]) == (1.0, -2.0)
-    ramp = make_drive(["w"], 0, {"w": linear([[0.0, 0.0], [1.0, 6.0], [2.0, 0.0]])})
-    raw = run(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
+    ramp = assemble_inputs(["w"], 0, {"w": linear([[0.0, 0.0], [1.0, 6.0], [2.0, 0.0]])})
+    raw = run_automaton(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
     assert raw.x[-1] == pytest.approx([6.0, 6.0], abs=1e-12)
 
 
@@ -240,4 +242,4 @@ def test_impossible_arguments_are_refused(swing: Any, change: dict[str, Any], me
     arguments: dict[str, Any] = {"x0": [1.0, 0.0], "c0": [], "mode0": 0, "t0": 0.0, "until": 1.0}
     arguments.update(change)
     with pytest.raises(InputError, match=message):
-        run(swing, **arguments)
+        run_automaton(swing, **arguments)

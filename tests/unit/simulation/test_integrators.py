@@ -11,13 +11,13 @@ import pytest
 import simulation_fakes as fakes
 
 from fsm_dyn.simulation.integrators import DOPRI5, METHODS, RK4, Tableau, interpolate, order_residuals
-from fsm_dyn.simulation.run import RawRun, run
+from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 
 EXPLICIT = list(METHODS.values())
 FIXED = [method for method in EXPLICIT if not method.adaptive]
 
 
-def _dense(raw: RawRun, at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _dense(raw: RunArrays, at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     k = np.clip(np.searchsorted(raw.t, at, side="right"), 1, len(raw.t) - 1)
     h = raw.t[k] - raw.t[k - 1]
     return interpolate(h, (at - raw.t[k - 1]) / h, raw.x[k - 1], raw.x_dot[k - 1], raw.x_mid[k], raw.x[k], raw.x_dot[k])
@@ -69,7 +69,7 @@ def test_tableau_checks_itself() -> None:
 def test_measured_order_of_fixed_steps(method: Tableau, oscillator: Any) -> None:
     errors = []
     for n in (64, 128):
-        raw = run(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=method.name, step=4.0 / n)
+        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=method.name, step=4.0 / n)
         assert len(raw.t) == n + 1
         errors.append(np.max(np.abs(raw.x[-1] - _exact(raw.t[-1:]))))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.25)
@@ -77,7 +77,7 @@ def test_measured_order_of_fixed_steps(method: Tableau, oscillator: Any) -> None
 
 def test_error_of_dormand_prince_follows_its_tolerance(oscillator: Any) -> None:
     for rtol in (1e-5, 1e-8, 1e-11):
-        raw = run(oscillator, [1.0, 0.0], [], 0, 0.0, 10.0, rtol=rtol, atol=rtol)
+        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 10.0, rtol=rtol, atol=rtol)
         error = np.max(np.abs(raw.x[-1] - _exact(raw.t[-1:])))
         assert error < 30 * rtol
         assert raw.steps < 8 * 10 * rtol ** (-1 / 5)
@@ -91,14 +91,14 @@ def test_dense_output_converges(name: str, order: int, oscillator: Any) -> None:
         h = 4.0 / n
         adaptive = METHODS[name].adaptive
         options: dict[str, float] = {"max_step": h, "rtol": 1.0, "atol": 1.0} if adaptive else {"step": h}
-        raw = run(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, **options)  # type: ignore[arg-type]
+        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, **options)  # type: ignore[arg-type]
         errors.append(np.max(np.abs(_dense(raw, at) - _exact(at))))
     assert np.log2(errors[0] / errors[1]) > order - 0.3
 
 
 @pytest.mark.parametrize("name", ["radau", "bdf"])
 def test_implicit_methods_run_the_same_model(name: str, oscillator: Any) -> None:
-    raw = run(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, rtol=1e-8, atol=1e-10)
+    raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, rtol=1e-8, atol=1e-10)
     assert raw.outcome.name == "done"
     assert raw.t[-1] == 4.0
     assert np.max(np.abs(raw.x - _exact(raw.t))) < 1e-5
@@ -108,6 +108,6 @@ def test_implicit_methods_run_the_same_model(name: str, oscillator: Any) -> None
 
 def test_mask_leaves_a_state_out_of_the_error_norm(oscillator: Any) -> None:
     stiff = fakes.written(lambda t, q, u: -100.0 * q, [])
-    both = run(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9)
-    none = run(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9, mask=np.zeros((1, 2), dtype=np.int8))
+    both = run_automaton(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9)
+    none = run_automaton(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9, mask=np.zeros((1, 2), dtype=np.int8))
     assert none.steps < both.steps / 3

@@ -14,7 +14,7 @@ from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec.model import Contact, Schedule
 from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.tree import Items, Section, Tree, Word
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
 
 MODELS = Path(__file__).parent / "models"
 Load = Callable[..., Mechanism]
@@ -92,7 +92,7 @@ class TestCart:
     def test_is_plain_and_can_be_sent_to_another_process(self, cart: Mechanism) -> None:
         assert pickle.loads(pickle.dumps(cart)) == cart  # noqa: S301
         assert type(cart.points["P1"].origin) is str
-        assert not any(isinstance(name, Word) for name in (*cart.points, *cart.modes["rolling"].states))
+        assert not any(isinstance(name, LocatedStr) for name in (*cart.points, *cart.modes["rolling"].states))
 
     def test_text_is_kept(self, cart: Mechanism) -> None:
         assert cart.text == (MODELS / "language_cart.yaml").read_text()
@@ -186,7 +186,7 @@ class TestDefaults:
     def test_names_of_models(self, block: Load, tmp_path: Path) -> None:
         assert block().name == "mechanism"
         path = tmp_path / "3 my-model.v2.yaml"
-        path.write_text(spec.starter("x").replace("name: x\n", ""))
+        path.write_text(spec.starter_template("x").replace("name: x\n", ""))
         assert spec.load(path).name == "my-model_v2"
 
     def test_empty_sections(self) -> None:
@@ -243,9 +243,9 @@ def test_a_mapping_says_the_same_as_a_file(cart: Mechanism) -> None:
 
 def plain(tree: Tree) -> Any:
     """Return a composed tree as mappings and lists."""
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         return {str(word): plain(value) for word, value in tree.items()}
-    return [plain(item) for item in tree] if isinstance(tree, Items) else tree.value
+    return [plain(item) for item in tree] if isinstance(tree, LocatedList) else tree.value
 
 
 def test_contact_without_kind_has_no_states() -> None:

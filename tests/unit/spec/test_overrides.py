@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-import fsm_dyn.live.holding
+import fsm_dyn.live.port_coupling
 from fsm_dyn import spec
 from fsm_dyn.analysis.study import study
 from fsm_dyn.cli import app
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.live.stepping import Stepper
-from fsm_dyn.spec.checks import numbers, outlines
+from fsm_dyn.live.live_stepper import LiveStepper
+from fsm_dyn.spec.checks import outlines, value_ranges
 from fsm_dyn.spec.values import check_values, parameter_values
 
 GOOD = {
@@ -139,7 +139,7 @@ def raises_of(module):
 
 def test_no_check_is_left_out(mechanism):
     """Every statement of the checks that refuses something is reached by an override above."""
-    reached = {numbers: set(), outlines: set()}
+    reached = {value_ranges: set(), outlines: set()}
     given = [(name, value) for name, value, _ in BAD] + TURNED
     for name, value in given:
         with pytest.raises(InputError) as caught:
@@ -151,7 +151,7 @@ def test_no_check_is_left_out(mechanism):
                         lines.add(frame.lineno)
     first = inspect.getsourcelines(outlines._Component)[1]
     aside = {first + line - 1 for line in raises_of(outlines._Component)}  # refuses no model, but to look at a text
-    assert raises_of(numbers) <= reached[numbers]
+    assert raises_of(value_ranges) <= reached[value_ranges]
     assert raises_of(outlines) - aside <= reached[outlines]
 
 
@@ -206,7 +206,7 @@ def test_command_line_exits_with_2():
 
 
 def test_live_run_refuses_and_goes_on():
-    stepper = Stepper(fsm_dyn.compile(fsm_dyn.live.holding.hold(fsm_dyn.load("bouncing_ball"))), 1)
+    stepper = LiveStepper(fsm_dyn.compile(fsm_dyn.live.port_coupling.add_couplers(fsm_dyn.load("bouncing_ball"))), 1)
     for bad in ({"e": 1.5}, {"m": -1.0}, {"e": float("nan")}, {"m": 2.0, "e": -1.0}):
         before = stepper.parameters.copy(), dict(stepper.values)
         with pytest.raises(InputError):

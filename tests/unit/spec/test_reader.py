@@ -9,12 +9,12 @@ from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec import reader
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.scalars import resolve
-from fsm_dyn.spec.tree import Items, Scalar, Section, Tree, Word, describe, scalars
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, scalars
 
 
-def section(text: str) -> Section:
+def section(text: str) -> LocatedMapping:
     tree = compose(text, "model.yaml")
-    assert isinstance(tree, Section)
+    assert isinstance(tree, LocatedMapping)
     return tree
 
 
@@ -73,16 +73,16 @@ class TestTree:
         tree = section("a: 1\nb:\n  c: {d: x, e: [1, 'two']}\n")
         keys = list(tree)
         assert [key.where for key in keys] == [Location("model.yaml", 1, 1), Location("model.yaml", 2, 1)]
-        assert tree[Word("a")] == Scalar(1, "1", Location("model.yaml", 1, 4))
-        inner = tree[Word("b")]
-        assert isinstance(inner, Section)
+        assert tree[LocatedStr("a")] == Scalar(1, "1", Location("model.yaml", 1, 4))
+        inner = tree[LocatedStr("b")]
+        assert isinstance(inner, LocatedMapping)
         assert inner.where == Location("model.yaml", 3, 3)
-        flow = inner[Word("c")]
-        assert isinstance(flow, Section)
+        flow = inner[LocatedStr("c")]
+        assert isinstance(flow, LocatedMapping)
         assert flow.where == Location("model.yaml", 3, 6)
         assert [key.where.column for key in flow] == [7, 13]
-        items = flow[Word("e")]
-        assert isinstance(items, Items)
+        items = flow[LocatedStr("e")]
+        assert isinstance(items, LocatedList)
         assert items[1] == Scalar("two", "two", Location("model.yaml", 3, 20))
 
     def test_quoted_scalars_are_texts(self) -> None:
@@ -94,13 +94,13 @@ class TestTree:
 
     def test_aliases_are_values(self) -> None:
         tree = section("a: &v {b: 1}\nc: *v\nd: *v\n")
-        assert tree[Word("a")] is tree[Word("c")] is tree[Word("d")]
+        assert tree[LocatedStr("a")] is tree[LocatedStr("c")] is tree[LocatedStr("d")]
 
     def test_an_anchor_may_be_given_again(self) -> None:
         assert [value.value for value in scalars(section("a: &v 1\nb: &v 2\nc: *v\n"))][::-1] == [1, 2, 2]
 
     def test_directive_and_comments(self) -> None:
-        assert section("%YAML 1.1\n---\n# c\na: on  # d\n...\n")[Word("a")] == Scalar(
+        assert section("%YAML 1.1\n---\n# c\na: on  # d\n...\n")[LocatedStr("a")] == Scalar(
             "on", "on", Location("model.yaml", 4, 4)
         )
 

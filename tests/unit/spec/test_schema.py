@@ -9,7 +9,7 @@ import pytest
 
 from fsm_dyn import spec
 from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.tree import Items, Section, Tree
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Tree
 
 ROOT = Path(__file__).parents[3]
 MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((Path(__file__).parent / "models").glob("*.yaml"))]
@@ -72,9 +72,9 @@ def accepts_mapping(schema: Any, value: dict[str, Any]) -> bool:
 
 
 def plain(tree: Tree) -> Any:
-    if isinstance(tree, Section):
+    if isinstance(tree, LocatedMapping):
         return {str(word): plain(value) for word, value in tree.items()}
-    return [plain(item) for item in tree] if isinstance(tree, Items) else tree.value
+    return [plain(item) for item in tree] if isinstance(tree, LocatedList) else tree.value
 
 
 @pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])
@@ -83,7 +83,7 @@ def test_models_are_valid(path: Path) -> None:
 
 
 def test_starter_is_valid() -> None:
-    assert accepts(SCHEMA, plain(compose(spec.starter("new"), "new")))
+    assert accepts(SCHEMA, plain(compose(spec.starter_template("new"), "new")))
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fsm_dyn import compiling
+from fsm_dyn import compilation
 from fsm_dyn.errors import ModelError
-from fsm_dyn.recording.assembly import scene_of
+from fsm_dyn.results.result_builder import scene_of
 from fsm_dyn.spec import load
 
 TEXT = """
@@ -24,7 +24,7 @@ view:
 
 
 def test_outlines_lie_in_the_frame_that_is_named():
-    graph = compiling.compile(load("coin", text=TEXT))
+    graph = compilation.compile(load("coin", text=TEXT))
     shapes = scene_of(graph.automaton, graph.parameters, graph.values).shapes
     assert [(shape.body, shape.frame, shape.closed) for shape in shapes] == [
         ("disk", "F", True),

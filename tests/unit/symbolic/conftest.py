@@ -176,7 +176,7 @@ def agrees():
 
 def _rates_of_W(model):
     """W' along the motion, by sympy from the printed W."""
-    from fsm_dyn.symbolic.reading import to_sympy
+    from fsm_dyn.symbolic.equation_printing import to_sympy
 
     terms = model.terms
     entries = to_sympy([node for row in terms.W for node in row])

@@ -7,9 +7,9 @@ from scipy.optimize import minimize_scalar
 
 from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
-from fsm_dyn.modes.following import following
-from fsm_dyn.modes.gather import gather
-from fsm_dyn.spec.outlines import periodic_spline
+from fsm_dyn.modes.curve_parameters import curve_parameter_solver
+from fsm_dyn.modes.shared_programs import build_shared_programs
+from fsm_dyn.spec.curve_shapes import periodic_spline
 
 DROP = [(0.5, 0.0), (0.35, 0.3), (0.0, 0.4), (-0.4, 0.25), (-0.5, 0.0), (-0.3, -0.3), (0.1, -0.35)]
 CURVES = {
@@ -69,7 +69,7 @@ def curves():
     from tests.unit.symbolic.conftest import Model
 
     model = Model(spec.load(MODEL))
-    model.shared = gather(model.terms)
+    model.shared = build_shared_programs(model.terms)
     return model
 
 
@@ -78,7 +78,7 @@ def followed(model, q, u):
     c = np.zeros(model.layout.n_c)
     c[model.layout.p_slice] = 0.35
     whole = np.concatenate([q, np.zeros(len(model.layout.q) - 6)])
-    whole = following(model.shared.geometry, 0.0, c)(whole)
+    whole = curve_parameter_solver(model.shared.geometry, 0.0, c)(whole)
     x = np.concatenate([whole, u])
     return x, model.shared.terms.evaluate(0.0, x, c)
 

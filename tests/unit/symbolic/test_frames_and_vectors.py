@@ -5,12 +5,12 @@ import pytest
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Graph, evaluate, reachable
+from fsm_dyn.programs import ExpressionGraph, evaluate, reachable
 from fsm_dyn.spec.model import Frame, Point
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.frames import Frames
 from fsm_dyn.symbolic.points import Points
-from fsm_dyn.symbolic.reduction import Reducer
+from fsm_dyn.symbolic.trig_reduction import Reducer
 from fsm_dyn.symbolic.vectors import Space
 
 ANGLES = {name: float(value) for name, value in zip("abcd", (0.3, -1.1, 2.0, 0.7), strict=True)}
@@ -22,7 +22,7 @@ def frame(name, parent, *rotations, kind="simple"):
 
 @pytest.fixture
 def space():
-    graph = Graph()
+    graph = ExpressionGraph()
     names = {name: graph.symbol(name) for name in (*ANGLES, "k")}
     algebra = NodeAlgebra(graph, names)
     given = [
@@ -111,7 +111,7 @@ def test_products(space):
 
 
 def test_frames_in_a_circle():
-    graph = Graph()
+    graph = ExpressionGraph()
     given = {name: frame(name, parent, ("z", "1")) for name, parent in (("A", "B"), ("B", "A"))}
     with pytest.raises(ModelError, match="A, B hang on each other in a circle"):
         Frames(graph, Reducer(graph), given, NodeAlgebra(graph, {}).scalar)

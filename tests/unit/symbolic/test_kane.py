@@ -6,8 +6,8 @@ import pytest
 from fsm_dyn.programs import evaluate, tangent
 from fsm_dyn.symbolic.derive import _flow
 from fsm_dyn.symbolic.kane import Kane
+from fsm_dyn.symbolic.mechanism_symbols import build_system
 from fsm_dyn.symbolic.speeds import solve_speeds
-from fsm_dyn.symbolic.system import build_system
 from fsm_dyn.symbolic.vectors import Vector
 
 

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 from sympy.physics import mechanics as me
 
-from fsm_dyn.symbolic.reading import to_sympy
+from fsm_dyn.symbolic.equation_printing import to_sympy
 
 
 def test_cart_against_kanes_method_of_sympy(model):

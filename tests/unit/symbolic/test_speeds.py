@@ -7,7 +7,7 @@ import sympy as sp
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.model import Constraint
-from fsm_dyn.symbolic.reading import to_sympy
+from fsm_dyn.symbolic.equation_printing import to_sympy
 
 
 def as_sympy(nodes):

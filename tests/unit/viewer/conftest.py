@@ -8,18 +8,18 @@ import pytest
 import uvicorn
 from websockets.sync.client import connect
 
-from fsm_dyn.viewer.serving import LOOPBACK, configured, listen
-from fsm_dyn.viewer.show import Show
-from fsm_dyn.viewer.take import Wishes
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_view import LiveOptions
+from fsm_dyn.viewer.serve import LOOPBACK, configured, listen
 
 TOKEN = "a-secret"
 
 
-class Quiet(Show):
+class Quiet(LiveBroadcast):
     """Nothing runs; what a page asks for is kept."""
 
     def __init__(self):
-        super().__init__(Wishes())
+        super().__init__(LiveOptions())
         self.asked = []
 
     @property

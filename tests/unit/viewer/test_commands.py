@@ -6,7 +6,7 @@ import pytest
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.viewer import commands
-from fsm_dyn.viewer.commands import Allowance, read_command
+from fsm_dyn.viewer.commands import RateLimiter, read_command
 
 POINT = {"do": "point", "port": "handle", "x": 1.0, "y": -2, "turn": 0.0, "held": True}
 
@@ -97,7 +97,7 @@ def test_everything_else_is_refused(text):
 def test_the_allowance_ends_and_is_refilled(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(commands.time, "monotonic", lambda: now[0])
-    allowance = Allowance()
+    allowance = RateLimiter()
     assert sum(allowance.take() for _ in range(2000)) == commands.BURST
     now[0] = 0.5
     assert sum(allowance.take() for _ in range(2000)) == commands.RATE / 2

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fsm_dyn.viewer import forces, hands, take
+from fsm_dyn.viewer import forces, live_view, port_handles
 from fsm_dyn.viewer.server import STATIC
 
 VENDOR = STATIC / "vendor"
@@ -35,6 +35,6 @@ def test_the_page_has_no_script_or_style_of_its_own():
 
 def test_frames_are_as_wide_as_the_page_reads_them():
     source = (STATIC / "js" / "frames.js").read_text(encoding="utf-8")
-    assert f"export const HANDLE = {hands.WIDTH};" in source
+    assert f"export const HANDLE = {port_handles.WIDTH};" in source
     assert f"export const FORCE = {forces.WIDTH};" in source
-    assert f"const HEAD = {take.HEAD};" in source
+    assert f"const HEAD = {live_view.HEAD};" in source

@@ -12,8 +12,8 @@ import fsm_dyn
 from fsm_dyn.cli import app
 from fsm_dyn.errors import InputError
 from fsm_dyn.viewer import report
-from fsm_dyn.viewer.film import film_of_run
-from fsm_dyn.viewer.projector import Projector
+from fsm_dyn.viewer.playback_frames import PlaybackFrames
+from fsm_dyn.viewer.recorded_run import from_trajectory
 
 NAUGHTY = "</script><img src=x onerror=alert(1)>"
 
@@ -45,7 +45,7 @@ def test_modules_become_one_script():
 
 
 def test_frames_are_those_of_the_run(cart):
-    film = film_of_run(cart)
+    film = from_trajectory(cart)
     text = report.report_text(film)
     data = data_of(text)
     places, clocks = data["frames"]["places"], data["frames"]["clocks"]
@@ -54,7 +54,7 @@ def test_frames_are_those_of_the_run(cart):
     assert places[-1] == len(numbers)
     assert clocks[0] == 0.0
     assert clocks[-1] == 3.0
-    projector = Projector(film)
+    projector = PlaybackFrames(film)
     for k in (0, len(clocks) // 2, len(clocks) - 1):
         whole = projector.frame(film.number(clocks[k]))
         assert numbers[places[k] : places[k + 1]] == pytest.approx(whole, rel=1e-6, abs=1e-6)
@@ -103,8 +103,8 @@ def test_what_draws_in_space_comes_along_where_it_is_needed_and_no_further(cart)
     used = re.findall(r"\bT\.(\w+)", (report.STATIC / "js" / "space.js").read_text(encoding="utf-8"))
     assert len(set(used)) > 10
     assert set(used) <= names
-    assert "const inSpace" not in report.report_text(film_of_run(cart))
+    assert "const inSpace" not in report.report_text(from_trajectory(cart))
     ball = fsm_dyn.simulate(fsm_dyn.compile("billiard_ball"), until=0.05)
-    text = report.report_text(film_of_run(ball))
+    text = report.report_text(from_trajectory(ball))
     assert text.count("const inSpace") == 1
     assert len(text) < 3e6

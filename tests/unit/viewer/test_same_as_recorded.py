@@ -5,11 +5,11 @@ import time
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.live.rows import FIXED
-from fsm_dyn.viewer import take as taken
-from fsm_dyn.viewer.cinema import open_film
-from fsm_dyn.viewer.sight import HEAD
-from fsm_dyn.viewer.take import Take, Wishes
+from fsm_dyn.live.tick_columns import FIXED
+from fsm_dyn.viewer import live_view as taken
+from fsm_dyn.viewer.frame_encoder import HEAD
+from fsm_dyn.viewer.live_view import LiveOptions, LiveView
+from fsm_dyn.viewer.playback_session import open_recorded_run
 
 MODE, SAMPLES, READER = 3, 7, 8  # in the head of a frame
 TICK = FIXED.index("tick")
@@ -40,12 +40,12 @@ def test_page_and_recording_tell_the_same(tmp_path, monkeypatch):
     """Every frame, and the ticks between, as many as there is time for, to the last bit."""
     monkeypatch.setattr(taken, "SAMPLES", 4)
     path = tmp_path / "run.mcap"
-    take = Take(fsm_dyn.compile("piano_action_simple"), 1, Wishes(record=path, schedule=True))
+    take = LiveView(fsm_dyn.compile("piano_action_simple"), 1, LiveOptions(record=path, schedule=True))
     try:
         frames = watched(take, 0.12)
     finally:
         take.close()
-    film = open_film(path)
+    film = open_recorded_run(path)
     ticks = np.array([film.at(k).row[TICK] for k in range(len(film.t))])
     shown, instants = film.sight, film.sight.instants
     width, met, compared = 2 + len(shown.quantities.all), set(), 0

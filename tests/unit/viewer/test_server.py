@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from fsm_dyn.errors import Location, ModelError
-from fsm_dyn.viewer import server, serving
+from fsm_dyn.viewer import serve, server
 from fsm_dyn.viewer.commands import BURST, LONGEST
 from tests.unit.viewer.conftest import TOKEN
 
@@ -45,8 +45,8 @@ def test_nothing_outside_its_folder_is_served(client, path):
 @pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /"])
 def test_a_connection_that_asks_for_nothing_is_closed(client, monkeypatch, begun):
     """At first, with half a request, after an answer; a page's socket stays."""
-    monkeypatch.setattr(serving, "HEADERS", 0.2)
-    with client.socket() as page, socket.create_connection((serving.LOOPBACK, client.port), timeout=10) as line:
+    monkeypatch.setattr(serve, "HEADERS", 0.2)
+    with client.socket() as page, socket.create_connection((serve.LOOPBACK, client.port), timeout=10) as line:
         line.sendall(begun)
         while line.recv(4096):
             pass

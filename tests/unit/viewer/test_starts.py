@@ -8,9 +8,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.session import LiveSession
-from fsm_dyn.viewer import take as taken
-from fsm_dyn.viewer.show import Show
-from fsm_dyn.viewer.take import Wishes
+from fsm_dyn.viewer import live_view as taken
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_view import LiveOptions
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_page_that_goes_after_restart_leaves_its_run_to_the_next_one(sessions,
     told = []
 
     async def scene():
-        show = Show(Wishes())
+        show = LiveBroadcast(LiveOptions())
         await show.start(fsm_dyn.compile("latch"))
         page = asyncio.create_task(show.carry_out({"do": "restart"}))
         await asyncio.sleep(waits)
@@ -69,12 +69,12 @@ def test_any_exception_of_a_start_reaches_the_page_and_leaves_no_process(session
     if where == "before":
         monkeypatch.setattr(taken.LiveSession, "start", fail)
     elif where == "after":
-        monkeypatch.setattr(taken, "Setup", fail)
+        monkeypatch.setattr(taken, "RunParameters", fail)
     else:
         monkeypatch.setattr(taken.LiveSession, "start", stay)
 
     async def scene():
-        show = Show(Wishes())
+        show = LiveBroadcast(LiveOptions())
         show.join(told.append)
         start = asyncio.create_task(show.start(fsm_dyn.compile("latch")))
         if where == "within":

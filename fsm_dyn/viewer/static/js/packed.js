@@ -1,4 +1,4 @@
-// Numbers that came as text: their bytes in base 64, see packed() in fsm_dyn/viewer/projector.py.
+// Numbers that came as text: their bytes in base 64, see packed() in fsm_dyn/viewer/playback_frames.py.
 
 const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.pictures.layered import place
+from fsm_dyn.graphics.layered_layout import place
 from fsm_dyn.plot.drawing import FORMATS, diagram, draw, to_dot, to_mermaid
 
 GRAPHVIZ = pytest.mark.skipif(importlib.util.find_spec("pygraphviz") is None, reason="pygraphviz is not installed")

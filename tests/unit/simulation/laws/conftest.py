@@ -25,7 +25,7 @@ class Instant:
             values = {
                 "normal": item.get("normal", -1), "tangent": item.get("tangent", -1), "kinetic_friction": kinetic,
                 "static_friction": item.get("static", kinetic), "infinite": item.get("infinite", 0),
-                "two_sided": item.get("two_sided", 0), "slipping": item.get("slip", 0) != 0,
+                "bilateral": item.get("bilateral", 0), "slipping": item.get("slip", 0) != 0,
                 "excluded": item.get("excluded", -1), "lasting": item.get("lasting", 0),
                 "spatial": item.get("spatial", 0),
                 "slip_direction": item.get("way", (0.0, 0.0)),

@@ -143,7 +143,7 @@ def test_a_slot_is_pressed_on_either_face(instant):
     allowed = [HOLD, FORWARD, BACKWARD, 7, 8]
     for load in (-10.0, 10.0):
         for push, slides in ((2.0, False), (4.0, True), (-4.0, True)):
-            found = instant(np.eye(2), [load, push], [{**ONE, "mu": 0.3, "two_sided": 1, "allowed": allowed}])
+            found = instant(np.eye(2), [load, push], [{**ONE, "mu": 0.3, "bilateral": 1, "allowed": allowed}])
             status, verdict = found.decide()
             assert status == 0
             assert verdict.motions == 1

@@ -25,7 +25,7 @@ def test_a_contact_is_released_if_its_force_may_be_zero(instant, mass):
     assert instant(K, base, [left(slack=(0.0, 2.0 * FORCE))]).decide()[0] == outcomes.INCONSISTENT
     found = instant(K, base, [left(slack=(1.1 * FORCE, 0.0))])
     status, _ = found.decide()
-    assert status == outcomes.GOING
+    assert status == outcomes.CONTINUE
     assert found.best[0] == OPEN
     np.testing.assert_allclose(found.answers, base, rtol=1e-12)
 
@@ -35,7 +35,7 @@ def test_what_is_granted_to_one_contact_is_not_granted_to_another(instant):
     contacts = [left(slack=(2.0 * FORCE, 0.0)), {"normal": 1, "allowed": [OPEN]}]
     assert instant(np.eye(2), [-FORCE, -FORCE], contacts).decide()[0] == outcomes.INCONSISTENT
     contacts[1]["slack"] = (2.0 * FORCE, 0.0)
-    assert instant(np.eye(2), [-FORCE, -FORCE], contacts).decide()[0] == outcomes.GOING
+    assert instant(np.eye(2), [-FORCE, -FORCE], contacts).decide()[0] == outcomes.CONTINUE
 
 
 @pytest.mark.parametrize(("direction", "sign"), [(FORWARD, 1.0), (BACKWARD, -1.0)])
@@ -47,7 +47,7 @@ def test_a_contact_begins_to_slide_if_its_margin_may_be_zero(instant, direction,
     assert instant(np.eye(2), base, [contact]).decide()[0] == outcomes.INCONSISTENT
     assert instant(np.eye(2), base, [contact | {"slack": (0.0, 0.5 * margin)}]).decide()[0] == outcomes.INCONSISTENT
     found = instant(np.eye(2), base, [contact | {"slack": (0.0, 1.1 * margin)}])
-    assert found.decide()[0] == outcomes.GOING
+    assert found.decide()[0] == outcomes.CONTINUE
     assert found.best[0] == direction
 
 
@@ -61,5 +61,5 @@ def test_in_space_the_margin_is_known_squared(instant, load):
     assert instant(np.eye(3), base, [contact]).decide()[0] == outcomes.INCONSISTENT
     assert instant(np.eye(3), base, [contact | {"slack": (0.0, 0.2 * margin)}]).decide()[0] == outcomes.INCONSISTENT
     found = instant(np.eye(3), base, [contact | {"slack": (0.0, 2.2 * margin)}])
-    assert found.decide()[0] == outcomes.GOING
+    assert found.decide()[0] == outcomes.CONTINUE
     assert found.best[0] == FORWARD

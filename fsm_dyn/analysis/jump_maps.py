@@ -1,0 +1,255 @@
+"""The derivative of what a transition does to the state: impacts and written resets, with the active set kept.
+
+An impact is solved again as the linear system that the resolution ended with, the rows and their roles (held,
+rebounding, slipping) read off the recorded impulses and speeds, and differentiated exactly (docs/theory.md,
+"Sensitivities").  A map found so is used only if it gives the recorded speeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.jacobians import Array, jacobian, time_derivative
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.errors import RunError
+from fsm_dyn.programs import Layout, Program
+from fsm_dyn.simulation import event_resolution
+from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.simulation.tables import HELD
+
+Role: TypeAlias = Literal["hold", "rebound", "slip"]
+Rows: TypeAlias = tuple[tuple[int, Role, int], ...]  # row, role, sign of the slip
+
+SLOW: Final = 1e-8  # a speed after an impact below this (relative to the largest) is zero
+ROUNDING: Final = 1e-12  # an impulse below this part of the largest is none
+AGREES: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class JumpMap:
+    """A state after as a function of the state before, to first order.
+
+    ``after`` (n_x,); its derivatives ``by_state`` (n_x, n_x), ``by_parameters`` (n_x, n_m), ``by_time`` (n_x,).
+    """
+
+    after: Array
+    by_state: Array
+    by_parameters: Array
+    by_time: Array
+
+    def then(self, other: JumpMap) -> JumpMap:
+        """Return this map followed by another, taken where this one ends."""
+        return JumpMap(
+            other.after,
+            other.by_state @ self.by_state,
+            other.by_state @ self.by_parameters + other.by_parameters,
+            other.by_state @ self.by_time + other.by_time,
+        )
+
+
+def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, after: int) -> JumpMap:
+    """Return the map of a run's transition ``number`` between the rows ``before`` and ``after``.
+
+    Raises
+    ------
+    RunError
+        The impact follows a law that keeps no fixed linear system (an impact whose energy was limited, or a
+        sequence of impacts in one instant).
+    """
+    automaton = setting.machine.automaton
+    x, x_after = raw.x[before], raw.x[after]
+    t = float(raw.t[after])
+    context = setting.context(raw.held[after])
+    memory = automaton.terms.layout.memory_slice
+    context[memory] = setting.context(raw.held[before])[memory]
+    written = int(raw.transitions.written[number])
+    reset = automaton.resets[written] if written >= 0 else None
+    # a mode may begin at rest with new rows: only what jumps counts
+    size = 1.0 + np.abs(x_after).max()
+    for stages in _ways(reset is not None, bool(np.any(raw.transitions.impulse[number] != 0.0))):
+        found: JumpMap | None = _identity(x, len(setting.names))
+        for stage in stages:
+            if found is None:
+                break
+            if stage == "reset" and reset is not None:
+                step: JumpMap | None = _reset_map(setting, reset, written, t, found.after, context)
+            else:
+                step = _impact_map(setting, raw, number, t, found.after, x_after, context)
+            found = None if step is None else found.then(step)
+        if found is not None and np.abs(found.after - x_after).max() <= AGREES * size:
+            return found
+    raise RunError(
+        f"the transition at t = {t:.9g} s cannot be differentiated: its impact is no linear map of the speeds before"
+        + _why_not(automaton, raw, number)
+    )
+
+
+def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
+    """Say by which law an impact has no fixed linear system, and what to do."""
+    kept = float(raw.transitions.beta[number])
+    if kept < 1.0:
+        return (
+            f"; its rebound was limited to {kept:.6g} of what the law asks, to keep the energy"
+            "\n  remedy: lower restitution or friction"
+        )
+    struck = raw.transitions.impulse[number] != 0.0
+    if automaton.mechanism.impacts == "sequential" and struck.sum() > 1:
+        return "; its blows came one after the other (impacts: sequential)\n  remedy: impacts: simultaneous"
+    if any(contact.poisson and struck[contact.normal_row] for contact in automaton.contacts):
+        return "; restitution is Poisson's, of impulses\n  remedy: law: newton"
+    return "\n  remedy: let the motion pass this instant with other speeds, so that fewer contacts strike at once"
+
+
+def _ways(resets: bool, strikes: bool) -> tuple[tuple[str, ...], ...]:
+    """Return in which order the reset and the impact may have come: whichever gives what was recorded is right."""
+    if resets and strikes:
+        return ("impact", "reset"), ("reset", "impact")
+    return (("reset",),) if resets else (("impact",),) if strikes else ((),)
+
+
+def _identity(x: Array, n_m: int) -> JumpMap:
+    return JumpMap(x.copy(), np.eye(len(x)), np.zeros((len(x), n_m)), np.zeros(len(x)))
+
+
+def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x: Array, context: Array) -> JumpMap:
+    def make() -> Program:
+        layout = reset.layout
+        graph, symbols, nodes = reset.graph()
+        after = nodes["after"][: layout.n_x]
+        return Program.from_nodes(
+            layout,
+            {
+                "after": after,
+                "by_state": jacobian(after, [symbols[name] for name in layout.x]),
+                "by_parameters": jacobian(after, [symbols[name] for name in setting.names]),
+                "by_time": time_derivative(list(after), layout, symbols, graph),
+            },
+        )
+
+    program = setting.simulator.remember(("reset derivatives", written, setting.names), make)
+    return JumpMap(**program.evaluate(t, x, context))
+
+
+def _impact_map(
+    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
+) -> JumpMap | None:
+    """The impact with the rows that took impulses, from ``x``; None where its rows contradict each other."""
+    automaton = setting.machine.automaton
+    layout = automaton.terms.layout
+    n_u = len(layout.u)
+    rows = _struck_rows(automaton, raw, number, t, x, x_after, context)
+    program = setting.simulator.remember(
+        ("impact derivatives", rows, setting.names), lambda: impact_program(automaton, rows, setting.names)
+    )
+
+    def terms(unknown: Array) -> dict[str, Array]:
+        n_p = len(layout.p)
+        return program.evaluate(t, x, np.concatenate([context[:n_p], unknown, context[n_p:]]))
+
+    zero = terms(np.zeros(n_u + len(rows)))
+    scale = np.maximum(np.abs(zero["matrix"]).max(axis=1), 1e-300)[:, None]  # redundant rows: the smallest impulses
+    inverse = np.linalg.pinv(zero["matrix"] / scale, rcond=1e-12) / scale.T
+    unknown = -inverse @ zero["residual"]
+    values = terms(unknown)
+    if not np.abs(values["residual"] / scale[:, 0]).max() <= AGREES * (1.0 + np.abs(unknown).max()):
+        return None
+    n_x, n_q = layout.n_x, len(layout.q)
+
+    def whole(block: Array) -> Array:
+        full = np.zeros((n_x, *block.shape[1:]))
+        full[n_q:] = -(inverse @ block)[:n_u]
+        return full
+
+    by_state = whole(values["by_state"])
+    by_state[:n_q, :n_q] = np.eye(n_q)
+    after = np.concatenate([x[:n_q], unknown[:n_u]])
+    return JumpMap(after, by_state, whole(values["by_parameters"]), whole(values["by_time"]))
+
+
+def _struck_rows(
+    automaton: Automaton, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
+) -> Rows:
+    """Which rows took impulses in a transition, and how each goes on."""
+    n_q = len(automaton.terms.layout.q)
+    terms = automaton.terms.evaluate(t, x, context)
+    A, b = terms["A"][:, : len(x) - n_q], terms["b"]
+    before, after = A @ x[n_q:] + b, A @ x_after[n_q:] + b
+    impulse = raw.transitions.impulse[number]
+    small = SLOW * (1.0 + np.abs(x_after[n_q:]).max())
+    plastic = int(raw.transitions.reason[number]) == event_resolution.ZENO
+    states = raw.tables.mode_states[raw.transitions.target[number]]
+    rows: list[tuple[int, Role, int]] = []
+    for r, row in enumerate(automaton.rows):
+        contact = automaton.contacts[row.contact] if row.contact >= 0 else None
+        engaged = contact is not None and contact.contact_law.switched and states[row.contact] == HELD
+        if row.role in ("velocity", "position") or engaged:
+            rows.append((r, "hold", 0))
+    for k, contact in enumerate(automaton.contacts):
+        r = contact.normal_row
+        if not contact.contact_law.rigid or impulse[r] <= ROUNDING * np.abs(impulse).max():
+            continue
+        # one that rested before, or came with no speed to speak of, is merely held
+        bounces = not plastic and terms["restitution"][k] > 0.0 and before[r] < -small and after[r] > small
+        rows.append((r, "rebound" if bounces else "hold", 0))
+        tangent = contact.tangent_row
+        if contact.in_space:
+            raise RunError(
+                f"at t = {t:.9g} s '{contact.name}' strikes with friction in space: no sensitivity goes through"
+                " it yet\n  remedy: ask for motions without such impacts"
+            )
+        if tangent >= 0:
+            slips = not contact.sticks_always and abs(after[tangent]) > small
+            rows.append((tangent, "slip" if slips else "hold", int(np.sign(after[tangent])) if slips else 0))
+    return tuple(rows)
+
+
+def impact_program(automaton: Automaton, rows: Rows, parameters: tuple[str, ...]) -> Program:
+    """Return the program of an impact's equations, with the speeds after and the impulses as arguments after ``p``.
+
+    ``residual`` (n_u + n_rows,) is zero where ``M (u⁺ - u⁻) = Aᵀ Λ`` and the rows do what their roles say;
+    ``matrix`` is its derivative by the unknowns, ``by_state by_parameters by_time`` those by all else.
+    """
+    graph, symbols, nodes = automaton.terms.graph()
+    layout = automaton.terms.layout
+    n_u = len(layout.u)
+    names = (*(f"after.{name}" for name in layout.u), *(f"impulse.{r}" for r, _, _ in rows))
+    unknown = [graph.symbol(name) for name in names]
+    speeds, impulses = unknown[:n_u], dict(zip([r for r, _, _ in rows], unknown[n_u:], strict=True))
+    u = [symbols[name] for name in layout.u]
+    M, A, b = nodes["M"], nodes["A"], nodes["b"]
+
+    def total(entries: Iterator[Any]) -> Any:
+        return sum(entries, start=graph.constant(0.0))
+
+    def speed(r: int, of: list[Any]) -> Any:
+        return total(A[r, j] * of[j] for j in range(n_u)) + b[r]
+
+    residual = [
+        total(M[i, j] * (speeds[j] - u[j]) for j in range(n_u)) - total(A[r, i] * impulses[r] for r in impulses)
+        for i in range(n_u)
+    ]
+    for r, role, sign in rows:
+        k = automaton.rows[r].contact
+        if role == "slip":
+            normal = impulses[automaton.contacts[k].normal_row]
+            residual.append(impulses[r] + float(sign) * nodes["kinetic"][k] * normal)
+        elif role == "rebound":
+            residual.append(speed(r, speeds) + nodes["restitution"][k] * speed(r, u))
+        else:
+            residual.append(speed(r, speeds))
+    wider = Layout(layout.q, layout.u, (*layout.p, *names), layout.w, layout.contacts, layout.memory)
+    return Program.from_nodes(
+        wider,
+        {
+            "residual": residual,
+            "matrix": jacobian(residual, unknown),
+            "by_state": jacobian(residual, [symbols[name] for name in layout.x]),
+            "by_parameters": jacobian(residual, [symbols[name] for name in parameters]),
+            "by_time": time_derivative(residual, layout, symbols, graph),
+        },
+    )

@@ -1,0 +1,256 @@
+"""The compiled mechanism: programs, modes and edges as frozen data, everything a run needs and no sympy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.modes.assembly import PrescribedValues, assemble
+from fsm_dyn.modes.curve_parameters import curve_parameter_solver
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.programs import ModePrograms, derive_mode
+from fsm_dyn.modes.redundancy import closed_place
+from fsm_dyn.modes.tree_equations import TreePattern
+from fsm_dyn.modes.unconstrained_system import FOLLOWS, ContactInfo, RowInfo, UnconstrainedSystem, UserTransitionInfo
+from fsm_dyn.programs import Program, support
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.places import placed
+from fsm_dyn.spec.scales import Numbers, Units, units_of
+from fsm_dyn.spec.values import evaluate, named_values, parameter_values
+
+SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
+SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
+
+
+def slip_angle(slips: Array, kept: float, unit: float) -> Array:
+    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept."""
+    angle = np.arctan2(slips[..., 1], slips[..., 0])
+    angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
+    found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)
+    return found
+
+
+@dataclass(frozen=True)
+class DerivedMode:
+    """One mode, derived: its name, the pattern it falls under, and its programs in one chart."""
+
+    name: str
+    pattern: str
+    programs: ModePrograms
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Contact state codes."""
+        return self.programs.states
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What can end the mode, in the order of the full program's output."""
+        return self.programs.guards
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A compiled mechanism.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What it was compiled from; parameters, schedules and initial values are read there.
+    terms, report, geometry : Program
+        Unconstrained terms; energies, powers and outputs; points and frames for drawing.
+    resets : tuple of Program or None
+        One per written transition.
+    modes : tuple of Mode
+        Those derived so far.
+    infeasible : mapping
+        Combinations that cannot be, with the reason.
+    fully_enumerated : bool
+        Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
+    pattern : TreePattern or None
+        Of mechanisms with many bodies: what the entries of the output ``tree`` of ``terms`` are.
+    """
+
+    mechanism: Mechanism
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    user_transitions: tuple[UserTransitionInfo, ...]
+    quaternions: tuple[int, ...]
+    n_kinematic: int
+    terms: Program
+    report: Program
+    geometry: Program
+    load_names: tuple[str, ...]
+    point_names: tuple[str, ...]
+    frame_names: tuple[str, ...]
+    resets: tuple[Program | None, ...]
+    modes: tuple[DerivedMode, ...] = ()
+    infeasible: Mapping[str, str] = field(default_factory=dict)
+    fully_enumerated: bool = True
+    pattern: TreePattern | None = None
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of the model from which its own units follow."""
+        return Numbers.of(self.mechanism)
+
+    @cached_property
+    def units(self) -> Units:
+        """The mechanism's own units with the parameters of its file."""
+        scales = self.numbers.scales(parameter_values(self.mechanism))
+        layout, rows = self.terms.layout, [(row.name, row.role) for row in self.rows]
+        return units_of(self.mechanism, scales, layout.q, layout.u, rows)
+
+    @cached_property
+    def system(self) -> UnconstrainedSystem:
+        """The unconstrained terms as nodes; built when a mode or chart is to be derived.
+
+        Their graph is sealed: what is derived from it leaves nothing behind that could change what is derived next.
+        """
+        system = UnconstrainedSystem.build(
+            self.terms,
+            self.rows,
+            self.contacts,
+            self.user_transitions,
+            self.quaternions,
+            self.n_kinematic,
+            self.pattern,
+            self.units,
+        )
+        system.graph.seal()
+        return system
+
+    @cached_property
+    def moving_inputs(self) -> tuple[str, ...]:
+        """Inputs that move a constraint or a contact on the level of coordinates: they must not jump."""
+        residuals = [node for node, row in zip(self.system.nodes["residual"], self.rows, strict=True) if row.positional]
+        names = {symbol.name for symbol in support(residuals)}
+        return tuple(name for name in self.terms.layout.w if name in names)
+
+    @cached_property
+    def inputs_with_rates(self) -> tuple[str, ...]:
+        """Inputs whose rates enter the equations: where their slope jumps, forces or speeds do."""
+        nodes = [node for array in self.system.nodes.values() for node in array.ravel()]
+        names = {symbol.name for symbol in support(nodes)}
+        return tuple(w for w in self.terms.layout.w if {f"{w}.rate", f"{w}.rate2"} & names)
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The named patterns of the model with their contact states as codes."""
+        index = {contact.name: i for i, contact in enumerate(self.contacts)}
+        return tuple(
+            Pattern(
+                mode.name,
+                {index[name]: self.contacts[index[name]].states.index(state) for name, state in mode.states.items()},
+            )
+            for mode in self.mechanism.modes.values()
+        )
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What modes are called where people read them, with the parameters of the model."""
+        return Labels(self.mechanism, self.contacts, self.patterns)
+
+    def name_of(self, states: Sequence[int]) -> ModeName:
+        """Name a combination of contact states."""
+        return name_mode(self.contacts, self.patterns, states)
+
+    def find(self, states: Sequence[int]) -> int:
+        """Index of the mode with these contact states, -1 if it is not derived yet."""
+        key = tuple(int(code) for code in states)
+        return next((i for i, mode in enumerate(self.modes) if mode.states == key), -1)
+
+    def outgoing_transitions(self, name: ModeName) -> list[int]:
+        """Indices of the written transitions that leave a mode."""
+        return [
+            index
+            for index, item in enumerate(self.mechanism.transitions)
+            if item.source in ("*", name.name, name.pattern)
+        ]
+
+    def derive(self, states: Sequence[int], t: float, x: Array, c: Array) -> DerivedMode:
+        """Derive the mode with these contact states in a chart that is good at and around a state."""
+        name = self.name_of(states)
+        with placed(self.mechanism):
+            programs = derive_mode(
+                self.system, tuple(states), self.outgoing_transitions(name), self.samples(states, t, x, c)
+            )
+        return DerivedMode(name.name, name.pattern, programs)
+
+    def samples(
+        self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
+    ) -> dict[str, Array]:
+        """The terms at a state and, beyond it, at configurations near it; the same ones every time.
+
+        Where loops are to stay closed, a model that has any is sampled at the state alone.
+        """
+        random = np.random.default_rng(20030818)
+        n_q = len(self.terms.layout.q)
+        rows = np.tile(x, (SAMPLES + 1, 1))
+        rows[1:, :n_q] += SPREAD * self.units.q * random.uniform(-1.0, 1.0, (SAMPLES, n_q))
+        for first in self.quaternions:
+            rows[1:, first : first + 4] /= np.linalg.norm(rows[1:, first : first + 4], axis=1, keepdims=True)
+        values = self.terms.evaluate(t, rows, np.tile(c, (len(rows), 1)))
+        finite = np.all(np.isfinite(values["A"].reshape(len(rows), -1)), axis=1)
+        finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)
+        finite[0] = True
+        values = {name: value[finite] for name, value in values.items()}
+        # how large the entries of a row are hereabouts: what is very much smaller is rounding
+        values["A_size"] = np.tile(np.abs(values["A"]).max(axis=0), (int(finite.sum()), 1, 1))
+        if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
+            finite, values = finite[:1], {name: value[:1] for name, value in values.items()}
+        sigma = np.where(c[self.terms.layout.sigma_slice] < 0.0, -1.0, 1.0)
+        values["way"] = np.zeros((int(finite.sum()), len(sigma), 2))
+        values["way"][:, :, 0] = sigma
+        for k, contact in enumerate(self.contacts):
+            if contact.in_space:
+                sigma[k] = c[self.terms.layout.sigma_slice][k]
+                slips = values["A"][:, contact.tangent_rows, : len(self.terms.layout.u)] @ x[self.terms.layout.u_slice]
+                angle = slip_angle(slips + values["b"][:, contact.tangent_rows], sigma[k], self.units.speed)
+                values["way"][:, k] = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        place_c = c.copy()
+        place_c[self.terms.layout.sigma_slice] = sigma
+        values |= {"place_t": np.array([t]), "place_x": self.touching(states, t, x, c), "place_c": place_c}
+        return values
+
+    def touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
+        """The state with the contacts of a mode brought to touch, if that can be had."""
+        rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
+        if not rows:
+            return x
+        return closed_place(self.system.configuration, rows, t, x, c, self.units, self.quaternions)
+
+    def with_mode(self, mode: DerivedMode) -> Automaton:
+        """The same automaton with one more mode.
+
+        A combination that cannot be with the model's own parameters may be reached with others.
+        """
+        pruned = {name: reason for name, reason in self.infeasible.items() if name != mode.name}
+        grown = replace(self, modes=(*self.modes, mode), infeasible=pruned)
+        grown.__dict__["system"] = self.system
+        for name in ("labels", "numbers", "units"):
+            if name in self.__dict__:
+                grown.__dict__[name] = self.__dict__[name]
+        return grown
+
+    def with_enumeration(self, enumeration: Enumeration) -> Automaton:
+        """The same automaton knowing what was pruned and whether modes may be added later."""
+        known = replace(self, infeasible=dict(enumeration.infeasible), fully_enumerated=enumeration.fully_enumerated)
+        known.__dict__["system"], known.__dict__["units"] = self.system, self.units
+        return known
+
+    def assemble(self, states: Sequence[int], given: PrescribedValues) -> Array:
+        """Find a state in the mode with these contact states; see :func:`fsm_dyn.modes.assembly.assemble`."""
+        guess = self.mechanism.initial.guess
+        if guess:
+            values = named_values(self.mechanism, list(given.context[self.terms.layout.p_slice]))
+            own = {name: evaluate(text, values) for name, text in guess.items()}
+            given = replace(given, guess={**own, **given.guess})
+        return assemble(self.system, states, given, curve_parameter_solver(self.geometry, given.t, given.context))

@@ -1,0 +1,141 @@
+"""Where a run begins: the values under ``initial`` turned into a state, a mode and slip directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.automaton.features import active_features
+from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.modes.assembly import PrescribedValues
+from fsm_dyn.modes.elimination import Array
+
+TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """A state ``x`` (n_q + n_u,) in the mode with these contact states, and its context, slip directions set."""
+
+    x: Array
+    states: tuple[int, ...]
+    context: Array
+
+
+def find_initial_state(
+    automaton: Automaton, values: Mapping[str, float], mode: str | None, t: float, context: Array
+) -> InitialState:
+    """Find the state a run begins in.
+
+    Parameters
+    ----------
+    values : mapping
+        Coordinates and speeds that are given, SI units; the others follow (see :mod:`fsm_dyn.modes.assembly`).
+    mode : str or None
+        A mode or pattern of the model, whose closed contacts then hold; deduced from the values if None.
+    context : ndarray, shape (n_c,)
+        Parameters and inputs at the start.
+
+    Raises
+    ------
+    InputError
+        A name is unknown.
+    ModelError
+        The values contradict the mode.
+    """
+    layout = automaton.terms.layout
+    check_names(automaton, values)
+    fixed = fixed_codes(automaton, mode)
+    # a contact that cannot be open holds no slip of its own accord
+    states = [fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
+              for i, contact in enumerate(automaton.contacts)]  # fmt: skip
+    given = PrescribedValues(
+        {name: values[name] for name in layout.q if name in values},
+        {name: values[name] for name in layout.u if name in values},
+        t,
+        context,
+    )
+    x = automaton.assemble(states, given)
+    terms = automaton.terms.evaluate(t, x, context)
+    speeds = terms["A"][:, : len(layout.u)] @ x[layout.u_slice] + terms["b"]
+    sigma = np.zeros(len(automaton.contacts))
+    for i, contact in enumerate(automaton.contacts):
+        slips = speeds[list(contact.tangent_rows)]
+        if i not in fixed:
+            states[i] = _deduce(automaton, i, terms, speeds, float(np.linalg.norm(slips)))
+    corners = [i for i, code in enumerate(states) if code and automaton.contacts[i].ends[0] >= 0]
+    for i in {i for i in corners if i not in fixed and automaton.contacts[i].contact_law.rigid} - active_features(
+        automaton.contacts,
+        terms,
+        speeds * automaton.units.scales.time,
+        corners,
+        TOUCHING * automaton.units.scales.length,
+    ):
+        states[i] = 0
+    for i, contact in enumerate(automaton.contacts):
+        slips = speeds[list(contact.tangent_rows)]
+        if states[i] >= 2:
+            sigma[i] = slip_angle(slips, 2.0 * np.pi, automaton.units.speed) if contact.in_space else np.sign(slips[0])
+    context[layout.sigma_slice] = sigma
+    return InitialState(x, tuple(states), context)
+
+
+def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:
+    """Refuse initial values of what is no coordinate or speed."""
+    layout = automaton.terms.layout
+    for name in values:
+        if name not in layout.x:
+            raise InputError(
+                f"'{name}' is no coordinate or speed of '{automaton.mechanism.name}'",
+                allowed=", ".join(layout.x),
+                remedy=did_you_mean(name, layout.x),
+            )
+
+
+def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
+    """Contact codes that the initial mode fixes, by contact index.
+
+    Raises
+    ------
+    InputError
+        There is no such mode.
+    """
+    if mode is None:
+        return {}
+    for pattern in automaton.patterns:
+        if pattern.name == mode:
+            return dict(pattern.states)
+    for known in automaton.modes:
+        if known.name == mode:
+            return dict(enumerate(known.states))
+    names = [pattern.name for pattern in automaton.patterns] + [known.name for known in automaton.modes]
+    raise InputError(
+        f"no mode '{mode}' in '{automaton.mechanism.name}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
+    )
+
+
+def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
+    """State of a contact that the mode does not fix: closed where it touches and does not part, or is pressed in."""
+    contact, units = automaton.contacts[index], automaton.units
+    small, still = TOUCHING * units.scales.length, TOUCHING * units.speed
+    if contact.contact_law.switched:
+        return 0
+    if not contact.contact_law.friction_only and not contact.bilateral:
+        gap, rate = terms["residual"][contact.normal_row], speeds[contact.normal_row]
+        unit = units.rows[contact.normal_row]
+        touches = abs(gap) <= small * unit and rate <= still * unit
+        if contact.contact_law.compliant:
+            # behind a face that ends is not pressed into it, unless the mode says so
+            deep = gap < -small * unit and terms["firm"][index] > 0.0 and not contact.bounded_face
+            touches = deep or (touches and rate < -still * unit)
+        if not touches or not terms["closes_if"][index]:
+            return 0
+        reach, outward = terms["reach"][index], -terms["reach_rate"][index]
+        if reach < -small or (reach <= small and outward > still) or terms["aspect"][index] < -small:
+            return 0
+    if contact.tangent_row >= 0 and not contact.sticks_always and abs(slip) > still * units.rows[contact.tangent_row]:
+        return 2
+    return 1

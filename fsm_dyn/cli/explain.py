@@ -1,0 +1,143 @@
+"""The command ``explain``: a run's reasons in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.assignments import Initial, Input, Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from fsm_dyn.results import Trajectory
+    from fsm_dyn.results.explanation import ContactReport, Explanation
+    from fsm_dyn.results.transitions import Transition
+
+_SAME_INSTANT = 1e-6  # s; `run` prints times to 1e-6: one read off its table means the transition listed there
+
+
+@handle_errors
+def explain_command(
+    run: Annotated[
+        str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
+    ],
+    at: Annotated[float | None, typer.Option("--at", help="The instant, s; by default the end of the run.")] = None,
+    until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
+    set_: Set = None,
+    input_: Input = None,
+    initial: Initial = None,
+    as_json: Json = False,
+) -> None:
+    """Tell why a mechanism is in its mode at an instant, what bears it there, and what may end it."""
+    given: dict[str, Any] = {
+        "until": until,
+        "parameters": assignments("--set", set_),
+        "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
+    }
+    trajectory = _trajectory(run, at, {key: value for key, value in given.items() if value is not None}, as_json)
+    found = trajectory.explain(_instant(trajectory, at))
+    if as_json:
+        ends = trajectory.describe_outcome() if found.time == trajectory.t[-1] else ()
+        print_json({**found.as_data(), "outcome": trajectory.outcome.name, "ending": list(ends)})
+    else:
+        typer.echo(describe(found))
+        if found.time == trajectory.t[-1]:
+            typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
+
+
+def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) -> Trajectory:
+    # The public interface brings SymPy along.
+    import fsm_dyn
+    from fsm_dyn.results.run_file import is_run
+
+    if Path(run).suffix == ".json" and is_run(run):
+        if given:
+            raise InputError(
+                "a saved run is explained as it was made", found=f"--{next(iter(given))}", remedy="give a model instead"
+            )
+        with progress_message(f"reading {run}", quiet):
+            return fsm_dyn.open_run(run)
+    graph = ready_graph(run, quiet=quiet)
+    with progress_message(f"running {graph.name}", quiet) as told:
+        try:
+            trajectory = fsm_dyn.simulate(graph, progress=told.reached, **given)
+            if at is not None and at > trajectory.t[-1] and "until" not in given and not trajectory.outcome.failed:
+                trajectory = fsm_dyn.simulate(graph, progress=told.reached, **{**given, "until": at})
+        except RunError as error:
+            if not isinstance(error.trajectory, fsm_dyn.Trajectory):
+                raise
+            trajectory = error.trajectory  # up to where it failed it has its reasons too
+    return trajectory
+
+
+def _instant(trajectory: Trajectory, at: float | None) -> float:
+    """Return the instant meant: that of a transition where one is so near that the digits printed do not tell."""
+    if at is None:
+        return float(trajectory.t[-1])
+    near = [item.time for item in trajectory.transitions if abs(item.time - at) <= _SAME_INSTANT]
+    return min(near, key=lambda time: abs(time - at)) if near else at
+
+
+def describe(found: Explanation) -> str:
+    """Return an explanation in words."""
+    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
+    if not found.preceding:
+        lines += ["", "it has been in this mode from the start"]
+    for item in found.preceding:
+        lines += ["", *_told(item)]
+    lines += ["", *(str(item) for item in found.passed)] if found.passed else []
+    if found.contacts:
+        headings = ("contact", "state", "gap", "slip", "normal force", "friction", "of at most")
+        lines += ["", table(headings, [_contact(contact) for contact in found.contacts])]
+    shared = [contact.name for contact in found.contacts if contact.indeterminate]
+    if shared:
+        kind = "smallest admissible ones" if all(contact.admissible for contact in found.contacts) else "smallest ones"
+        lines.append(f"{', '.join(shared)} share a load: of all forces with the same effect the {kind} are given")
+        if kind == "smallest ones":
+            lines.append("no shares of these contacts keep all contact laws")
+    for name, forces in found.constraints.items():
+        lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
+    if found.guards:
+        rows = [
+            (
+                guard.event,
+                guard.what,
+                f"{guard.value:.6g}",
+                f"{guard.slope:+.6g}",
+                "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
+            )
+            for guard in found.guards
+        ]
+        lines += ["", "what may end the mode, at zero:"]
+        lines.append(table(("event", "guard", "value", "slope", "at this rate in"), rows))
+    if found.next_transition is not None:
+        item = found.next_transition
+        lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
+    return "\n".join(lines)
+
+
+def _told(item: Transition) -> list[str]:
+    """Return a transition with its reasons: what fired, what was tried, why the answer won."""
+    lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
+    if item.is_handover:
+        lines.append("  a handover: other features bear the same contact, the mode stays")
+    lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
+    for name, values in item.impulse.items():
+        lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))
+    if item.impulse:
+        lines.append(f"  energy: {item.energy_before:.6g} J before, {item.energy_after:.6g} J after")
+    if item.selection:
+        lines.append(f"  taken: {item.selection[0]}")
+        lines += [f"  tried: {line}" for line in item.selection[1:]]
+    return lines
+
+
+def _contact(contact: ContactReport) -> tuple[str, ...]:
+    numbers = (contact.gap, contact.slip, contact.normal, contact.friction, contact.limit)
+    return (contact.name, contact.state, *("" if number is None else f"{number:.6g}" for number in numbers))

@@ -1,0 +1,174 @@
+"""Commands that stop before running: ``check``, ``compile``, ``graph``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.interrupts import asked_to_end
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.mode_graph import ModeGraph
+
+Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
+
+
+def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False, jobs: int = 1) -> ModeGraph:
+    """Load and compile a model, or read a saved automaton, telling what takes long."""
+    # The public interface brings SymPy along.
+    import fsm_dyn
+
+    if model.endswith(".json"):
+        return fsm_dyn.open_graph(model, parameters=parameters)
+    mechanism = fsm_dyn.load(model)
+    with progress_message(f"compiling {mechanism.name}", quiet) as told:
+        progress = partial(told.counted, what="modes")
+        return fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
+
+
+@handle_errors
+def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None:
+    """Read and compile a model and say what is in it, what cannot happen, and to which tolerances it runs."""
+    graph = ready_graph(model, assignments("--set", set_), as_json)
+    # Only the run-time half of the package, for its table of tolerances.
+    from fsm_dyn.simulation.numerics import numerics_of
+
+    mechanism = graph.automaton.mechanism
+    kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
+             "memory", "transitions", "outputs")  # fmt: skip
+    counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
+    counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "pruned": len(graph.infeasible)}
+    tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
+    if as_json:
+        print_json(
+            {
+                "model": graph.name,
+                "counts": counts,
+                "modes": _modes(graph),
+                "pruned": graph.infeasible,
+                "unreachable": graph.unreachable,
+                "dead_ends": graph.terminal_modes,
+                "tolerances": {name: {"value": v, "unit": unit} for name, v, unit, _ in tolerances},
+            }
+        )
+        return
+    typer.echo(f"{graph.name}: {mechanism.summary}\n")
+    typer.echo(table(("what", "how many"), [(kind, str(number)) for kind, number in counts.items() if number]))
+    typer.echo("\n" + mode_table(graph))
+    for title, items in (
+        ("forces that are not determined, rows repeating each other", _open_forces(graph)),
+        ("combinations that cannot be", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
+        ("modes that no event leads to", graph.unreachable),
+        ("modes with no way out", graph.terminal_modes),
+    ):
+        typer.echo(f"\n{title}: " + ("none" if not items else ""))
+        for item in items:
+            typer.echo(f"  {item}")
+    rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
+    typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
+
+
+@handle_errors
+def compile_command(
+    model: Model,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the compiled automaton, which runs without SymPy.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Processes that derive modes.", min=1)] = 1,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Derive every mode and show its size."""
+    with asked_to_end() as asked, asked.at_once():
+        graph = ready_graph(model, assignments("--set", set_), as_json, jobs)
+    if save is not None:
+        graph.save(save)
+    if as_json:
+        print_json(
+            {"model": graph.name, "modes": _modes(graph), "pruned": graph.infeasible, "saved": save and str(save)}
+        )
+        return
+    typer.echo(mode_table(graph))
+    if save is not None:
+        typer.echo(f"wrote {save}")
+
+
+@handle_errors
+def graph_command(
+    model: Model,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: NAME.FORMAT here.")] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="svg, png, pdf, dot or mermaid; default: what the suffix says.")
+    ] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Draw the mode graph. DOT and Mermaid go to the terminal unless --out names a file."""
+    # Pictures are drawn by few commands.
+    from fsm_dyn.plot import drawing
+
+    kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
+    graph = ready_graph(model, assignments("--set", set_), as_json)
+    if as_json:
+        print_json(_graph_data(graph))
+    elif out is None and kind in ("dot", "mermaid"):
+        reduced = drawing.diagram(graph.nx)
+        typer.echo(drawing.to_dot(reduced) if kind == "dot" else drawing.to_mermaid(reduced), nl=False)
+    else:
+        target = out or Path(f"{graph.name}.{kind}")
+        with progress_message("drawing"):
+            drawing.draw(graph.nx, target, kind)
+        typer.echo(f"wrote {target}")
+        if not drawing.has_graphviz() and len(graph.modes) > 8:
+            print_status('a graph of this size is drawn better by Graphviz: pip install "fsm-dyn[graphviz]"')
+
+
+def _open_forces(graph: ModeGraph) -> list[str]:
+    """Return the modes with rows that others imply, and these rows."""
+    return [f"{mode.name}: {', '.join(mode.redundant_rows)}" for mode in graph.modes.values() if mode.redundant_rows]
+
+
+def _modes(graph: ModeGraph) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": mode.name,
+            "states": mode.states,
+            "independent_speeds": mode.independent_speeds,
+            "redundant_rows": mode.redundant_rows,
+            "operations": mode.counts.total,
+        }
+        for mode in graph.modes.values()
+    ]
+
+
+def mode_table(graph: ModeGraph) -> str:
+    """Return the modes with their independent speeds and sizes; a star marks where runs start."""
+    rows = [
+        (
+            mode.name + (" *" if mode.name == graph.initial else ""),
+            str(mode.degrees_of_freedom),
+            str(mode.counts.total),
+            ", ".join(f"{contact} {state}" for contact, state in mode.states.items()),
+        )
+        for mode in graph.modes.values()
+    ]
+    return table(("mode", "freedom", "operations", "contacts"), rows) + "\n* where runs start"
+
+
+def _graph_data(graph: ModeGraph) -> dict[str, Any]:
+    keys = ("cause", "guard", "kind", "priority", "reset")
+    return {
+        "model": graph.name,
+        "initial": graph.initial,
+        "modes": _modes(graph),
+        "edges": [
+            {"source": a, "target": b, **{key: data.get(key) for key in keys}}
+            for a, b, data in graph.nx.edges(data=True)
+        ],
+    }

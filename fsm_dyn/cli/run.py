@@ -1,0 +1,342 @@
+"""The command ``run``, once or after every change of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsm_dyn.cli.assignments import Initial, Input, Set, Tolerance, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.file_watch import watch
+from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.errors import InputError, RunError, did_you_mean
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.mode_graph import ModeGraph
+    from fsm_dyn.results import Trajectory
+
+_SHOWN = 30
+_WIDE = 60  # characters of two modes' names beyond which a line names one of them
+
+
+PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "ending", "graph")
+
+
+@dataclass(frozen=True)
+class RunOutputs:
+    """What to write of a run, and where; nothing where ``folder`` is None."""
+
+    folder: Path | None
+    csv: bool
+    netcdf: bool
+    figure: bool
+    motion: bool
+    record: bool = False
+    html: Path | None = None
+    plots: tuple[str, ...] = ()
+
+
+@handle_errors
+def run_command(
+    model: Annotated[
+        str | None, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, as it was begun."),
+    ] = None,
+    rest: Annotated[bool, typer.Option("--rest", help="With --resume: only what follows, not the whole run.")] = False,
+    until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
+    ] = "dopri5",
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="How modes are evaluated: auto, compiled or online.")
+    ] = "auto",
+    rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
+    atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
+    tolerance: Tolerance = None,
+    step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
+    set_: Set = None,
+    drive: Annotated[str | None, typer.Option("--drive", help="One of the model's named drives.")] = None,
+    input_: Input = None,
+    initial: Initial = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for files; without further options a CSV, the run and the figures."),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
+    netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
+    figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
+    motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several instants.")] = False,
+    plot: Annotated[
+        list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the whole run as NAME.run.json, which `explain` reads.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write the run as a page that opens from disk: move it, go to any transition."),
+    ] = None,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Run again whenever the file is saved; Ctrl-C ends it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a model and tell when and why it changed its mode."""
+    plots = tuple(plot or ())
+    for name in plots:
+        if name not in PLOTS:
+            raise InputError(
+                f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=did_you_mean(name, PLOTS)
+            )
+    chosen = bool(csv or netcdf or figure or motion or record or plots)
+    everything = out is not None and not chosen
+    wanted = RunOutputs(
+        folder=out or (Path() if chosen else None),
+        csv=csv or everything,
+        netcdf=netcdf,
+        figure=figure or everything,
+        motion=motion or everything,
+        record=record or everything,
+        html=html,
+        plots=plots,
+    )
+    options: dict[str, Any] = {
+        "until": until,
+        "method": method,
+        "strategy": strategy,
+        "rtol": rtol,
+        "atol": atol,
+        "tolerances": assignments("--tolerance", tolerance),
+        "step": step,
+        "drive": drive,
+        "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+    parameters = assignments("--set", set_)
+
+    if resume is not None:
+        begun = {"a model": model, "--set": set_, "--watch": watching or None}
+        begun |= {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
+        usual = {"--method": "dopri5", "--strategy": "auto"}
+        for name, value in begun.items():
+            if value is not None and usual.get(name) != value:
+                raise InputError(
+                    f"a run is continued as it was begun: {name} cannot be given beside --resume",
+                    allowed="--until, --rest, and what is to be written",
+                    remedy="run the model anew",
+                )
+        _resume(resume, until, rest, wanted, as_json)
+        return
+    if model is None:
+        raise InputError("there is no model to run", remedy="fsm-dyn run MODEL, or fsm-dyn run --resume FILE --until S")
+    if rest:
+        raise InputError("--rest is of a run that is continued", remedy="give --resume FILE too")
+    named = model
+
+    def once() -> None:
+        _run(named, parameters, given, wanted, as_json)
+
+    if watching:
+        # The file a name stands for, found without the rest of the package.
+        from fsm_dyn import models
+        from fsm_dyn.spec.variants import split_name
+
+        watch(models.resolve(split_name(named)[0]), once)
+    else:
+        once()
+
+
+def _run(
+    model: str, parameters: dict[str, Any] | None, options: dict[str, Any], wanted: RunOutputs, as_json: bool
+) -> None:
+    graph = ready_graph(model, parameters, as_json)
+    # The public interface brings the runtime along.
+    import fsm_dyn
+    from fsm_dyn.simulator import OLD_STRATEGIES
+
+    strategy = OLD_STRATEGIES.get(options["strategy"])
+    if strategy is not None:
+        typer.echo(f"strategy '{options['strategy']}' is called '{strategy}' now", err=True)
+        options = {**options, "strategy": strategy}
+
+    def simulated(progress: Callable[[float], None]) -> Trajectory:
+        return fsm_dyn.simulate(graph, progress=progress, **options)
+
+    _carry_out(graph.name, simulated, lambda: graph, wanted, as_json)
+
+
+def _resume(file: str, until: float | None, rest: bool, wanted: RunOutputs, as_json: bool) -> None:
+    """Continue a saved run."""
+    if until is None:
+        raise InputError("how far is the run to go on?", remedy="give --until S")
+    # The public interface brings the runtime along.
+    import fsm_dyn
+    from fsm_dyn.spec import load
+
+    with progress_message(f"reading {file}", as_json):
+        before = fsm_dyn.open_run(file)
+
+    def resumed(progress: Callable[[float], None]) -> Trajectory:
+        return before.resume(until, whole=not rest, progress=progress)
+
+    def graph() -> ModeGraph:
+        return fsm_dyn.compile(load(f"<{file}>", text=before.model.text))
+
+    _carry_out(before.model.name, resumed, graph, wanted, as_json)
+
+
+def _carry_out(
+    name: str,
+    run: Callable[[Callable[[float], None]], Trajectory],
+    graph: Callable[[], ModeGraph],
+    wanted: RunOutputs,
+    as_json: bool,
+) -> None:
+    """Run, write what is wanted of the run, and tell of it."""
+    import fsm_dyn
+
+    failure: RunError | None = None
+    with progress_message(f"running {name}", as_json) as told:
+        try:
+            trajectory = run(told.reached)
+        except RunError as error:
+            if not isinstance(error.trajectory, fsm_dyn.Trajectory):
+                raise
+            failure, trajectory = error, error.trajectory
+    with progress_message("writing", as_json):
+        files = write_files(trajectory, wanted)
+        files += _draw_plots(trajectory, graph, wanted)
+        if wanted.html is not None:
+            # the page reads instants on line, which brings the live half of the package along
+            from fsm_dyn.viewer.report import write_report
+
+            files.append(write_report(trajectory, wanted.html, graph()))
+    if as_json:
+        print_json(_summary(trajectory, files))
+    else:
+        typer.echo(describe(trajectory))
+        for path in files:
+            typer.echo(f"wrote {path}")
+    if trajectory.interrupted:
+        raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
+    if failure is not None:
+        raise failure  # after what was recorded up to it
+
+
+def write_files(trajectory: Trajectory, wanted: RunOutputs) -> list[Path]:
+    """Write what is wanted of a run, named after its model, and return the paths."""
+    if wanted.folder is None:
+        return []
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    stem = wanted.folder / trajectory.model.name
+    files = []
+    if wanted.csv:
+        files.append(trajectory.to_csv(stem.with_suffix(".csv")))
+    if wanted.record:
+        files.append(trajectory.save(stem.with_suffix(".run.json")))
+    if wanted.netcdf:
+        files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
+    if wanted.figure or wanted.motion:
+        # Matplotlib, for pictures only.
+        from fsm_dyn import plot
+
+        if wanted.figure:
+            files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
+        if wanted.motion and trajectory.model.scene is not None:
+            target = stem.with_name(f"{stem.name}_motion.png")
+            files.append(plot.save(plot.motion(trajectory), target))
+        if trajectory.outcome.failed and trajectory.model.scene is not None:
+            files.append(plot.save(plot.outcome(trajectory), stem.with_name(f"{stem.name}_ending.png")))
+    return files
+
+
+def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], wanted: RunOutputs) -> list[Path]:
+    """Draw the plots asked for by name and return their paths."""
+    files: list[Path] = []
+    if wanted.folder is None or not wanted.plots:
+        return files
+    # Matplotlib, for pictures only.
+    from fsm_dyn import plot
+    from fsm_dyn.simulator import simulator_of
+
+    for name in wanted.plots:
+        target = wanted.folder / f"{trajectory.model.name}_{name}.png"
+        if name == "graph":
+            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes that the run has met
+            files.append(plot.draw(extended.nx, target, trajectory=trajectory))
+        else:
+            files.append(plot.save(getattr(plot, name)(trajectory), target))
+    return files
+
+
+def describe(trajectory: Trajectory) -> str:
+    """Return a run in words: its span and end, and its transitions with their causes."""
+    lines = [
+        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
+        f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
+    ]
+    shown = trajectory.transitions[:_SHOWN]
+    if shown:
+        headings = ["time, s", "from", "to", "cause"]
+        ends = [
+            (x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target) for x in shown
+        ]
+        rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
+        if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
+            headings.pop(1)
+            rows = [[time, *others] for time, _, *others in rows]
+        if any(x.impulse for x in shown):
+            headings.insert(-1, "impact, J")
+            for x, row in zip(shown, rows, strict=True):
+                row.insert(-1, f"{-x.energy_lost:+.2e}" if x.impulse else "")
+        lines += ["", table(headings, rows)]
+    more = len(trajectory.transitions) - len(shown)
+    if more:
+        lines.append(f"and {more} more")
+    passed = trajectory.change_points
+    lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
+    if len(passed) > _SHOWN:
+        lines.append(f"and {len(passed) - _SHOWN} change points more")
+    return "\n".join(lines)
+
+
+def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
+    layout = trajectory.model.layout
+    return {
+        "model": trajectory.model.name,
+        "outcome": trajectory.outcome.name,
+        "start": trajectory.t[0],
+        "end": trajectory.t[-1],
+        "rows": len(trajectory),
+        "modes": list(dict.fromkeys(trajectory.modes)),
+        "transitions": [
+            {
+                "time": x.time,
+                "source": x.source,
+                "target": x.target,
+                "handover": x.is_handover,
+                "cause": x.cause,
+                "impulse": x.impulse,
+                "energy_before": x.energy_before,
+                "energy_after": x.energy_after,
+                "candidates": x.consistent_count,
+            }
+            for x in trajectory.transitions
+        ],
+        "change_points": [asdict(x) for x in trajectory.change_points],
+        "final": {
+            "mode": trajectory.modes[-1],
+            "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),
+            "u": dict(zip(layout.u, trajectory.u[-1], strict=True)),
+        },
+        "files": [str(path) for path in files],
+    }

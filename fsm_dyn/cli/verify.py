@@ -1,0 +1,40 @@
+"""The command ``verify``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fsm_dyn.cli.console import handle_errors, print_json
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.model_commands import Model
+
+
+@handle_errors
+def verify_command(
+    model: Model,
+    states: Annotated[int, typer.Option("--states", help="How many random states.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Derive the equations by several routes and compare them at random states."""
+    # brings SymPy and the compiler along
+    from fsm_dyn.analysis.verification import verify
+
+    found = verify(model, states=states)
+    if as_json:
+        print_json(
+            {
+                "model": found.model,
+                "mode": found.mode,
+                "states": found.states,
+                "good": found.good,
+                "comparisons": [
+                    {"name": c.name, "difference": c.difference, "remark": c.remark} for c in found.comparisons
+                ],
+            }
+        )
+    else:
+        typer.echo(str(found))
+    if not found.good:
+        raise typer.Exit(1)

@@ -1,0 +1,224 @@
+"""From a mechanism to a mode graph: the stages in their order, with compiled automata kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from fsm_dyn import models
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import NOWHERE, InputError, Location, ModelError
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.enumeration import enumerate_modes
+from fsm_dyn.processes import in_processes
+from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.gc_pause import gc_paused
+from fsm_dyn.schemata import read_file
+from fsm_dyn.spec import Mechanism
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.places import placed
+from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.variants import split_name
+
+Parameters = Mapping[str, float | str | Sequence[float | str]]
+COMPILER = "27"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+
+
+def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
+    """Read and check a mechanism.
+
+    Parameters
+    ----------
+    source : str, path or mapping
+        The bare name of a shipped model, a path to a YAML file, or the same content as a mapping.  A variant follows
+        after a colon: ``piano_action:hard_hammer``.
+
+    Raises
+    ------
+    InputError
+        There is no such model, or it cannot be used; the message names file, line and column.
+    """
+    if isinstance(source, Mapping):
+        return load_mechanism(source)
+    path, variant = split_name(os.fspath(source))
+    return load_mechanism(models.resolve(path), variant=variant)
+
+
+def compile(
+    mechanism: Mechanism | str | os.PathLike[str] | Mapping[str, object],
+    parameters: Parameters | None = None,
+    *,
+    cache: bool = True,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> ModeGraph:
+    """Derive the modes of a mechanism and link them as a graph.
+
+    Parameters
+    ----------
+    mechanism : Mechanism, or what :func:`load` takes
+    parameters : mapping, optional
+        Values that replace those of the file (SI, or text with units); nothing is derived anew for them.
+    cache : bool
+        Whether a compiled automaton may be read from and kept in the user's cache directory.
+    jobs : int
+        Processes that derive modes; the result is the same to the last bit.
+    progress : callable, optional
+        Called with the number of modes derived and of all.
+
+    Returns
+    -------
+    ModeGraph
+
+    Raises
+    ------
+    InputError
+        ``jobs`` is not a positive integer.
+    ModelError
+        The mechanism is well-formed but impossible: speeds that do not determine the motion, rows that contradict
+        each other, a start that cannot be assembled.
+    RunError
+        A process was ended from outside.
+    """
+    if not isinstance(jobs, int) or jobs < 1:
+        raise InputError("jobs", found=repr(jobs), allowed="the number of processes, 1 or more")
+    if not isinstance(mechanism, Mechanism):
+        mechanism = load(mechanism)
+    return graph_with_parameters(_automaton_of(mechanism, cache, jobs, progress), parameters)
+
+
+def _automaton_of(
+    mechanism: Mechanism,
+    cache: bool = True,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Automaton:
+    objects = ObjectCache.default()
+    key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
+    automaton = _kept(objects, key, mechanism) if cache else None
+    if automaton is None:
+        with gc_paused(), placed(mechanism):
+            automaton = _derive(mechanism, jobs, progress)
+        if cache:
+            objects.store(key, storage.to_bytes(automaton))
+    return automaton
+
+
+def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
+    """Return the graph of an automaton with parameter values and the mode it starts in."""
+    values = parameter_values(automaton.mechanism, parameters)
+    vector = parameter_vector(values)
+    begin = initial_state(automaton, values, vector)
+    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
+
+
+def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
+    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed, unless an older version wrote it.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved automaton, or does not hold together.
+    """
+    data = read_file(path, storage.LARGEST_FILE, "an automaton")
+    return graph_with_parameters(stored_automaton(data, Location(os.fspath(path))), parameters)
+
+
+def stored_automaton(data: bytes | str, where: Location = NOWHERE) -> Automaton:
+    """Return the automaton from the content of a file; one of an older format is compiled again from its model.
+
+    Raises
+    ------
+    InputError
+        The data do not hold together.
+    """
+    text = storage.older_text(data)
+    if text is None:
+        return storage.from_bytes(data, where=where)
+    return _automaton_of(load_mechanism("<automaton of an older format>", text=text))
+
+
+def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:
+    payload = objects.load(key)
+    if payload is None:
+        return None
+    try:
+        return storage.from_bytes(payload, mechanism)
+    except InputError:
+        return None
+
+
+def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None) -> Automaton:
+    # the only stage that needs sympy; a kept automaton runs without it
+    from fsm_dyn.modes.shared_programs import build_shared_programs
+    from fsm_dyn.symbolic import derive
+
+    _check_count(mechanism)
+    terms = derive(mechanism)
+    shared = build_shared_programs(terms)
+    automaton = Automaton(
+        mechanism, shared.rows, shared.contacts, shared.user_transitions, terms.quaternions, terms.n_k, shared.terms,
+        shared.report, shared.geometry, tuple(terms.load_powers), tuple(terms.points), tuple(terms.frames),
+        shared.resets, pattern=shared.pattern,
+    )  # fmt: skip
+    values = parameter_values(mechanism)
+    begin = initial_state(automaton, values, parameter_vector(values))
+    samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
+    enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
+    automaton = automaton.with_enumeration(enumeration)
+    wanted = [name.states for name in enumeration.modes]
+    for done, mode in enumerate(_modes(automaton, (begin.x, begin.context), wanted, jobs), start=1):
+        automaton = automaton.with_mode(mode)
+        if progress is not None:
+            progress(done, len(wanted))
+    if automaton.find(begin.states) < 0:
+        first = automaton.name_of(begin.states).name
+        if first in enumeration.infeasible:
+            raise ModelError(
+                f"the motion would begin in '{first}', which cannot be: {enumeration.infeasible[first]}",
+                mechanism.initial.where,
+                remedy="give another mode or other values under initial",
+            )
+        automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
+    return automaton
+
+
+def _modes(
+    automaton: Automaton, home: tuple[Array, Array], wanted: Sequence[Sequence[int]], jobs: int
+) -> Iterator[DerivedMode]:
+    """Yield the modes with these contact states, derived for a state and context, in their order."""
+    workers = min(jobs, len(wanted))
+    if workers < 2:
+        yield from (automaton.derive(states, 0.0, *home) for states in wanted)
+    else:
+        given = storage.to_bytes(automaton), home
+        yield from in_processes("the derivation", workers, _begin, given, _derived, wanted)
+
+
+def _begin(given: tuple[bytes, tuple[Array, Array]]) -> tuple[Automaton, tuple[Array, Array]]:
+    data, home = given
+    return storage.from_bytes(data), home
+
+
+def _derived(shared: tuple[Automaton, tuple[Array, Array]], states: Sequence[int]) -> DerivedMode:
+    automaton, home = shared
+    with gc_paused():
+        return automaton.derive(states, 0.0, *home)
+
+
+def _check_count(mechanism: Mechanism) -> None:
+    """Refuse coordinates in such number that some have no inertia in any mode: a body has six directions of motion."""
+    n, most = len(mechanism.coordinates), 6 * len(mechanism.bodies)
+    held = len(mechanism.constraints) + 3 * len(mechanism.contacts)
+    if n > most + held:
+        raise ModelError(
+            f"the bodies cannot move in so many ways: nothing has inertia along {n - most - held} coordinates",
+            list(mechanism.coordinates.values())[-1].where,
+            found=f"{n} coordinates",
+            allowed=f"6 for each of {len(mechanism.bodies)} bodies, and 1 for each row of {held}",
+            remedy="leave out coordinates, or give what they move mass",
+        )

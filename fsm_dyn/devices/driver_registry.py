@@ -1,0 +1,52 @@
+"""Which drivers ship, and what each of them needs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from dataclasses import dataclass
+
+import fsm_dyn.devices
+from fsm_dyn.devices import emulators
+
+
+@dataclass(frozen=True)
+class DriverInfo:
+    """A shipped driver.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        The first line of what it says of itself.
+    missing : str
+        The package that it needs and that is not there, if so.
+    emulated : bool
+        Whether there is an emulator for it.
+    """
+
+    name: str
+    about: str
+    missing: str
+    emulated: bool
+
+
+def shipped_drivers() -> list[DriverInfo]:
+    """Return the drivers that ship, by name."""
+    emulated = {module.name for module in pkgutil.iter_modules(emulators.__path__)}
+    found = []
+    for module in pkgutil.iter_modules(fsm_dyn.devices.__path__):
+        if module.ispkg:
+            continue
+        missing, about = "", ""
+        try:
+            loaded = importlib.import_module(f"{fsm_dyn.devices.__name__}.{module.name}")
+        except ModuleNotFoundError as error:
+            missing = error.name or str(error)
+        else:
+            if not hasattr(loaded, "Driver"):
+                continue
+            about = (loaded.__doc__ or "").partition("\n")[0].rstrip(".")
+        found.append(DriverInfo(module.name, about, missing, module.name in emulated))
+    return found

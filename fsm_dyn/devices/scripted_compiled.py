@@ -1,0 +1,49 @@
+"""The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``): a driver for fast loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.live.paced_loop import CompiledIO
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation.array_structs import Bundle
+
+# ``Hand.numbers``
+MASS: Final = 0
+STIFFNESS: Final = 1
+DAMPING: Final = 2
+PERIOD: Final = 3
+GENTLE: Final = 4
+READINGS: Final = 5
+NUMBER_COUNT: Final = 6
+
+
+class ScriptedHand(NamedTuple):
+    """The hand: ``numbers`` see the constants; ``motion`` holds axis, amplitude, rad/s and phase of each swing.
+
+    ``position velocity force`` are per axis.
+    """
+
+    numbers: NDArray[np.float64]
+    motion: NDArray[np.float64]
+    position: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    force: NDArray[np.float64]
+
+
+HAND: Final = Bundle(ScriptedHand, {"motion": 2})
+
+
+def compiled_hand(
+    numbers: Sequence[float], motion: Sequence[tuple[float, ...]], axes: int
+) -> tuple[ScriptedHand, CompiledIO]:
+    """Return a hand at rest and how it is read and written."""
+    swings = np.array(motion, dtype=np.float64).reshape(-1, 4)
+    hand = ScriptedHand(np.array([*numbers, 0.0]), swings, np.zeros(axes), np.zeros(axes), np.zeros(axes))
+    packed = HAND.pack(hand)
+    read, write = library.address("fsm_hand_read"), library.address("fsm_hand_write")
+    return hand, CompiledIO(read, write, packed.address, (hand, packed))

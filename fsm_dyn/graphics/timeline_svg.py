@@ -1,0 +1,176 @@
+"""A run over time as SVG: the modes as coloured bands, below them columns of numbers, one strip per unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import abridged, shortened
+from fsm_dyn.graphics.svg import element, escaped, picture, text, width_of
+
+Floats = NDArray[np.float64]
+Placing = Callable[[Floats | float], Floats]  # times, s, to points
+
+_WIDTH, _LEFT, _RIGHT = 760.0, 62.0, 132.0  # points
+_BAND, _STRIP, _GAP, _FOOT, _TOP = 20.0, 84.0, 8.0, 34.0, 30.0
+_SMALL = 10.0  # size of letters
+_MOST_LINES, _MOST_NAMED, _LONGEST = 5, 6, 18
+_TICKS = 7
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Columns of one unit: their names, and their values, shape (len(names), n)."""
+
+    unit: str
+    names: tuple[str, ...]
+    values: Floats
+
+
+def timeline_svg(name: str, t: Floats, bands: Sequence[tuple[float, str]], strips: Sequence[Strip]) -> str:
+    """Return the picture of a run.
+
+    Parameters
+    ----------
+    name : str
+        Of the model, for who hears the picture instead of seeing it.
+    t : ndarray, shape (n,)
+        Times of the values, s, rising.
+    bands : sequence of (float, str)
+        When each mode begins, s, and its name, in order.
+    strips : sequence of Strip
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element without scripts, of some ten kilobytes however long the run is.
+    """
+    low, high = float(t[0]), float(max(t[-1], np.nextafter(t[0], np.inf)))
+    wide = _WIDTH - _LEFT - _RIGHT
+
+    def place(time: Floats | float) -> Floats:
+        return np.asarray(_LEFT + wide * (np.asarray(time) - low) / (high - low))
+
+    colours = palette.mode_colours([mode for _, mode in bands])
+    stretches = _seen(bands, high, place)
+    bottom = _TOP + _BAND + (_STRIP + _GAP) * len(strips)
+    parts = [_legend(bands, high, colours)]
+    parts += [_rectangle(a, b, _TOP, _BAND, colours[mode], mode) for a, b, mode in stretches]
+    for i, strip in enumerate(strips):
+        top = _TOP + _BAND + _GAP + (_STRIP + _GAP) * i
+        parts += [_rectangle(a, b, top, _STRIP, colours[mode], "", 0.22) for a, b, mode in stretches]
+        parts += _drawn(strip, place(t), top)
+    parts += _axis(low, high, bottom, place)
+    return picture(_WIDTH, bottom + _FOOT, parts, f"{name} over time")
+
+
+def _seen(bands: Sequence[tuple[float, str]], end: float, place: Placing) -> list[tuple[float, float, str]]:
+    """Return the bands in points; of those that share a point only the first, so that there are never many."""
+    edges = place(np.array([begin for begin, _ in bands] + [end]))
+    seen: list[tuple[float, float, str]] = []
+    drawn = -np.inf
+    for (_, mode), a, b in zip(bands, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if b <= drawn:
+            continue
+        if seen and seen[-1][2] == mode and a <= seen[-1][1]:
+            seen[-1] = (seen[-1][0], max(b, a + 0.7), mode)
+        else:
+            seen.append((a, max(b, a + 0.7), mode))
+        drawn = max(a, drawn) + 0.7
+    return seen
+
+
+def _rectangle(a: float, b: float, top: float, height: float, colour: str, name: str, share: float = 1.0) -> str:
+    title = element("title", escaped(name)) if name else ""
+    opacity = {} if share == 1.0 else {"fill_opacity": share}
+    return element("rect", title, x=a, y=top, width=b - a, height=height, fill=colour, **opacity)
+
+
+def _legend(bands: Sequence[tuple[float, str]], end: float, colours: Mapping[str, str]) -> str:
+    """Name the modes, those that lasted longest first."""
+    spent: dict[str, float] = dict.fromkeys(colours, 0.0)
+    for (begin, mode), (after, _) in zip(bands, [*bands[1:], (end, "")], strict=True):
+        spent[mode] += after - begin
+    names = sorted(spent, key=lambda mode: -spent[mode])
+    parts, x = [], _LEFT
+    for i, mode in enumerate(names):
+        words = abridged(mode, _LONGEST + 6)
+        width = 26.0 + width_of(words, _SMALL)
+        if i == _MOST_NAMED or x + width > _WIDTH - 60.0:
+            parts.append(text(f"and {len(names) - i} more", x, 16.0, _SMALL, "start", fill=palette.SOFT))
+            break
+        parts.append(element("rect", x=x, y=11.0, width=10, height=10, rx=2, fill=colours[mode]))
+        parts.append(text(words, x + 14.0, 16.0, _SMALL, "start"))
+        x += width
+    return element("g", parts)
+
+
+def _drawn(strip: Strip, x: Floats, top: float) -> list[str]:
+    """Return the curves of a strip with their scale and their names."""
+    values, bottom = strip.values[:_MOST_LINES], top + _STRIP
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if high - low < 1e-9 * max(abs(low), abs(high), 1e-9):
+        low, high = low - 1.0, high + 1.0
+    room = 0.08 * (high - low)
+    scale = (_STRIP - 1.0) / (high - low + 2 * room)
+    parts = []
+    for value in _ticks(low, high, 3):
+        y = bottom - (value - low + room) * scale
+        parts.append(element("path", d=f"M{_LEFT:.0f} {y:.1f}H{_WIDTH - _RIGHT:.0f}", stroke="#FFFFFF", stroke_width=1))
+        parts.append(text(f"{value:.4g}", _LEFT - 5.0, y, _SMALL, "end", fill=palette.SOFT))
+    parts.append(text(strip.unit or "–", 6.0, top + 7.0, _SMALL, "start"))
+    for i, (name, column) in enumerate(zip(strip.names, values, strict=False)):
+        colour = palette.LINES[i % len(palette.LINES)]
+        d = _path(x, bottom - (column - low + room) * scale)
+        parts.append(element("path", d=d, fill="none", stroke=colour, stroke_width=1.4, stroke_linejoin="round"))
+        y = top + 8.0 + 14.0 * i
+        parts.append(element("path", d=f"M{_WIDTH - _RIGHT + 8:.0f} {y:.1f}h14", stroke=colour, stroke_width=2))
+        parts.append(text(shortened(name, _LONGEST), _WIDTH - _RIGHT + 27.0, y, _SMALL, "start"))
+    more = len(strip.names) - _MOST_LINES
+    if more > 0:
+        y = top + 8.0 + 14.0 * _MOST_LINES
+        parts.append(text(f"and {more} more", _WIDTH - _RIGHT + 27.0, y, _SMALL, "start", fill=palette.SOFT))
+    return parts
+
+
+def _path(x: Floats, y: Floats) -> str:
+    """Return a curve as a path; of many points the highest and the lowest in each step of the picture."""
+    steps = int(_WIDTH - _LEFT - _RIGHT)
+    if len(x) > 2 * steps:
+        which = np.minimum((steps * (x - x[0]) / max(x[-1] - x[0], 1e-300)).astype(int), steps - 1)
+        order = np.lexsort((y, which))  # by steps, in each from the highest to the lowest
+        ends = np.flatnonzero(np.diff(which[order], prepend=-1, append=steps))
+        chosen = np.unique(np.concatenate([order[ends[:-1]], order[ends[1:] - 1]]))
+        x, y = x[chosen], y[chosen]
+    words, pen = [], "M"
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if np.isfinite(b):
+            words.append(f"{pen}{a:.1f} {b:.1f}")
+            pen = "L"
+        else:
+            pen = "M"
+    return "".join(words)
+
+
+def _axis(low: float, high: float, bottom: float, place: Placing) -> list[str]:
+    parts = []
+    for value in _ticks(low, high, _TICKS):
+        x = float(place(value))
+        parts.append(element("path", d=f"M{x:.1f} {bottom:.1f}v4", stroke=palette.FAINT, stroke_width=1))
+        parts.append(text(f"{value:.6g}", x, bottom + 12.0, _SMALL, fill=palette.SOFT))
+    return [*parts, text("time, s", (_LEFT + _WIDTH - _RIGHT) / 2, bottom + 26.0, _SMALL)]
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return at most so many round numbers between two."""
+    least = (high - low) / most
+    power = 10.0 ** np.floor(np.log10(least))
+    step = next(s * power for s in _STEPS if s * power >= least * 0.999)
+    first = int(np.ceil(low / step - 1e-9))
+    return [float(f"{k * step:.12g}") for k in range(first, int(np.floor(high / step + 1e-9)) + 1)]

@@ -1,0 +1,66 @@
+"""Marks on the way of a run, to which it can go back: copies of all that the stepper knows, every few ticks."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.array_structs import Bundle
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EVERY: Final = 10  # ticks
+MOST: Final = 2000  # marks, of which the oldest goes: 20 s at 1 kHz
+
+# ``Marks.counts``
+MADE: Final = 0
+SINCE: Final = 1  # ticks since the last one
+COUNT_COUNT: Final = 2
+
+
+class Checkpoints(NamedTuple):
+    """The marks.
+
+    Attributes
+    ----------
+    counts : int64 array
+        See the index constants.
+    block : int64 array
+        The memory in which the stepper keeps its state.
+    states : int64 array, shape (MOST, len(block))
+        Copies of it.
+    inputs : float64 array, shape (MOST, 1 + n_w + 2 n_s)
+        Model time (s), inputs, rates and second rates of the smooth ones.
+    """
+
+    counts: Integers
+    block: Integers
+    states: Integers
+    inputs: Floats
+
+
+MARKS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
+
+
+def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoints:
+    """Return room for marks of a run that keeps its state in ``block``; that of the run before serves again."""
+    if old is not None and old.states.shape[1] == len(block):
+        return old._replace(counts=np.zeros(COUNT_COUNT, np.int64), block=block)
+    marks = Checkpoints(
+        np.zeros(COUNT_COUNT, np.int64), block, np.empty((MOST, len(block)), np.int64), np.empty((MOST, 1 + inputs))
+    )
+    marks.states.fill(0)  # touched here, so that no tick has to wait for memory
+    marks.inputs.fill(0.0)
+    return marks
+
+
+def last_before(marks: Checkpoints, t: float) -> int:
+    """Return the row of the last mark not after ``t`` (s), or of the first there is; later ones are forgotten."""
+    made, room = int(marks.counts[MADE]), len(marks.states)
+    oldest = max(0, made - room)
+    number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
+    marks.counts[MADE] = number + 1
+    return number % room

@@ -1,0 +1,158 @@
+"""The deriver: a process that makes kernels of modes which a live run meets and its graph does not have.
+
+Started by the guard as ``python -m fsm_dyn.live.derivation_process``, at a lower priority.  It reads in shared memory
+which modes the run has met, and sends their machine code through a pipe.  While none waits, it prepares those to which
+one guard of the present mode leads.  It ends when its standard input closes, with the guard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.edges import successors
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_values import model_start
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.tick_columns import FIXED
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.online.earned_modes import own_programs
+from fsm_dyn.programs.kernels import machine_code
+from fsm_dyn.simulation.executable import compiled_together
+
+INTERVAL: Final = 0.02  # s between looks at what the run has met
+MOST_AHEAD: Final = 256  # modes prepared that were not met
+_MODE: Final = FIXED.index("mode")
+
+States = tuple[int, ...]
+
+
+def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> bytes | None:
+    """Return machine code of a mode as it is sent: a line of JSON, object code; None where it runs on line alone."""
+    programs = own_programs(automaton, states, home)
+    if programs is None:
+        return None
+    parts = [machine_code(part, level) for part, level in compiled_together(programs)]
+    head = {"states": list(states), "parts": [[len(code), names] for code, names in parts]}
+    return b"".join([json.dumps(head).encode(), b"\n", *(code for code, _ in parts)])
+
+
+class Deriver:
+    """Follows a live run and makes what it lacks.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    block : Block
+        Of the run.
+    states : sequence
+        Contact states of the modes that the run begins with, by their numbers.
+    pipe : int
+        Descriptor that machine code is written to.
+    """
+
+    def __init__(self, automaton: Automaton, block: shared_memory.SharedBlock, states: list[States], pipe: int) -> None:
+        self._automaton, self._block, self._pipe = automaton, block, pipe
+        begin = model_start(automaton)
+        self._home = begin.x, begin.context
+        self._numbered = list(states)
+        self._events_at = 0
+        self._made: dict[States, bytes | None] = {}
+        self._explored: set[States] = set()  # modes whose successors are all made
+        self._wanted: deque[States] = deque()
+        self._met: set[States] = {mode.states for mode in automaton.modes}
+        self._meet(states)
+
+    def run(self) -> None:
+        """Derive what is wanted, one mode after the other, until the process is ended."""
+        while True:
+            self._listen()
+            if self._wanted:
+                self._send(self._make(self._wanted.popleft()))
+            elif (ahead := next(self._ahead(), None)) is not None:
+                self._make(ahead)
+            else:
+                time.sleep(INTERVAL)
+
+    def _meet(self, found: list[States]) -> None:
+        for states in found:
+            if states not in self._met:
+                self._met.add(states)
+                self._wanted.append(states)
+
+    def _listen(self) -> None:
+        """Take in which modes were met, and how they are numbered."""
+        block = self._block
+        found, self._events_at = shared_memory.take_texts(
+            block.events, block.header, shared_memory.EVENTS, self._events_at
+        )
+        for event in found:
+            if event.get("event") == "supplied":
+                more = [tuple(states) for states in event["states"]]
+                self._numbered += more
+                self._meet(more)
+            elif event.get("event") == "done" and event["command"]["do"] == "reset":
+                self._numbered = list(dict.fromkeys(self._numbered))
+
+    def _make(self, states: States) -> bytes | None:
+        if states not in self._made:
+            self._made[states] = message(self._automaton, states, self._home)
+        return self._made[states]
+
+    def _send(self, data: bytes | None) -> None:
+        while data:
+            data = data[os.write(self._pipe, data) :]
+
+    def _ahead(self) -> Iterator[States]:
+        """Yield modes not made to which one guard of the present mode leads."""
+        at = max(0, int(self._block.header[shared_memory.ROWS]) - 1)
+        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, at)
+        number = int(rows[-1, _MODE]) if len(rows) else -1
+        if not 0 <= number < len(self._numbered) or len(self._made) >= MOST_AHEAD + len(self._met):
+            return
+        present = self._numbered[number]
+        if present in self._explored:
+            return
+        for states in successors(self._automaton, present):
+            if states not in self._made and self._automaton.find(states) < 0:
+                yield states
+        self._explored.add(present)
+
+
+def end_with_owner() -> None:
+    """End this process, in the middle of its work, when its standard input closes."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 1):
+            pass
+    os._exit(0)
+
+
+def main() -> None:
+    """Run the deriver; settings and automaton come from its standard input, as many bytes as its argument says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
+    given: dict[str, Any] = json.loads(sys.stdin.buffer.read(int(sys.argv[1])))
+    threading.Thread(target=end_with_owner, daemon=True).start()
+    settings = given["settings"]
+    theirs, ours = settings["kernels"]
+    os.close(theirs)
+    block = shared_memory.SharedBlock.open(
+        shared_memory.BlockLayout(settings["row"], settings["record"]), settings["memory"]
+    )
+    while block.header[shared_memory.TICK_STATE] == shared_memory.STARTING:  # which wants the processor for itself
+        time.sleep(INTERVAL)
+    automaton = storage.from_data(given["graph"])
+    with contextlib.suppress(BrokenPipeError):  # the tick process has ended
+        Deriver(automaton, block, [tuple(states) for states in settings["states"]], ours).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,428 @@
+"""One tick after another: the model held by a device, without processes and clocks.
+
+A :class:`Stepper` advances the model by one period per call, with the stepper that off-line runs use.  All that acts
+on the model stands in its inputs, which run straight from tick to tick: given the inputs of a run as ``sampled``
+tables, :func:`fsm_dyn.simulation_api.simulate` makes the same transitions to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.live import checkpoints as cm
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import DeviceMap as DeviceMap
+from fsm_dyn.live.device_map import Limits as Limits
+from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
+from fsm_dyn.live.port_coupling import CoupledPort, coupled_ports
+from fsm_dyn.live.shared_memory import plain
+from fsm_dyn.live.tick_setup import bandwidths, new_tick, set_limits, usual_work
+from fsm_dyn.programs import Kernels, Program, compile_programs, support
+from fsm_dyn.run_inputs import resolve_inputs
+from fsm_dyn.runtime.library import move
+from fsm_dyn.simulation import event_resolution, outcomes
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.input_signals import InputSignals, PiecewiseCubic
+from fsm_dyn.simulation.input_signals import assemble_inputs as join_inputs
+from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
+from fsm_dyn.simulation.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
+from fsm_dyn.spec.values import check_values
+
+Floats = NDArray[np.float64]
+
+TURNS_PER_TICK: Final = 1000  # steps and transitions in a tick at the most; counted work ends it before
+NO_LIMIT: Final = 2**62
+MOST_INSTANT: Final = 40  # transitions in one instant
+
+
+@dataclass
+class LiveStepper:
+    """A held mechanism that advances tick by tick.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Compiled from what :func:`fsm_dyn.live.port_coupling.add_couplers` returned.
+    n_device : int
+        Number of axes of the device.
+    period : float
+        Length of a tick, s.
+    substeps : int
+        Steps of the integrator in a tick.
+    method : str
+        ``rk4``, ``heun`` or ``euler``.
+    mapping, limits
+        See there.
+    schedule : bool
+        Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
+    turns : tuple of int
+        The device's axes that turn, in rad.
+    initial : mapping
+        What replaces entries of the model's ``initial``.
+    work_per_tick : int, optional
+        Work after which a tick ends, done or not, besides two trial steps for each of the ``substeps``; 0: no limit;
+        None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.
+        What counts how much: :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
+    """
+
+    graph: ModeGraph
+    n_device: int = 1
+    period: float = 1e-3
+    substeps: int = 1
+    method: str = "rk4"
+    mapping: DeviceMap = field(default_factory=DeviceMap)
+    limits: Limits = field(default_factory=Limits)
+    schedule: bool = False
+    turns: tuple[int, ...] = ()
+    initial: Mapping[str, float | str] = field(default_factory=dict)
+    work_per_tick: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS or METHODS[self.method].adaptive:
+            fixed = [name for name, method in METHODS.items() if not method.adaptive]
+            raise InputError(f"no fixed-step method '{self.method}'", allowed=", ".join(fixed))
+        layout = self.graph.automaton.terms.layout
+        self.ports: tuple[CoupledPort, ...] = coupled_ports(self.graph.automaton.mechanism)
+        self.axes = tuple(axis for port in self.ports for axis in port.axes)
+        missing = [name for port in self.ports for name in port.inputs if name not in layout.w]
+        if missing or not self.ports:
+            raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
+        self.smooth = self.graph.automaton.inputs_with_rates
+        graph = self.graph
+        # of its own: other runs of the graph have nothing to do with what is set here
+        self.values, self.parameters = dict(graph.values), graph.parameters.copy()
+        home = initial_state(graph.automaton, graph.values, graph.parameters, self.initial)
+        self.machine = PooledExecutable(graph.automaton, (home.x, home.context), derived=graph.automaton.modes)
+        self._workspace = Workspace()
+        self._method = METHODS[self.method].arrays()
+        self._method_packed = METHOD.pack(self._method)
+        self._scheduled = resolve_inputs(self.graph.automaton, self.graph.values, {}, (0.0, 3600.0))
+        self._start: InitialState | None = None
+        self._marks: cm.Checkpoints | None = None
+        self._kernels = self._port_kernel()
+        self._make_tick()
+        self.set_device_map(self.mapping)
+        self.reset()
+
+    # -- building ------------------------------------------------------------------------------------------
+
+    def _port_kernel(self) -> Kernels:
+        """Compile what the ports report: forces of the couplers (zero where there is none), positions and rates."""
+        automaton = self.graph.automaton
+        graph, _, nodes = automaton.report.graph()
+        outputs = dict(zip(automaton.mechanism.outputs, nodes["outputs"], strict=True))
+        wanted = [axis.outputs[k] for k in range(3) for axis in self.axes]
+        table = np.array([outputs.get(name, graph.constant(0.0)) for name in wanted], dtype=object)
+        return compile_programs([Program.from_nodes(automaton.terms.layout, {"ports": table})])
+
+    def _make_tick(self) -> None:
+        """Make room for what a tick works on, and write what does not change in a run."""
+        self.limits.check(self.n_device)
+        self.tick_data: ct.Tick
+        self.tick_data, self._tick_packed = new_tick(
+            self.graph.automaton, self.machine.tables, self.axes, self.smooth, self.n_device
+        )
+        set_limits(self.tick_data, self.limits, self.period)
+        tick = self.tick_data
+        tick.bandwidth[:] = bandwidths(self.smooth, self.axes, self.values, self.period)
+        tick.turns[:] = [i in self.turns for i in range(self.n_device)]
+        tick.counts[ct.SUBSTEPS], tick.counts[ct.SCHEDULED] = self.substeps, self.schedule
+        tick.counts[ct.KERNEL] = self._kernels[0].address
+        tick.counts[ct.GUARD_BEATS] = -1
+        tick.numbers[ct.SPEED] = 1.0
+
+    def set_device_map(self, mapping: DeviceMap) -> None:
+        """Put the device at another port; only while the grip is open.
+
+        Raises
+        ------
+        InputError
+            There is no such port, or the axes do not fit.
+        """
+        names = [port.name for port in self.ports]
+        name = mapping.port or names[0]
+        if name not in names:
+            raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
+        port = self.ports[names.index(name)]
+        sources, scales = mapping.device_axes(port, self.n_device), mapping.scales(port)
+        offsets = mapping.offsets(port)
+        tick = self.tick_data
+        first = self.axes.index(port.axes[0])
+        own = slice(first, first + len(port.axes))
+        tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
+        tick.source[own], tick.scale[own] = sources, scales
+        tick.offset[own] = offsets or 0.0
+        if offsets:  # a prescribed coordinate is counted from where it begins
+            begins = [
+                float(np.sum(self.values[axis.begin])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
+            ]
+            tick.offset[own] -= begins
+        tick.counts[ct.ABSOLUTE] = bool(offsets)
+        tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
+        self.mapping, self.port = mapping, port
+
+    def reset(self) -> None:
+        """Go back to the model's start, with the parameters and the inputs set from outside as they are now."""
+        layout, tick = self.graph.automaton.terms.layout, self.tick_data
+        self.machine.reset_charts()  # a run does not depend on the runs before it
+        n_w, n_s, n_a = len(layout.w), len(self.smooth), len(self.axes)
+        rates = np.zeros(n_w)
+        if self.schedule:
+            scheduled = self._scheduled(0.0, self._parameters())[0]
+            tick.targets[:], rates[:] = scheduled[:n_w], scheduled[n_w : 2 * n_w]
+            tick.counts[ct.SEGMENT] = 0
+        held = [layout.w.index(name) for port in self.ports for name in port.inputs]
+        tick.targets[held], rates[held] = 0.0, 0.0
+        tick.now[:] = tick.targets
+        tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
+        tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = tick.counts[ct.HELD] = 0
+        start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
+        self.ports_at(start.x, start.context)
+        coupled = np.flatnonzero(tick.row < 0)
+        tick.now[tick.slot[coupled]] = tick.ports[n_a + coupled]  # the couplers begin unstretched
+        tick.next[:], tick.motion_next[:] = tick.now, tick.motion
+        self._take(start)
+
+    def _parameters(self) -> Floats:
+        """Return a context with the parameters alone."""
+        context = np.zeros(self.graph.automaton.terms.layout.n_c)
+        context[: len(self.parameters)] = self.parameters
+        return context
+
+    def _begin_at(self, inputs: Floats) -> InitialState:
+        """Find the start with these inputs, rates and second rates, shape (3 n_w,)."""
+        graph = self.graph
+        return initial_state(graph.automaton, self.values, self.parameters, self.initial, lambda t, c: inputs[None, :])
+
+    def ports_at(self, x: Floats, context: Floats) -> None:
+        """Evaluate forces, positions and rates of the ports at a state into ``tick_data.ports``."""
+        self.tick_data.ports[:] = self._kernels[0](0.0, x, context)
+
+    def _take(self, start: InitialState) -> None:
+        """Begin a new run of the stepper."""
+        layout = self.graph.automaton.terms.layout
+        self._start = start
+        zero = PiecewiseCubic(np.zeros(1), np.zeros((1, 4)), np.zeros(1, dtype=np.bool_))
+        self._drive: InputSignals = join_inputs(layout.w, len(layout.p), dict.fromkeys(layout.w, zero))
+        self._drive.arrays.counts[2] = 0  # never constant
+        number = self.machine.mode_index(start.states)
+        context = start.context.copy()
+        context[layout.w_slice] = self.tick_data.now
+        context[layout.w_slice.start + len(layout.w) + self.tick_data.smooth] = self.tick_data.motion[
+            : len(self.smooth)
+        ]
+        self.loop: LoopState = begin(
+            self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES]),
+            self._workspace,
+        )  # fmt: skip
+        if self.machine.stocked and len(self.graph.automaton.contacts) > st.FEW:
+            most = len(self.graph.automaton.contacts)
+            self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
+        self.loop.state.counters[st.SEGMENT] = 0
+        self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
+        given = self.work_per_tick
+        work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
+        most = work + 2 * self.substeps if work else NO_LIMIT
+        self.options = st.Options(
+            np.array([0.0, 0.0, np.inf, 1.0]),
+            np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most, 0], dtype=np.int64),
+            np.ones(len(start.x)),
+            np.ones((1, len(start.x)), dtype=np.int8),
+        )
+        self._options_packed = st.OPTIONS.pack(self.options)
+        self.tick_data.counts[ct.UNFINISHED] = 0
+        self._look_up()
+        self.set_speed(float(self.tick_data.numbers[ct.SPEED]))
+
+    def _look_up(self) -> None:
+        """Look up the addresses of all bundles; they change when the loop or its tables do."""
+        loop, tick = self.loop, self.tick_data
+        bundles = (
+            loop.tables_packed, self._drive.packed, self._method_packed, self._options_packed, loop.state_packed,
+            loop.work_packed, loop.buffers_packed,
+        )  # fmt: skip
+        tick.places[: len(bundles)] = [packed.address for packed in bundles]
+        tick.places[ct.SCHEDULE] = self._scheduled.packed.address
+        if self._marks is None or self._marks.block is not loop.state_packed.table:
+            self._marks = cm.new_marks(loop.state_packed.table, len(tick.now) + len(tick.motion), self._marks)
+            self._marks_packed = cm.MARKS.pack(self._marks)
+        tick.places[ct.MARKS] = self._marks_packed.address
+        self.counters = plain(loop.state.counters)
+
+    def publish_to(self, ring: Packed) -> None:
+        """Let every live tick leave its row in this ring."""
+        self._ring = ring
+        self.tick_data.places[ct.RING] = ring.address
+
+    # -- running -------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> int:
+        """Address of all that a tick works on; it stays the same."""
+        return self._tick_packed.address
+
+    def tick(self, shown: bool = True, again: bool = False) -> int:
+        """Advance by one period if ``tick_data.counts[ADVANCING]`` says so; return a status of the outcomes.
+
+        ``DONE`` where the tick was completed, ``PAUSED`` where it took more than its share of work and goes on with
+        the next call.  ``again``: it goes on within the tick, as it was given what it asked for.
+        """
+        if not again:
+            self.counters[st.WORK_DONE] = 0
+        status: int = move(self._tick_packed.address, shown)
+        return status
+
+    def supply(self, status: int) -> int | None:
+        """Give the stepper a mode or chart that it lacks, however long it takes; see :func:`loop.supply`."""
+        tables = self.loop.tables
+        self.counters[st.WORK_DONE] += st.WORK_OF_MODE
+        try:
+            refused = provide_requested(self.loop, status, self.machine)
+        except RunError:  # the model lists its modes and this is none of them
+            return outcomes.MODE_NOT_LISTED
+        if self.loop.tables is not tables or status == outcomes.BUFFER_FULL:
+            self._look_up()
+        return refused
+
+    def is_available(self, status: int) -> bool:
+        """Whether a mode or chart that is asked for can be given within the tick."""
+        wanted = status in (outcomes.NEED_MODE, outcomes.NEED_CHART)
+        return wanted and (self.machine.stocked or asks_for_kernels(self.loop, status))
+
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
+        """Let a mode go on by kernels of its own from now on; see :meth:`StockMachine.take_over`."""
+        return self.machine.take_over(states, kernels, self.loop.state.spent)
+
+    def prepare(self) -> None:
+        """Do what takes long before ticks follow the clock: a stock of modes, room for all contacts to meet at once."""
+        self.machine.prepare()
+        self.reset()
+
+    def rewind(self, t: float) -> float:
+        """Return to the last mark not after model time ``t`` (s), or the first one there is; return its time.
+
+        Raises
+        ------
+        InputError
+            There is none: the run has just begun.
+        """
+        marks, tick, state = self._marks, self.tick_data, self.loop.state
+        if marks is None or marks.counts[cm.MADE] == 0:
+            raise InputError("there is nowhere to go back to", found=f"{t:g} s", remedy="reset begins anew")
+        slot = cm.last_before(marks, t)
+        parameters = state.c[: len(self.parameters)].copy()
+        marks.block[:] = marks.states[slot]
+        n_w = len(tick.now)
+        tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
+        tick.next[:], tick.motion_next[:] = tick.now, tick.motion
+        tick.counts[ct.UNFINISHED] = 0
+        for index, value in enumerate(parameters):  # what was set meanwhile stays
+            self._apply(index, float(value))
+        self.ports_at(state.x, state.c)
+        self.set_speed(float(tick.numbers[ct.SPEED]))
+        return self.t
+
+    def set_speed(self, speed: float) -> None:
+        """Let model time pass ``speed`` times as fast as the wall clock; begins a new grid of steps here."""
+        state, tick = self.loop.state, self.tick_data
+        tick.numbers[ct.SPEED] = speed
+        self.restart_grid(float(state.clock[st.TIME]), self.period * speed / self.substeps)
+
+    def restart_grid(self, t: float, step: float) -> None:
+        """Begin a grid of steps of this length (s) at time ``t``."""
+        self.loop.state.clock[st.PUT_OFF] = 0.0
+        self.loop.state.clock[st.BEGIN] = t
+        self.loop.state.counters[st.GRID] = 0
+        self.tick_data.counts[ct.STEPS] = 0
+        self.options.numbers[st.FIXED_STEP] = step
+
+    def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:
+        """Set parameters (SI); return the names of those that wait for a reset.
+
+        A parameter that enters gaps, constraints or inertia would move the mechanism or its energy: it is taken at
+        the next reset.
+
+        Raises
+        ------
+        InputError
+            A name is unknown, or the file could not hold such a value; then none of them is taken.
+        """
+        layout = self.graph.automaton.terms.layout
+        for name, value in values.items():
+            if name not in layout.p:
+                raise InputError(
+                    f"no parameter '{name}'", allowed=", ".join(layout.p), remedy=did_you_mean(name, layout.p)
+                )
+            if not np.isfinite(value):
+                raise InputError(f"parameter '{name}' wants a finite number", found=repr(value))
+        before = self.values.copy()
+        try:
+            for name, value in values.items():
+                self._note(name, value)
+            check_values(self.graph.automaton.mechanism, self.values, values)
+        except InputError:
+            self.values = before  # nothing of it is taken
+            raise
+        waiting = []
+        for name, value in values.items():
+            self.parameters[layout.p.index(name)] = value
+            if name in self.structural:
+                waiting.append(name)
+            else:
+                self._apply(layout.p.index(name), value)
+        return tuple(waiting)
+
+    def _note(self, name: str, value: float) -> None:
+        """Take a parameter, or the element ``name[i]`` of one, into the values that the next start is made from."""
+        whole, _, place = name.partition("[")
+        known = self.values.get(whole)
+        if isinstance(known, tuple):
+            at = int(place.rstrip("]"))
+            self.values[whole] = (*known[:at], value, *known[at + 1 :])
+        elif known is not None:
+            self.values[name] = value
+
+    def _apply(self, index: int, value: float) -> None:
+        """Set a parameter of the model as it runs: forces jump, so that contact states are decided anew."""
+        state = self.loop.state
+        if state.c[index] != value:
+            state.c[index] = value
+            if state.counters[st.STARTED] and state.counters[st.PHASE] == st.STEPPING:
+                state.counters[st.PHASE], state.counters[st.REASON] = st.RESOLVING, event_resolution.INPUT_JUMP
+                state.counters[st.FIRED] = 0
+
+    @property
+    def structural(self) -> frozenset[str]:
+        """Parameters that enter gaps, constraints or inertia."""
+        if not hasattr(self, "_structural"):
+            nodes = self.graph.automaton.system.nodes
+            wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
+            self._structural = frozenset(symbol.name for symbol in support(wanted))
+        return self._structural
+
+    @property
+    def t(self) -> float:
+        """Model time, s."""
+        return float(self.loop.state.clock[st.TIME])
+
+    @property
+    def mode(self) -> str:
+        """The mode the model is in."""
+        return str(self.machine.chart_names[self.loop.state.counters[st.MODE]])
+
+    def records(self) -> Floats:
+        """Return the records of the transitions of the last tick, shape (k, width)."""
+        return self.loop.buffers.transitions[: self.loop.state.counters[st.TRANSITIONS]]
+
+
+_STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "closes_if", "reach", "when")

@@ -1,0 +1,283 @@
+"""Holding a mechanism by its ports: the virtual coupler as part of the model.
+
+The coupler is a spring and damper between the device and the port (Colgate, Stanley and Brown 1995, "Issues in the
+haptic display of tool use").  It is written into the model, as inputs, parameters, loads and outputs in the language of
+the file: every mode is derived with it, the integrator sees its stiffness, and the very same mechanism runs off line
+with the inputs a device gave.  Per axis of a port ``P`` with the device at ``w`` and the port at ``p``::
+
+    force = P_1_grip (P_1_stiffness (w - p) + P_1_damping (w' - p'))
+
+acts on the model; the device feels the opposite.  Along an axis that turns with a body there is no such ``p``: the way
+gone along it is a coordinate of its own, whose rate is the velocity of the port along the axis.
+
+A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1``, and the device feels the
+multiplier (docs/theory.md, "Kinematic ports").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.expressions import Text
+from fsm_dyn.spec import Mechanism
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.model import Port
+from fsm_dyn.spec.python_mapping import plain_data
+from fsm_dyn.spec.reader import compose
+
+TWIST: Final = "twist"
+STIFFNESS: Final = 200.0  # N/m, until told otherwise
+DAMPING: Final = 2.0  # N s/m
+TURNING: Final = 0.02  # of these for an axis of rotation, per rad
+
+_DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
+_NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
+
+
+@dataclass(frozen=True)
+class PortAxis:
+    """One axis of a held port: a direction in which a device is coupled to the model.
+
+    Attributes
+    ----------
+    name : str
+        ``<port>_1``, ``_2``, ``_3`` or ``<port>_twist``; the input that is the device's position (m or rad).
+    is_rotational : bool
+        Whether it is an axis of rotation: force then means torque (N m).
+    prescribed_coordinate : str
+        The coordinate that the device prescribes, empty where a coupler holds it.
+    bandwidth : Text, optional
+        Of the filter between the device and a prescribed coordinate, Hz.
+    """
+
+    name: str
+    is_rotational: bool
+    prescribed_coordinate: str = ""
+    bandwidth: Text | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs that holding adds for this axis."""
+        return (self.name,) if self.prescribed_coordinate else (self.name, self.rate, self.engagement)
+
+    @property
+    def rate(self) -> str:
+        """The input that is the device's velocity."""
+        return f"{self.name}_rate"
+
+    @property
+    def engagement(self) -> str:
+        """The input that scales the coupler, from 0 (let go) to 1 (held)."""
+        return f"{self.name}_grip"
+
+    @property
+    def stiffness(self) -> str:
+        """The parameter of the coupler's spring."""
+        return f"{self.name}_stiffness"
+
+    @property
+    def damping(self) -> str:
+        """The parameter of the coupler's damper."""
+        return f"{self.name}_damping"
+
+    @property
+    def outputs(self) -> tuple[str, str, str]:
+        """The outputs: force of the coupler on the model, position and rate of the port."""
+        return f"{self.name}_force", f"{self.name}_at", f"{self.name}_at_rate"
+
+    @property
+    def drive(self) -> str:
+        """The constraint by which the device prescribes the coordinate; its multiplier is the force on the model."""
+        return f"{self.name}_drive"
+
+    @property
+    def begin(self) -> str:
+        """The parameter from which a prescribed coordinate is counted: its initial value."""
+        return f"{self.name}_begin"
+
+    @property
+    def way(self) -> str:
+        """The coordinate that is the way gone along an axis that turns with a body."""
+        return f"{self.name}_way"
+
+
+@dataclass(frozen=True)
+class CoupledPort:
+    """A port with its axes."""
+
+    name: str
+    axes: tuple[PortAxis, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All inputs that holding adds for this port."""
+        return tuple(name for axis in self.axes for name in axis.inputs)
+
+
+def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
+    """Return the ports of a mechanism as a device sees them."""
+    return tuple(_held(mechanism, port) for port in mechanism.ports.values())
+
+
+def _held(mechanism: Mechanism, port: Port) -> CoupledPort:
+    if port.coordinate is not None:
+        turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
+        prescribes = port.coordinate if port.kinematic is not None else ""
+        return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, port.kinematic),))
+    axes = [PortAxis(f"{port.name}_{i + 1}", False) for i in range(len(port.axes))]
+    if port.twist is not None:
+        axes.append(PortAxis(f"{port.name}_{TWIST}", True))
+    return CoupledPort(port.name, tuple(axes))
+
+
+def add_couplers(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with a virtual coupler on each of its ports.
+
+    Raises
+    ------
+    InputError
+        There is no port; the body of a twist has no frame; a name is taken already.
+    """
+    if not mechanism.ports:
+        raise InputError(
+            f"'{mechanism.name}' has no port to hold it by",
+            mechanism.where,
+            remedy="give it one: ports: {handle: {point: P, body: B, axes: [N.x, N.y]}} or {handle: {coordinate: q}}",
+        )
+    data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
+    data.setdefault("name", mechanism.name)
+    data.pop("variants", None)  # the form that is held has been chosen
+    writer = _Writer(mechanism, data)
+    for port in mechanism.ports.values():
+        writer.couple(port)
+    return load_mechanism(data)
+
+
+class _Writer:
+    """Writes couplers into the sections of a model."""
+
+    def __init__(self, mechanism: Mechanism, data: dict[str, Any]) -> None:
+        self._mechanism = mechanism
+        self._inputs = _named(data, "inputs")
+        self._coordinates = _named(data, "coordinates")
+        self._parameters: dict[str, Any] = data.setdefault("parameters", {})
+        self._outputs: dict[str, Any] = data.setdefault("outputs", {})
+        self._constraints: dict[str, Any] = data.setdefault("constraints", {})
+        self._loads: list[Any] = data.setdefault("loads", [])
+        self._initial: dict[str, Any] = data.setdefault("initial", {})
+        self._own_speeds = bool(data.get("speeds"))
+
+    def couple(self, port: Port) -> None:
+        """Add the coupler of one port."""
+        held = _held(self._mechanism, port)
+        if port.coordinate is not None:
+            self._coordinate(port, held.axes[0], port.coordinate)
+            return
+        parts = []
+        for axis, text in zip(held.axes, port.axes, strict=False):
+            rate = f"dot(vel({port.point}), {text.text})"
+            at = self._way(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
+            parts.append(f"({self._axis(port, axis, at, rate, f'{axis.name} - {at}')})*({text.text})")
+        self._loads.append({"force": " + ".join(parts), "at": port.point})
+        if port.twist is not None:
+            self._twist(port, held.axes[-1], port.twist)
+
+    def _coordinate(self, port: Port, axis: PortAxis, at: str) -> None:
+        if not axis.prescribed_coordinate:
+            force = self._axis(port, axis, at, f"rate({at})", f"{axis.name} - {at}")
+            self._loads.append({"law": force, "coordinate": at})
+            return
+        initial = self._mechanism.initial.values
+        zero = ("0 rad" if axis.is_rotational else "0 m") if self._mechanism.uses_units else 0
+        self._put(self._parameters, port, axis.begin, initial[at].text if at in initial else zero)
+        unit = "rad" if axis.is_rotational else "m"
+        self._put(self._inputs, port, axis.name, unit if self._mechanism.uses_units else "1")
+        self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.begin} - {axis.name}"})
+        for name in self._rates(at):  # the device takes hold at rest
+            self._initial.pop(name, None)
+        for name, entry in zip(axis.outputs[1:], (at, f"rate({at})"), strict=True):
+            self._put(self._outputs, port, name, entry)
+
+    def _rates(self, coordinate: str) -> list[str]:
+        """Return the speeds that are the rate of a coordinate and nothing else."""
+        speeds = self._mechanism.speeds.items()
+        return [f"{coordinate}_dot", *(name for name, text in speeds if text.text == f"rate({coordinate})")]
+
+    def _moves(self, text: Text) -> bool:
+        """Whether a direction turns with a body."""
+        return any(name in self._mechanism.frames for name, _ in _DIRECTION.findall(text.text))
+
+    def _way(self, port: Port, axis: PortAxis, rate: str) -> str:
+        """Add the way gone along an axis as a coordinate; power is then the same on both sides of the coupler."""
+        units = self._mechanism.uses_units
+        self._put(self._coordinates, port, axis.way, ("rad" if axis.is_rotational else "m") if units else "1")
+        row: dict[str, Any] = {"velocity": f"rate({axis.way}) - {rate}"}
+        if self._own_speeds:  # else every coordinate has a speed, this one too
+            row["kinematic"] = True
+        self._put(self._constraints, port, f"{axis.way}_row", row)
+        return axis.way
+
+    def _twist(self, port: Port, axis: PortAxis, text: Text) -> None:
+        """Couple the turning of the port's body: about an axis of N by an angle of the body, else by the way turned."""
+        body = self._mechanism.bodies[port.body or ""]
+        rate = f"dot(omega({port.body}), {text.text})"
+        if body.frame is None:
+            raise InputError(
+                f"the twist of port '{port.name}' cannot be held", port.where, found=f"'{port.body}' has no frame"
+            )
+        if text.text.strip() not in ("N.x", "N.y", "N.z"):
+            at = self._way(port, axis, rate)
+            torque = self._axis(port, axis, at, rate, f"{axis.name} - {at}")
+            self._loads.append({"torque": f"({torque})*({text.text})", "on": port.body})
+            return
+        first, second = _NEXT[text.text.strip()[-1]]
+        arm = f"{body.frame}.{first}"
+        across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
+        # the angle from the body to the device, between -pi and pi: nothing jumps where the body's own angle wraps
+        lead = (
+            f"atan2({along}*sin({axis.name}) - {across}*cos({axis.name}), "
+            f"{along}*cos({axis.name}) + {across}*sin({axis.name}))"
+        )
+        torque = self._axis(port, axis, f"atan2({across}, {along})", rate, lead)
+        self._loads.append({"torque": f"({torque})*{text.text}", "on": port.body})
+
+    def _axis(self, port: Port, axis: PortAxis, at: str, rate: str, lead: str) -> str:
+        """Declare what one axis needs and return the coupler's force along it."""
+        units = self._mechanism.uses_units
+        length, force = ("rad", "N*m") if axis.is_rotational else ("m", "N")
+        scale = TURNING if axis.is_rotational else 1.0
+        self._put(self._inputs, port, axis.name, length if units else "1")
+        self._put(self._inputs, port, axis.rate, f"{length}/s" if units else "1")
+        self._put(self._inputs, port, axis.engagement, "1")
+        own = (None, None) if axis.name.endswith(TWIST) else (port.stiffness, port.damping)
+        for name, given, value, unit in (
+            (axis.stiffness, own[0], STIFFNESS * scale, f"{force}/{length}"),
+            (axis.damping, own[1], DAMPING * scale, f"{force}*s/{length}"),
+        ):
+            usual = f"{value} {unit}" if units else value
+            self._put(self._parameters, port, name, usual if given is None else given.text)
+        text = f"{axis.engagement}*({axis.stiffness}*({lead}) + {axis.damping}*({axis.rate} - {rate}))"
+        for name, entry in zip(axis.outputs, (text, at, rate), strict=True):
+            self._put(self._outputs, port, name, entry)
+        return text
+
+    def _put(self, section: dict[str, Any], port: Port, name: str, value: object) -> None:
+        if name in section:
+            raise InputError(
+                f"holding port '{port.name}' needs the name '{name}', which is taken",
+                port.where,
+                remedy="rename the port, or what has this name",
+            )
+        section[name] = value
+
+
+def _named(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return a section that may be a list of names as a mapping."""
+    section = data.get(key, {})
+    named = dict(section) if isinstance(section, Mapping) else {str(name): "1" for name in section}
+    data[key] = named
+    return named

@@ -1,0 +1,361 @@
+"""Reading back what a live run has recorded, also where the end is missing.
+
+A recording of ten minutes holds hundreds of megabytes in some thousand messages.  The file is mapped into memory and
+walked through record by record (MCAP: an opcode, a length of eight bytes, the content); rows stay where they are until
+somebody asks for them.  The package ``mcap`` reads what is there once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import graph_with_parameters, stored_automaton
+from fsm_dyn.errors import InputError, Location
+from fsm_dyn.laws import Event
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.older_recordings import current_settings
+from fsm_dyn.live.port_coupling import coupled_ports
+from fsm_dyn.live.tick_columns import FIXED, TickColumns
+from fsm_dyn.schemata import convert, decode, opened
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.candidate_codes import LOG_WIDTH
+from fsm_dyn.simulation.candidates import CHOSEN, candidates_fit
+from fsm_dyn.simulation.event_resolution import LOG_LENGTH
+
+_MAGIC: Final = b"\x89MCAP0\r\n"
+_CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 0x04, 0x05, 0x06, 0x09, 0x0C, 0x0F
+_MESSAGE_HEAD: Final = 22  # bytes: channel, sequence, two times
+_WHAT: Final = "a recording of a live run"
+
+_MEASURED: Final = (st.RECORD_ENERGY_BEFORE, st.RECORD_ENERGY_AFTER, st.RECORD_BETA)
+
+_Axes = Annotated[int, Meta(ge=0, le=100)]
+
+
+class _Settings(msgspec.Struct):
+    """What a recording has to say of its run; there may be more."""
+
+    axes: _Axes
+    period: Annotated[float, Meta(ge=1e-5, le=0.1)]
+    substeps: Annotated[int, Meta(ge=1, le=1000)]
+    method: str
+    device_map: DeviceMap
+    limits: Limits
+    schedule: bool
+    rotational_axes: tuple[_Axes, ...]
+    parameters: dict[str, float | str | tuple[float | str, ...]]
+    modes: tuple[str, ...]
+    record: Annotated[int, Meta(ge=1, le=10**6)]
+    initial: dict[str, float | str | bool] | None = None
+    passivity: Literal["off", "observe", "control"] = "off"
+    device_damping: float | None = None
+    device_delay: float = 0.0
+    work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = 0
+
+
+class _Command(msgspec.Struct):
+    do: str
+
+
+class _Set(msgspec.Struct):
+    values: dict[str, float]
+
+
+class _Scrub(msgspec.Struct):
+    t: float
+
+
+class _Speed(msgspec.Struct):
+    value: float
+
+
+class _Done(msgspec.Struct):
+    tick: int
+    command: _Command
+
+
+class _Supplied(msgspec.Struct):
+    states: list[tuple[int, ...]]
+
+
+class _TakenOver(msgspec.Struct):
+    tick: int
+    states: tuple[int, ...]
+    evaluations: Annotated[int, Meta(ge=0, le=2**62)]
+
+
+_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {"done": _Done, "supplied": _Supplied, "taken over": _TakenOver}
+_COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scrub, "speed": _Speed}
+
+
+class Rows:
+    """The rows of a recording, in its file.
+
+    Parameters
+    ----------
+    data : mmap
+        The file; it stays mapped for as long as this lives.
+    parts : list of (place, length) in bytes
+        The messages that hold rows, in order.
+    width : int
+        Numbers in a row.
+
+    Raises
+    ------
+    ValueError
+        A message does not hold whole rows.
+    """
+
+    def __init__(self, data: mmap.mmap, parts: list[tuple[int, int]], width: int) -> None:
+        size = 8 * width
+        for _, length in parts:
+            if length % size:
+                raise ValueError(f"rows of {width} numbers in {length} bytes")
+        self._width = width
+        self._parts = [np.frombuffer(data, "<f8", length // 8, at).reshape(-1, width) for at, length in parts if length]
+        self._firsts = np.cumsum([0, *(len(part) for part in self._parts)])
+
+    def __len__(self) -> int:
+        return int(self._firsts[-1])
+
+    def __getitem__(self, number: int) -> NDArray[np.float64]:
+        """Return a row, shape (width,)."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        k = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return np.array(self._parts[k][number - self._firsts[k]], dtype=np.float64)
+
+    def columns(self, numbers: Sequence[int]) -> NDArray[np.float64]:
+        """Return some columns, shape (len(numbers), n), each contiguous; the file is gone through once."""
+        out = np.empty((len(numbers), len(self)))
+        for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
+            for own, number in zip(out, numbers, strict=True):
+                own[first : first + len(part)] = part[:, number]
+        return out
+
+    def whole(self) -> NDArray[np.float64]:
+        """Return all rows as one table, shape (n, width)."""
+        table = np.empty((len(self), self._width))
+        for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
+            table[first : first + len(part)] = part
+        return table
+
+
+@dataclass
+class Recording:
+    """A recording as it was read back.
+
+    Attributes
+    ----------
+    settings : mapping
+        Of the session; ``settings["parameters"]`` and the others a stepper is made from.
+    graph : str
+        The saved automaton.
+    columns : Columns
+    table : Rows
+        One row per tick, in the file.
+    records : float64 array
+        One per transition, the number of its tick in front.
+    events : list of mappings
+    complete : bool
+        Whether the file was closed in order.
+    """
+
+    settings: dict[str, Any]
+    graph: str
+    columns: TickColumns
+    table: Rows
+    records: NDArray[np.float64]
+    events: list[dict[str, Any]] = field(default_factory=list)
+    complete: bool = False
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        """All rows in memory, shape (n, width); of a long recording hundreds of megabytes."""
+        return self.table.whole()
+
+
+def recorded_graph(recorded: Recording) -> ModeGraph:
+    """Return the graph that a recording carries.
+
+    Raises
+    ------
+    InputError
+        There is none, or the rows do not fit it.
+    """
+    graph = graph_with_parameters(stored_automaton(recorded.graph), recorded.settings["parameters"])
+    for what in _faults(recorded, graph):
+        raise InputError("the recording does not fit its model", found=what)
+    return graph
+
+
+def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
+    """Yield what does not fit together."""
+    automaton, columns = graph.automaton, recorded.columns
+    layout, contacts = automaton.terms.layout, automaton.contacts
+    discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
+    if (columns.inputs, columns.state, columns.discrete) != (layout.w, layout.x, discrete):
+        yield "the names of columns"
+    if columns.ports != tuple(axis.name for port in coupled_ports(automaton.mechanism) for axis in port.axes):
+        yield "the ports"
+    if not {*columns.smooth} <= {*layout.w}:
+        yield "the inputs that run as cubics"
+    for event in recorded.events:
+        kind = event.get("event")
+        for states in event["states"] if kind == "supplied" else [event["states"]] if kind == "taken over" else ():
+            known = len(states) == len(contacts)
+            if not known or any(code not in c.codes for code, c in zip(states, contacts, strict=True)):
+                yield f"contact states {states}"
+    known_columns = recorded.table.columns([FIXED.index(name) for name in ("tick", "t", "mode", "advanced")])
+    if not np.isfinite(known_columns).all() or (np.abs(known_columns) > 1e15).any():
+        yield "ticks, times or modes of rows"
+    if not _transitions_fit(recorded.records, graph.automaton):
+        yield "transitions"
+
+
+def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool:
+    """Whether the records of transitions name guards, contacts and candidates that there are."""
+    guards, n_contacts = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH, len(automaton.contacts)
+    width = guards + len(automaton.rows) + 2 * len(automaton.terms.layout.u)
+    if records.shape[1] != 1 + width + LOG_LENGTH:
+        return False
+    numbers = np.delete(records[:, : 1 + st.RECORD_GUARDS], np.array(_MEASURED) + 1, axis=1)
+    if not (np.abs(numbers) < 1e15).all():  # so where one is no number
+        return False
+    records = records[:, 1:]
+    fired = records[:, st.RECORD_GUARDS : guards].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
+    there = np.arange(st.MAX_FIRED) < records[:, st.RECORD_FIRED, None]
+    event, subject = fired[:, :, 0][there], fired[:, :, 1][there]
+    end = np.where(event == Event.TRANSITION, len(automaton.resets), n_contacts)
+    good = np.isin(event, [*Event]).all() and ((subject >= 0) & (subject < end)).all()
+    good &= (records[:, st.RECORD_WRITTEN] < len(automaton.resets)).all()
+    good &= (records[:, st.RECORD_FIRED] <= st.MAX_FIRED).all()
+    log = records[:, width:].reshape(len(records), LOG_LENGTH // LOG_WIDTH, LOG_WIDTH)
+    log = log[np.arange(log.shape[1]) < records[:, st.RECORD_CANDIDATES, None]]
+    good &= np.isin(records[:, st.RECORD_CHOSEN_BY].astype(np.int64), [*CHOSEN]).all()
+    return bool(good) and candidates_fit(log, n_contacts)
+
+
+def read_recording(path: str | Path) -> Recording:
+    """Read a recording; one whose end is missing is read as far as it goes.
+
+    Raises
+    ------
+    InputError
+        The file is no recording of a live run.
+    """
+    where = Location(str(path))
+    with opened(path) as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise InputError("the file is no MCAP file", where, allowed=_WHAT)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        return _read(data)
+    except InputError as error:
+        if not error.where.file:
+            error.where = where
+        raise
+    except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
+        raise InputError("the recording does not hold together", where, found=repr(error)[:200]) from error
+
+
+def _read(data: mmap.mmap) -> Recording:
+    settings: dict[str, Any] = {}
+    columns: TickColumns | None = None
+    graph, complete = "", False
+    names: dict[int, str] = {}
+    parts: dict[str, list[tuple[int, int]]] = {"rows": [], "transitions": [], "events": []}
+    mcap = mcap_names()
+
+    def parsed(read: Callable[[Any], Any], at: int, length: int) -> Any:
+        return read(mcap.Stream(io.BytesIO(data[at : at + length])))
+
+    for kind, at, length in _records(data):
+        if kind == _MESSAGE:
+            name = names.get(int.from_bytes(data[at : at + 2], "little"), "")
+            if name in parts:
+                parts[name].append((at + _MESSAGE_HEAD, length - _MESSAGE_HEAD))
+        elif kind == _CHANNEL:
+            channel = parsed(mcap.Channel.read, at, length)
+            names[channel.id] = channel.topic
+        elif kind == _ATTACHMENT:
+            graph = parsed(mcap.Attachment.read, at, length).data.decode()
+        elif kind == _METADATA:
+            found = parsed(mcap.Metadata.read, at, length)
+            if found.name == "live":
+                settings = current_settings(json.loads(found.metadata.get("settings", "null")) or {})
+                convert(settings, _Settings, _WHAT)
+                columns = decode(found.metadata.get("columns", "null"), TickColumns, _WHAT)
+        elif kind == _CHUNK:
+            raise InputError(f"the file is not {_WHAT}", found="chunks")
+        complete |= kind == _DATA_END
+    if columns is None or not graph:
+        raise InputError(f"the file is not {_WHAT}")
+    if columns.device != settings["axes"]:
+        raise InputError("the recording does not hold together", found="the number of axes")
+    table = Rows(data, parts["rows"], columns.width)
+    records = Rows(data, parts["transitions"], settings["record"]).whole()
+    events = [_event(data[at : at + length]) for at, length in parts["events"]]
+    return Recording(settings, graph, columns, table, records, events, complete)
+
+
+def _event(text: bytes) -> dict[str, Any]:
+    """Return an event as it was told; those that say how to read the rows are checked."""
+    event = decode(text, dict[str, Any], "an event of a live run")
+    kind = _EVENTS.get(str(event.get("event")))
+    if kind is not None:
+        convert(event, kind, "an event of a live run")
+        command = event.get("command", {})
+        if (asked := _COMMANDS.get(str(command.get("do")))) is not None:
+            convert(command, asked, "a command of a live run")
+    return event
+
+
+def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
+    """Yield opcode, place and length of every record that is there as a whole."""
+    at, end = len(_MAGIC), len(data)
+    head = struct.Struct("<BQ")
+    while at + head.size <= end:
+        kind, length = head.unpack_from(data, at)
+        at += head.size
+        if at + length > end or not kind:
+            return
+        yield kind, at, length
+        at += length
+
+
+class Mcap:
+    """The names of the package ``mcap`` that are needed here."""
+
+    def __init__(self) -> None:
+        from mcap.data_stream import ReadDataStream
+        from mcap.records import Attachment, Channel, Metadata
+        from mcap.writer import Writer
+
+        self.Stream, self.Writer = ReadDataStream, Writer
+        self.Attachment, self.Channel, self.Metadata = Attachment, Channel, Metadata
+
+
+def mcap_names() -> Mcap:
+    """Return what is needed of the package ``mcap``; raise InputError where it is not installed."""
+    try:
+        return Mcap()
+    except ImportError as error:
+        raise InputError(
+            "recordings need the package mcap", found=str(error), remedy="pip install 'fsm-dyn[live]'"
+        ) from error

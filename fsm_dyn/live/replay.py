@@ -1,0 +1,148 @@
+"""Replaying a recording: the same ticks with the inputs that were recorded, as fast as they go."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.initial_values import model_start
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.live_stepper import LiveStepper
+from fsm_dyn.live.mode_pool import OwnKernels
+from fsm_dyn.live.recording_reader import Recording, recorded_graph
+from fsm_dyn.live.tick_columns import ADVANCED, STATUS, UNFINISHED
+from fsm_dyn.live.tick_process import new_stepper
+from fsm_dyn.online.earned_modes import own_programs
+from fsm_dyn.programs import compile_programs
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation.executable import compiled_together
+from fsm_dyn.simulation_api import simulate
+
+_ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
+_REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
+
+
+def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
+    """Run a recording again.
+
+    Returns
+    -------
+    records : float64 array
+        The transitions, in the form of ``recorded.records`` and equal to them bit for bit.
+    stepper : Stepper
+        As it is at the end.
+    """
+    stepper = new_stepper(recorded.settings, recorded_graph(recorded))
+    stepper.prepare()
+    commands: dict[int, list[dict[str, Any]]] = {}
+    for event in recorded.events:
+        if event.get("event") == "done" and event["command"]["do"] in _REPEATED:
+            commands.setdefault(int(event["tick"]), []).append(event["command"])
+        elif event.get("event") == "taken over":
+            commands.setdefault(int(event["tick"]), []).append({"do": "take over", "states": tuple(event["states"])})
+    inputs = recorded.rows[:, recorded.columns.places["inputs"]]
+    motion = recorded.columns.places["motion"]
+    found = []
+    tick = stepper.tick_data
+    tick.counts[ct.GIVEN] = 1
+    for row, values in zip(recorded.rows, inputs, strict=True):
+        for command in commands.get(int(row[0]), ()):
+            _carry_out(stepper, command)
+        tick.counts[ct.ADVANCING] = int(row[ADVANCED])
+        if not tick.counts[ct.ADVANCING]:
+            continue
+        tick.next[:] = values
+        tick.motion_next[:] = row[motion]
+        status = stepper.tick(shown=False)
+        found += _stamped(row, stepper)
+        while status in _ASKING and status != int(row[STATUS]):  # given within the tick, then and now
+            stepper.supply(status)
+            status = stepper.tick(shown=False, again=True)
+            found += _stamped(row, stepper)
+        if status in _ASKING:
+            stepper.supply(status)
+    width = recorded.settings["record"]
+    return np.array(found).reshape(-1, width), stepper
+
+
+def _own_kernels(graph: ModeGraph, states: tuple[int, ...]) -> OwnKernels | None:
+    """Derive a mode and make its kernels, as the deriver of the live run did."""
+    begin = model_start(graph.automaton)
+    programs = own_programs(graph.automaton, states, (begin.x, begin.context))
+    if programs is None:
+        return None
+    parts = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
+    rhs, full = (kernel.address for part in parts for kernel in part)
+    return OwnKernels(rhs, full, parts)
+
+
+def _stamped(row: NDArray[np.float64], stepper: LiveStepper) -> list[NDArray[np.float64]]:
+    """Return the records of the transitions made last, with the number of the tick in front."""
+    return [np.concatenate([row[:1], record]) for record in stepper.records()]
+
+
+def off_line(recorded: Recording) -> Trajectory:
+    """Run a recording without commands on the way off line, with the inputs recorded: the same to the last bit.
+
+    It goes up to the end of the last tick that was finished.  As in the live run, modes that were not derived when it
+    began are embedded on line, and go on by kernels of their own where the live run took these over; a derived one has
+    the same equations, but rounds differently.
+    """
+    settings, graph = recorded.settings, recorded_graph(recorded)
+    taken_over = {
+        graph.automaton.name_of(event["states"]).name: int(event["evaluations"])
+        for event in recorded.events
+        if event.get("event") == "taken over"
+    }
+    return simulate(
+        graph,
+        until=float(recorded.rows[recorded.rows[:, UNFINISHED] == 0.0][-1, 1]),
+        method=settings["method"],
+        step=settings["period"] / settings["substeps"],
+        inputs=input_tables(recorded),
+        derive_after=taken_over or math.inf,
+        initial=dict(settings.get("initial") or {}),
+    )
+
+
+def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return the inputs of a recording as tables for :func:`fsm_dyn.simulation_api.simulate`.
+
+    A run without commands on the way makes the same transitions off line, to the last bit: see :func:`off_line`.
+    """
+    stepper = new_stepper(recorded.settings, recorded_graph(recorded))
+    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, UNFINISHED] == 0.0]
+    rows = rows[rows[:, ADVANCED] != 0.0]
+    times = np.concatenate([[0.0], rows[:, 1]])
+    values = np.vstack([tick.now, rows[:, columns.places["inputs"]]])
+    rates = np.vstack([tick.motion, rows[:, columns.places["motion"]]])
+    n = len(columns.smooth)
+    tables = {}
+    for i, name in enumerate(columns.inputs):
+        parts = [times, values[:, i]]
+        if name in columns.smooth:
+            k = columns.smooth.index(name)
+            parts += [rates[:, k], rates[:, n + k]]
+        tables[name] = {"sampled": np.column_stack(parts)}
+    return tables
+
+
+def _carry_out(stepper: LiveStepper, command: dict[str, Any]) -> None:
+    match command["do"]:
+        case "take over":
+            kernels = _own_kernels(stepper.graph, command["states"])
+            if kernels is not None:
+                stepper.take_over(command["states"], kernels)
+        case "reset":
+            stepper.reset()
+        case "scrub":
+            stepper.rewind(float(command["t"]))
+        case "speed":
+            stepper.set_speed(float(command["value"]))
+        case "set":
+            stepper.set_parameters({name: float(value) for name, value in command["values"].items()})

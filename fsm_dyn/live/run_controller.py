@@ -1,0 +1,344 @@
+"""What a live run does from tick to tick: phases, commands, letting go and taking hold.
+
+Whatever could jerk the hand waits until the grip is open: pause, reset, going back, another speed, other parameters,
+another port.
+The grip opens at its rate, the command is carried out, the device is anchored at the port and the grip closes again.
+A fault lets go at once and stays until a person clears it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import DeviceMap
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import LiveStepper
+from fsm_dyn.live.mode_pool import OwnKernels
+from fsm_dyn.live.shared_memory import plain
+from fsm_dyn.runtime.library import finish_tick, live_tick, release_device
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation.outcomes import OUTCOMES
+
+RUNNING: Final = ct.RUNNING
+PAUSED: Final = ct.PAUSED
+FAULT: Final = ct.FAULTY
+FAILED: Final = ct.FAILED
+STOPPED: Final = ct.STOPPED
+PHASES: Final = ("running", "paused", "fault", "failed", "stopped")
+
+FAULTS: Final = {
+    ct.NONE: "",
+    ct.NOT_A_NUMBER: "a position, velocity or force was not a number",
+    ct.TOO_FAST: "the device moved faster than its limit",
+    ct.OUT_OF_WORKSPACE: "the device left its workspace",
+    ct.DRIVER_RAISED: "the driver raised an exception",
+    ct.STALLED: "the device gave no new sample",
+    ct.GUARD_LOST: "the guard process is gone",
+    ct.OVERRUN: "a tick took too long",
+    ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
+}
+RELEASES: Final = {
+    ct.NO_SAMPLE: "the device gave no new sample for a while",
+    ct.HELD_UP: "the loop was held up",
+    ct.GUARD_SILENT: "the guard process gave no sign of life for a while",
+    ct.AWAY: "the loop was away",
+}
+_TELLING: Final = 250  # ticks between words on samples rejected, or on releases
+SLOWEST: Final = 1e-3
+
+
+class RunController:
+    """Phases and commands of a live run.
+
+    Parameters
+    ----------
+    stepper : Stepper
+    tell : callable
+        Called with a mapping for everything worth telling: faults, phases, commands carried out or refused.
+    stall_ticks : int
+        Ticks without a new sample after which the device counts as stalled.
+    busy : callable
+        Called with True before something that may take long, the grip being open, and with False after it.
+    paused : bool
+        Whether to begin paused.
+    """
+
+    def __init__(
+        self,
+        stepper: LiveStepper,
+        tell: Callable[[dict[str, Any]], None],
+        stall_ticks: int = 100,
+        busy: Callable[[bool], None] = lambda begins: None,
+        *,
+        paused: bool = False,
+    ) -> None:
+        self.stepper, self._tell = stepper, tell
+        self._busy = busy
+        self.pending: list[Mapping[str, Any]] = []
+        limits, counts = stepper.limits, stepper.tick_data.counts
+        counts[ct.PHASE] = self._told_phase = PAUSED if paused else RUNNING
+        counts[ct.SEEN] = -1
+        counts[ct.STALL_TICKS] = stall_ticks
+        counts[ct.DEAD_MAN] = 1 << limits.dead_man_button if limits.dead_man_button >= 0 else 0
+        counts[ct.CLUTCH] = 1 << limits.clutch_button if limits.clutch_button >= 0 else 0
+        self._counts, self._numbers = plain(counts), plain(stepper.tick_data.numbers)
+        self._device = plain(stepper.tick_data.device).cast("B")
+        self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
+        self._address = stepper.address
+        self._told_silent, self._next_word, self._told_saturations = 0, 0, 0
+        self._told_of: dict[str, int] = {}
+        self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
+        }  # fmt: skip
+        self._quiet: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "pause": self._pause, "reset": self._reset, "scrub": self._scrub, "speed": self._speed, "set": self._set,
+            "port": self._port,
+        }  # fmt: skip
+
+    @property
+    def phase(self) -> int:
+        """``RUNNING``, ``PAUSED``, ``FAULT``, ``FAILED`` or ``STOPPED``."""
+        return int(self._counts[ct.PHASE])
+
+    @property
+    def ticks(self) -> int:
+        """Number of ticks carried out, or the one under way."""
+        return int(self._counts[ct.TICKS])
+
+    # -- commands ------------------------------------------------------------------------------------------
+
+    def command(self, message: Mapping[str, Any]) -> None:
+        """Take a command: at once where nothing can jerk, else once the grip is open."""
+        name = message.get("do")
+        if name in self._now:
+            self._carry_out(self._now, message)
+        elif name in self._quiet:
+            self._wait(message)
+        else:
+            known = ", ".join((*self._now, *self._quiet))
+            self._tell({"event": "refused", "command": dict(message), "why": f"no such command; there are {known}"})
+
+    def _wait(self, message: Mapping[str, Any]) -> None:
+        self.pending.append(message)
+        self._counts[ct.WAITING] = 1
+
+    def _carry_out(self, table: Mapping[str, Callable[[Mapping[str, Any]], None]], message: Mapping[str, Any]) -> None:
+        try:
+            table[str(message["do"])](message)
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            self._tell({"event": "refused", "command": dict(message), "why": str(error)[:500]})
+        else:
+            # in force from the tick to come
+            self._tell({"event": "done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
+
+    def _input(self, message: Mapping[str, Any]) -> None:
+        names = self.stepper.graph.automaton.terms.layout.w
+        held = {name for port in self.stepper.ports for name in port.inputs}
+        values = {name: float(value) for name, value in dict(message["values"]).items()}
+        for name, value in values.items():
+            if name not in names or name in held:
+                raise InputError(f"no input '{name}' to set", allowed=", ".join(n for n in names if n not in held))
+            if not math.isfinite(value):
+                raise InputError(f"input '{name}' wants a finite number", found=repr(value))
+        for name, value in values.items():
+            self.stepper.tick_data.targets[names.index(name)] = value
+
+    def _clear(self, message: Mapping[str, Any]) -> None:
+        if self.phase == FAULT:
+            self._counts[ct.FAULT] = ct.NONE
+            release_device(self._address, ct.AWAY)
+            self._counts[ct.UNCHANGED] = self._counts[ct.REJECTED] = 0
+            self._enter(PAUSED)
+
+    def _run(self, message: Mapping[str, Any]) -> None:
+        if self.phase == PAUSED:
+            self._counts[ct.UNTIL_TRANSITION] = message.get("until") == "transition"
+            self._enter(RUNNING)
+
+    def _step(self, message: Mapping[str, Any]) -> None:
+        if self.phase == PAUSED:
+            self._counts[ct.STEPS_LEFT] = int(message.get("ticks", 1))
+
+    def _pause(self, message: Mapping[str, Any]) -> None:
+        if self.phase == RUNNING:
+            self._enter(PAUSED)
+
+    def _reset(self, message: Mapping[str, Any]) -> None:
+        self.stepper.reset()
+        if self.phase in (FAILED, STOPPED):
+            self._enter(RUNNING)
+
+    def _scrub(self, message: Mapping[str, Any]) -> None:
+        self.stepper.rewind(float(message["t"]))
+        if self.phase in (FAILED, STOPPED):
+            self._enter(PAUSED)
+
+    def _speed(self, message: Mapping[str, Any]) -> None:
+        speed = float(message["value"])
+        if not SLOWEST <= speed <= 1.0:
+            raise InputError("speed", found=str(speed), allowed=f"{SLOWEST:g} to 1")
+        self.stepper.set_speed(speed)
+
+    def _set(self, message: Mapping[str, Any]) -> None:
+        waiting = self.stepper.set_parameters({name: float(v) for name, v in dict(message["values"]).items()})
+        if waiting:
+            self._tell({"event": "at reset", "parameters": list(waiting)})
+
+    def _port(self, message: Mapping[str, Any]) -> None:
+        names = {item.name for item in fields(DeviceMap)}
+        changes = {key: value for key, value in message.items() if key in names}
+        self.stepper.set_device_map(DeviceMap.from_data({**asdict(self.stepper.mapping), **changes}))
+
+    def _enter(self, phase: int) -> None:
+        self._counts[ct.PHASE] = phase
+        if phase != self._told_phase:
+            self._told_phase = phase
+            self._tell({"event": "phase", "tick": self.ticks, "t": self.stepper.t, "phase": PHASES[phase]})
+
+    # -- a tick --------------------------------------------------------------------------------------------
+
+    def fault(self, number: int, detail: str = "") -> None:
+        """Let go at once, and stay so."""
+        self._counts[ct.FAULT] = number
+        if self._told_phase != FAULT:
+            self._tell({"event": "fault", "tick": self.ticks, "why": FAULTS[number], "detail": detail[:1000]})
+            self._enter(FAULT)
+
+    def tick(self, sample: Sample) -> int:
+        """Carry out one tick with what the device gave; return the stepper's status."""
+        self.take(sample)
+        self.run_tick(sample.sequence, sample.buttons)
+        return int(self._counts[ct.STATUS])
+
+    def take(self, sample: Sample) -> None:
+        """Take position and velocity from a sample; raises struct.error where it is none of this device."""
+        self._pack(self._device, 0, *sample.position, *sample.velocity)
+
+    def run_tick(
+        self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1
+    ) -> bool:
+        """Carry out one tick, see ``runtime/tick_step.c``; return whether to look at the status."""
+        if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
+            self.carry_out_pending()
+        return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
+
+    def conclude(self, found: int) -> bool:
+        """See to what a tick has returned, ``NOTHING``, ``LOOK_AT`` or ``WANTS``; return whether there was anything."""
+        while found == ct.WANTS:
+            found = finish_tick(self._address, self._served())
+        if not found:
+            return False
+        self._look()
+        return True
+
+    def _served(self) -> bool:
+        """Give the stepper the mode or chart that it asks for, if it is in stock; else that has to wait."""
+        return self.stepper.is_available(self._counts[ct.STATUS]) and self.supply(self._counts[ct.STATUS])
+
+    def carry_out_pending(self) -> None:
+        """Carry out the commands that waited until the grip was open."""
+        self._busy(True)
+        for message in self.pending:
+            self._carry_out(self._quiet, message)
+        self.pending.clear()
+        self._counts[ct.WAITING] = 0
+        self._busy(False)
+
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
+        """Let a mode go on by kernels of its own from the tick to come on."""
+        evaluations = self.stepper.take_over(states, kernels)
+        if evaluations is not None:
+            where = {"tick": self.ticks + 1, "t": self.stepper.t}
+            self._tell({"event": "taken over", **where, "states": list(states), "evaluations": evaluations})
+
+    def disengage(self) -> None:
+        """Release the device, which has gone its own way for a while, and take hold anew."""
+        release_device(self._address, ct.AWAY)
+
+    def _look(self) -> None:
+        """See to what the tick found: a fault, the end of the model, a transition that was waited for."""
+        counts = self._counts
+        self._tell_of_device()
+        if counts[ct.FAULT] != ct.NONE:
+            self.fault(counts[ct.FAULT])
+        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.MADE]:
+            counts[ct.UNTIL_TRANSITION] = 0
+            self._wait({"do": "pause"})
+        if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
+            self.on_model_end(counts[ct.STATUS])
+
+    def _tell_of_device(self) -> None:
+        """Tell of an owner who falls silent or is back, of saturation and, not too often, of what was let go."""
+        counts = self._counts
+        if counts[ct.OWNER_SILENT] != self._told_silent:
+            self._told_silent = counts[ct.OWNER_SILENT]
+            self._tell({"event": "owner", "tick": self.ticks, "t": self.stepper.t, "silent": bool(self._told_silent)})
+        if counts[ct.SATURATIONS] != self._told_saturations:
+            self._told_saturations = counts[ct.SATURATIONS]
+            self._tell_of_saturation()
+        if self.ticks < self._next_word:
+            return
+        where = {"tick": self.ticks, "t": self.stepper.t}
+        for name, count, why in (
+            ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
+            ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
+            ("behind", counts[ct.BEHIND], "more work than a tick may take: the model goes on in the next one"),
+        ):
+            if count != self._told_of.get(name, 0):
+                self._told_of[name] = count
+                self._next_word = self.ticks + _TELLING
+                self._tell({"event": name, **where, "count": count, "why": why})
+
+    def _tell_of_saturation(self) -> None:
+        """Tell that the model asks for more than the device may show, which is no fault."""
+        numbers = self._numbers
+        more = [
+            f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
+            for wanted, limit, unit in (
+                (ct.FORCE_WANTED, ct.FORCE_LIMIT, "N"), (ct.TORQUE_WANTED, ct.TORQUE_LIMIT, "N m"),
+            )
+            if numbers[wanted] > 0.0
+        ]  # fmt: skip
+        self._tell(
+            {
+                "event": "saturated", "tick": self.ticks, "t": self.stepper.t, "count": self._told_saturations,
+                "why": "the force is saturated: " + "; ".join(more),
+            }
+        )  # fmt: skip
+
+    def on_model_end(self, status: int) -> None:
+        """The model cannot go on, or was to stop here."""
+        outcome = OUTCOMES[status]
+        if self.phase != FAULT:
+            self._enter(FAILED if outcome.failed else STOPPED)
+        if outcome.failed:
+            self._tell({"event": "failed", "t": self.stepper.t, "why": str(outcome)})
+
+    def wants(self, status: int) -> bool:
+        """Whether the stepper asks for a mode, a chart or room."""
+        return outcomes.PAUSED < status <= outcomes.LAST_INTERNAL
+
+    def supply(self, status: int) -> bool:
+        """Give the stepper what it asks for; return whether it can go on.
+
+        What is not in stock takes long: the caller has then let go of the device.
+        """
+        machine = self.stepper.machine
+        before = len(machine.chart_names)
+        refused = self.stepper.supply(status)
+        self._tell(
+            {
+                "event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name,
+                "modes": list(machine.chart_names[before:]),
+                "states": [list(chart.programs.states) for chart in machine.charts[before:]],
+            }
+        )  # fmt: skip
+        if refused is not None:
+            self._counts[ct.STATUS] = refused
+        return refused is None

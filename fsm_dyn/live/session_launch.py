@@ -1,0 +1,188 @@
+"""What a session needs to start: a held graph, a stepper, what the device bears, the processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from fsm_dyn import compilation
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters, graph_with_parameters
+from fsm_dyn.live import watchdog
+from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, UNSTOPPED_FORCE_FRACTION, DeviceSpec, driver_class
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.tick_process import new_stepper
+from fsm_dyn.live.tick_setup import usual_substeps
+from fsm_dyn.spec.values import parameter_values
+
+CODE: Final = "making machine code of the modes: once for a model, then it is kept"
+LEAST_RELEASE: Final = 3.0  # periods
+# the libraries behind NumPy start a thread per processor, of no use here
+_ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[str, Any]:
+    """Return the parameters that differ from the file: those the graph was compiled with, and those given now."""
+    usual = parameter_values(graph.automaton.mechanism)
+    changed = {name: value for name, value in graph.values.items() if value != usual[name]}
+    return {**changed, **(parameters or {})}
+
+
+def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
+    """Return a graph whose ports are held, compiled if need be, with these parameters."""
+    mechanism = graph.automaton.mechanism
+    ports = coupled_ports(mechanism)
+    if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
+        return compilation.compile(add_couplers(mechanism), parameters)
+    return graph_with_parameters(graph.automaton, parameters)
+
+
+def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
+    """Return the limits with what the device bears, and its workspace where none is given.
+
+    A device that nothing stops gets a fifth of force and torque.
+    """
+    part = UNSTOPPED_FORCE_FRACTION if spec.stop_mechanism == NOTHING else 1.0
+    force, torque = min(limits.force, spec.force) * part, min(limits.torque, spec.torque) * part
+    return replace(limits, force=force, torque=torque, low=limits.low or spec.low, high=limits.high or spec.high)
+
+
+def release_time(settings: Settings, spec: DeviceSpec) -> float:
+    """Return after how long a device is released (s), 0 for one that is not felt or whose ticks follow no clock."""
+    if not settings.paced or not spec.felt or settings.release_after == 0.0:
+        return 0.0
+    return max(settings.release_after, LEAST_RELEASE * settings.period)
+
+
+def substeps_of(settings: Settings, graph: ModeGraph) -> int:
+    """Return the steps of the integrator in a tick: those asked for, or as the ports of the model want them."""
+    if settings.substeps is not None:
+        return settings.substeps
+    return usual_substeps(graph.automaton.mechanism, graph.values, settings.period)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that a live run needs before anything is started or opened.
+
+    Attributes
+    ----------
+    stepper : Stepper
+        Of the held graph, with its machine code.
+    driver : type
+    spec : Spec
+        Of the device.
+    settings : dict
+        Plain, as the tick process is given them.
+    """
+
+    stepper: LiveStepper
+    driver: Any
+    spec: DeviceSpec
+    settings: dict[str, Any]
+
+
+def prepare(
+    graph: ModeGraph,
+    driver: str = "scripted",
+    options: Mapping[str, Any] | None = None,
+    *,
+    settings: Settings | None = None,
+    parameters: Parameters | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Prepared:
+    """Derive and compile what a live run needs; nothing is started, opened or left behind, whenever this is broken off.
+
+    See :meth:`fsm_dyn.live.session.LiveSession.start`.
+    """
+    settings = settings or Settings()
+    settings.check()
+    parameters = merge_parameters(graph, parameters)
+    progress("deriving the model with its ports held")
+    graph = coupled_graph(graph, parameters)
+    device = driver_class(driver)
+    options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
+    spec: DeviceSpec = device.describe(options)
+    limits = effective_limits(settings.limits, spec)
+    plain = {
+        **asdict(settings), "substeps": substeps_of(settings, graph),
+        "limits": asdict(limits), "axes": spec.axes, "rotational_axes": spec.rotational_axes, "driver": driver,
+        "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
+        "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
+    }  # fmt: skip
+    progress(CODE)
+    stepper = new_stepper(plain, graph)
+    return Prepared(stepper, device, spec, plain)
+
+
+def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
+    """Whether a run of a graph gets a process that derives modes: it may meet some that the graph does not have."""
+    more = not graph.automaton.fully_enumerated and not graph.automaton.mechanism.only_listed
+    wanted = settings["paced"] if settings["derive"] is None else settings["derive"]
+    return bool(wanted) and more and os.name == "posix"
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and so in what it starts."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def saved(graph: ModeGraph) -> str:
+    """Return a graph as the text of a saved automaton."""
+    return json.dumps(storage.to_data(graph.automaton))
+
+
+def start_processes(
+    graph: ModeGraph, plain: dict[str, Any], spec: DeviceSpec, log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start the guard, which starts the tick process, and give it what the latter needs; return it.
+
+    Settings and automaton go through pipes, from here to the guard and from there to the tick process: there is no file
+    that somebody would have to remove.
+    """
+    inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
+    if plain["transport"] is not None:
+        inherited.append(plain["transport"])
+    inherited += plain["kernels"]
+    given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
+    told = {
+        "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
+        "safe_frame": spec.safe_packet.hex() if spec.stop_mechanism == SAFE_FRAME else "",
+        "timeout": plain["watchdog_timeout"], "release": plain["release"],
+        "period": min(0.002, 0.2 * plain["watchdog_timeout"], 0.2 * (plain["release"] or 1.0)),
+        "zero_frame": spec.zero_frame.hex(), "privileges": plain["realtime_privileges"],
+        "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.tick_process"],
+        "between": plain["kernels"],
+        "beside": [sys.executable, "-m", "fsm_dyn.live.derivation_process", str(len(given))]
+        if plain["kernels"] else [],
+    }  # fmt: skip
+    options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
+    with _interrupts_blocked():  # what comes before the guard can ignore them waits until it does
+        process = subprocess.Popen(
+            [sys.executable, "-I", str(Path(watchdog.__file__)), json.dumps(told)],
+            stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
+        )  # fmt: skip
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended: whoever looks finds that
+        process.stdin.write(given)
+        process.stdin.flush()
+    return process

@@ -1,0 +1,220 @@
+"""What the processes of a live run share: one block of memory with rings, a mailbox and counters.
+
+Every ring has one writer, who fills a slot and then counts it; a reader copies a slot and looks whether the writer has
+come round to it meanwhile.  Nobody ever waits for anybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# the header, int64: positions are also written into guard.py, which imports nothing of this package
+BEATS: Final = 0  # ticks begun
+GUARD_BEATS: Final = 1
+STOPPING: Final = 2  # 1: the run is to end
+TICK_STATE: Final = 3
+GUARD_ACTION: Final = 4
+ROWS: Final = 5  # rows written
+TRANSITIONS: Final = 6
+EVENTS: Final = 7
+MAIL: Final = 8  # commands sent
+MAIL_READ: Final = 9
+PHASE: Final = 10
+FAULT: Final = 11
+TICK_PID: Final = 12  # 0: the tick process still loads, and has not touched the device
+OVERRUNS: Final = 13
+LIMITED: Final = 14
+POINTER: Final = 15  # samples of the pointer sent
+RECORDED: Final = 16  # rows that a recorder has taken
+LEAK: Final = 17  # nJ, the most that the device was given too much
+TAKEN_BACK: Final = 18  # nJ, by damping
+WATCHED: Final = 19  # whether the energy at the port is
+LEAK_OPENING: Final = 32  # nJ, beyond that while the grip opened
+OWNER_BEATS: Final = 33  # signs of life of the owner
+ZEROED: Final = 34  # how often the guard has shown a force of zero because no tick came
+REJECTED: Final = 35  # samples
+RELEASES: Final = 36  # how often the device was released
+FADED: Final = 37  # ticks in which the force had faded
+SATURATIONS: Final = 38  # occasions on which the force was saturated
+BEHIND: Final = 39  # ticks that ended before their model time was reached
+HEADER: Final = 64
+
+# ``TICK_STATE``
+STARTING: Final = 0
+RUNNING: Final = 1
+BUSY: Final = 2  # the force is zero and something takes long
+ENDED: Final = 3  # in order, with the force at zero
+
+ROW_SLOTS: Final = 4096
+RECORD_SLOTS: Final = 512
+TEXT_SLOTS: Final = 64
+TEXT_BYTES: Final = 2048
+POINTER_SLOTS: Final = 8
+POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
+BINS: Final = 64 * 16
+
+
+def anonymous() -> int | None:
+    """Return a descriptor of memory, or of a file, without a name; None on Windows."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("fsm_dyn_live")
+    if os.name == "posix":
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
+    return None
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """Lengths that depend on the model: columns of a row, columns of a record of a transition."""
+
+    row: int
+    record: int
+
+    @property
+    def sections(self) -> dict[str, tuple[int, str, tuple[int, ...]]]:
+        """Offset, type and shape of every section."""
+        wanted = {
+            "header": ("<i8", (HEADER,)),
+            "rows": ("<f8", (ROW_SLOTS, self.row)),
+            "records": ("<f8", (RECORD_SLOTS, self.record)),
+            "events": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
+            "mail": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
+            "pointer": ("<f8", (POINTER_SLOTS, POINTER_WIDTH)),
+            "durations": ("<i8", (BINS,)),
+            "processor": ("<i8", (BINS,)),
+            "latenesses": ("<i8", (BINS,)),
+        }
+        sections, at = {}, 0
+        for name, (kind, shape) in wanted.items():
+            sections[name] = (at, kind, shape)
+            at += -(-np.dtype(kind).itemsize * int(np.prod(shape)) // 64) * 64
+        return sections
+
+    @property
+    def size(self) -> int:
+        """Length of the block in bytes."""
+        at, kind, shape = self.sections["latenesses"]
+        return at + np.dtype(kind).itemsize * int(np.prod(shape))
+
+
+class SharedBlock:
+    """A block of shared memory: anonymous, so that nothing is ever left behind; on Windows a file.
+
+    Parameters
+    ----------
+    shape : Shape
+    descriptor : int
+        Of the memory; closed with the block.
+    path : str
+        The file, where there is one.
+    """
+
+    def __init__(self, shape: BlockLayout, descriptor: int, path: str = "") -> None:
+        self.shape, self.descriptor, self.path = shape, descriptor, path
+        self._map: mmap.mmap | None = mmap.mmap(descriptor, shape.size)
+        self._views: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(self._map, kind, int(np.prod(lengths)), at).reshape(lengths)
+            for name, (at, kind, lengths) in shape.sections.items()
+        }
+        self.header: Integers = self._views["header"]
+        self.rows: Floats = self._views["rows"]
+        self.records: Floats = self._views["records"]
+        self.events: NDArray[np.uint8] = self._views["events"]
+        self.mail: NDArray[np.uint8] = self._views["mail"]
+        self.pointer: Floats = self._views["pointer"]
+        self.durations: Integers = self._views["durations"]
+        self.processor: Integers = self._views["processor"]
+        self.latenesses: Integers = self._views["latenesses"]
+
+    @classmethod
+    def create(cls, shape: BlockLayout) -> SharedBlock:
+        """Make a block full of zeros."""
+        descriptor, path = anonymous(), ""
+        if descriptor is None:
+            descriptor, path = tempfile.mkstemp(prefix="fsm_dyn_live_")
+        os.ftruncate(descriptor, shape.size)
+        return cls(shape, descriptor, path)
+
+    @property
+    def address(self) -> str:
+        """What another process opens: a descriptor it inherits, or a path."""
+        return self.path or str(self.descriptor)
+
+    @classmethod
+    def open(cls, shape: BlockLayout, address: str) -> SharedBlock:
+        """Open a block that another process made."""
+        if address.isdigit():
+            return cls(shape, int(address))
+        return cls(shape, os.open(address, os.O_RDWR), address)
+
+    def close(self, *, remove: bool = False) -> None:
+        """Let go of the memory; the last one to do so frees it."""
+        if self._map is None:
+            return
+        # whoever still holds a view keeps the memory mapped: what is theirs goes with them
+        self._views.clear()
+        self._map = None
+        os.close(self.descriptor)
+        if remove and self.path:
+            with contextlib.suppress(OSError):  # some systems keep what somebody still has mapped
+                os.unlink(self.path)
+
+
+def plain(array: NDArray[Any]) -> Any:
+    """Return a view of an array whose entries are plain numbers: reading NumPy's scalars takes as long as a step."""
+    view: Any = array
+    return memoryview(view)
+
+
+def put_row(ring: NDArray[Any], header: Integers, counter: int, row: NDArray[Any]) -> None:
+    """Append a row to a ring; the oldest one goes."""
+    count = header[counter]
+    ring[count % len(ring)] = row
+    header[counter] = count + 1
+
+
+def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) -> tuple[NDArray[Any], int, int]:
+    """Return copies of the rows from number ``since`` on, the next number, and how many were lost meanwhile."""
+    count = int(header[counter])
+    first = max(since, count - len(ring) + 1)
+    rows = ring[np.arange(first, count) % len(ring)]
+    # what the writer may have begun to write over while it was copied is dropped
+    kept = max(first, int(header[counter]) - len(ring) + 1)
+    return rows[min(kept - first, len(rows)) :], count, kept - since
+
+
+def put_text(ring: NDArray[np.uint8], header: Integers, counter: int, value: dict[str, Any]) -> None:
+    """Append a small mapping, as JSON, to a ring of texts.
+
+    Raises
+    ------
+    ValueError
+        It is too long.
+    """
+    data = json.dumps(value).encode()
+    if len(data) >= TEXT_BYTES:
+        raise ValueError(f"a message has at most {TEXT_BYTES - 1} bytes, this one has {len(data)}")
+    count = int(header[counter])
+    slot = ring[count % len(ring)]
+    slot[: len(data)] = np.frombuffer(data, np.uint8)
+    slot[len(data)] = 0
+    header[counter] = count + 1
+
+
+def take_texts(ring: NDArray[np.uint8], header: Integers, counter: int, since: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the mappings from number ``since`` on, and the next number."""
+    rows, count, _ = take_rows(ring, header, counter, since)
+    return [json.loads(bytes(row).split(b"\0", 1)[0]) for row in rows], count

@@ -1,0 +1,244 @@
+"""What a tick works on: numbers, counts and arrays that Python and the compiled functions share."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation.array_structs import Bundle
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# ``Tick.numbers``
+GRIP: Final = 0  # how firmly the port is held, 0 to 1
+GRIP_TARGET: Final = 1
+GRIP_STEP: Final = 2  # change of the grip in a tick
+SPEED: Final = 3  # model time over wall-clock time
+FORCE_SCALE: Final = 4
+FORCE_LIMIT: Final = 5  # norm of the force shown, N
+SLEW_LIMIT: Final = 6  # change of the force in a tick, N
+VELOCITY_LIMIT: Final = 7  # norm of the device's velocity, m/s
+TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, rad/s
+TORQUE_SLEW_LIMIT: Final = 9
+TURNING_LIMIT: Final = 10
+PERIOD: Final = 11  # of the tick, s of the wall clock
+LEAK: Final = 12  # the most that the device was given too much by any tick while it was held, J
+TAKEN_BACK: Final = 13  # by damping, J
+DELAY: Final = 14  # of the device, ticks, up to ``LATEST``
+LEAK_OPENING: Final = 15  # the same beyond that, while the grip opened, J
+EXCESS: Final = 16  # what the device had been given too much when it was last held, J
+FORCE_WANTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
+TORQUE_WANTED: Final = 18  # likewise, N m
+NUMBER_COUNT: Final = 19
+
+# ``Tick.counts``
+STEPS: Final = 0  # steps of the grid since it began
+SUBSTEPS: Final = 1
+KERNEL: Final = 2  # address of the kernel of the ports
+ANCHOR: Final = 3  # 1: the device is to be put at the port
+FAULT: Final = 4
+ADVANCING: Final = 5  # 1: the model moves in this tick
+UNFINISHED: Final = 6  # 1: the tick before did not reach its end
+LIMITED: Final = 7  # ticks in which the force was limited
+GIVEN: Final = 8  # 1: the inputs at the end of the tick stand in ``next`` already
+STATUS: Final = 9  # how the tick ended, a status of the outcomes
+ABSOLUTE: Final = 10  # 1: the device's zero lies where the mapping says, not where hold was taken
+SCHEDULED: Final = 11  # 1: inputs that no device gives follow the model's schedule
+SEGMENT: Final = 12  # of the schedule
+PHASE: Final = 13
+TICKS: Final = 14
+TRANSITIONS: Final = 15  # since the run began
+SEQUENCE: Final = 16  # of the sample that was read
+SEEN: Final = 17  # of the sample that was examined last
+UNCHANGED: Final = 18  # ticks without a new sample that could be taken
+STALL_TICKS: Final = 19
+BUTTONS: Final = 20
+DEAD_MAN: Final = 21  # mask of the button that must be pressed, 0 for none
+CLUTCH: Final = 22
+HELD: Final = 23
+WAITING: Final = 24  # commands that wait until the grip is open
+STEPS_LEFT: Final = 25  # ticks to advance while paused
+UNTIL_TRANSITION: Final = 26  # 1: Python wants to know of transitions
+LOOK: Final = 27  # 1: something happened that Python has to see to
+WALL: Final = 28  # ns since the loop began
+LATENESS: Final = 29  # ns
+DURATION: Final = 30  # ns of the tick before
+PROCESSOR: Final = 31  # ns of the thread's time, likewise
+GUARD_BEATS: Final = 32  # heartbeats of the guard when last looked at
+GUARD_SEEN: Final = 33  # ns since the loop began, when they changed last
+GUARD_PATIENCE: Final = 34  # ns, 0: nobody guards
+MADE: Final = 35  # transitions in this tick
+PASSIVITY: Final = 36  # whether the energy at the port is watched
+OUTLIERS: Final = 37  # samples in succession that may be rejected
+REJECTED: Final = 38  # samples rejected in succession
+REJECTED_EVER: Final = 39
+TAKEN: Final = 40  # 1: a sample has been taken
+TAKEN_WALL: Final = 41  # ns since the loop began, when a sample was taken last
+TAKEN_TICK: Final = 42
+RELEASED: Final = 43  # 1: no force until the grip closes anew
+RELEASES: Final = 44  # how often the device was released
+RELEASE_REASON: Final = 45  # of the last one
+RELEASE_TIME: Final = (
+    46  # ns without a tick, or a sign of life of the guard, after which the device is released; 0: never
+)
+RELEASE_TICKS: Final = 47  # ticks without a new sample likewise
+OWNER_BEATS: Final = 48  # signs of life of the owner when last looked at
+OWNER_SEEN: Final = 49  # ns since the loop began, when they changed last
+OWNER_PATIENCE: Final = 50  # ns, 0: nobody has to give one
+OWNER_SILENT: Final = 51
+ZEROED: Final = 52  # how often the guard had shown a force of zero when last looked at
+MAY_JUMP: Final = 53  # 1: positions may jump, as nobody feels what follows
+FADED: Final = 54  # ticks in which the force had faded because no sample came
+SATURATED: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
+SATURATIONS: Final = 56  # occasions since the run began
+BEHIND: Final = 57  # ticks that ended before their model time was reached
+COUNT_COUNT: Final = 58
+
+# what a live tick returns
+NOTHING: Final = 0
+LOOK_AT: Final = 1  # something happened that Python has to see to
+WANTS: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
+
+# ``Tick.places``: addresses of structures
+TABLES: Final = 0  # this and the next six are the handle of the run
+INPUTS: Final = 1
+METHOD: Final = 2
+OPTIONS: Final = 3
+STATE: Final = 4
+WORK: Final = 5
+BUFFERS: Final = 6
+SCHEDULE: Final = 7
+RING: Final = 8  # 0: nobody looks
+MARKS: Final = 9
+PLACE_COUNT: Final = 10
+
+# watching the energy at the port, ``Tick.counts[PASSIVITY]``
+OFF: Final = 0
+OBSERVE: Final = 1
+CONTROL: Final = 2
+
+OCCASION: Final = 1.0  # s without saturation, after which another one is another occasion
+
+LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is accounted for
+
+# faults, ``Tick.counts[FAULT]``
+NONE: Final = 0
+NOT_A_NUMBER: Final = 1
+TOO_FAST: Final = 2
+OUT_OF_WORKSPACE: Final = 3
+DRIVER_RAISED: Final = 4
+STALLED: Final = 5
+GUARD_LOST: Final = 6
+OVERRUN: Final = 7
+JUMPED: Final = 8
+
+# why a device was released, ``Tick.counts[RELEASE_REASON]``
+NO_SAMPLE: Final = 1
+HELD_UP: Final = 2  # no tick for too long
+GUARD_SILENT: Final = 3
+AWAY: Final = 4  # something took long, or the loop came back from it
+
+# phases, ``Tick.counts[PHASE]``
+RUNNING: Final = 0
+PAUSED: Final = 1
+FAULTY: Final = 2  # a person has to clear it
+FAILED: Final = 3  # the model cannot go on: reset
+STOPPED: Final = 4  # a transition marked stop: reset
+
+
+class Tick(NamedTuple):
+    """What a tick works on; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth.
+
+    Attributes
+    ----------
+    numbers, counts, places
+        See the index constants.
+    now, next, targets : float64 arrays, shape (n_w,)
+        Inputs at the beginning and end of the tick, and the values wanted of those that no device gives.
+    smooth : int64 array, shape (n_s,)
+        Inputs whose rates enter the equations: they run as cubics, with continuous rate and second rate.
+    motion, motion_next : float64 arrays, shape (2 n_s,)
+        Rates and second rates of the smooth inputs at the beginning and the end of the tick.
+    target_rate : float64 array, shape (n_s,)
+        Rate that goes with the value wanted.
+    bandwidth : float64 array, shape (n_s,)
+        Of the filter of each, rad per tick.
+    device : float64 array, shape (2 n_d,)
+        Position and velocity read from the device; where they could not be, those taken last.
+    taken : float64 array, shape (2 n_d,)
+        Position and velocity of the sample taken last.
+    source : int64 array, shape (n_a,)
+        The device axis behind each axis of all ports, -1 for none.
+    slot : int64 array, shape (3 n_a,)
+        The inputs that are position, rate and grip of each axis; of an axis that the device prescribes, position
+        only, and its place among the smooth ones instead of the rate, with -1 for the grip.
+    row : int64 array, shape (n_a,)
+        The constraint by which a device prescribes the axis, -1 where a coupler holds it.
+    scale, offset : float64 arrays, shape (n_a,)
+        Model position = offset + scale * device position.
+    ports : float64 array, shape (3 n_a,)
+        Force on the model, position and rate of the port, for all axes.
+    force, wanted : float64 arrays, shape (n_d,)
+        What the device shows, and what it would show without limits.
+    low, high, fastest : float64 arrays, shape (n_d,)
+        The device's workspace, and its largest velocity along each axis.
+    turns : int64 array, shape (n_d,)
+        1 for an axis in rad.
+    before, balance, back, distrust : float64 arrays, shape (n_d,)
+        Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
+        long its own damping does not count, s.
+    shown : float64 array, shape (n_d (LATEST + 2),)
+        Forces of the last ticks, the latest first, for each axis.
+    device_damping : float64 array, shape (n_d,)
+        Known of the device, N s/m or N m s/rad.
+    coupled : float64 array, shape (4 n_a,)
+        Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
+    law : int64 array, shape (2 n_a,)
+        Stiffnesses and dampings of the couplers in the context, -1 where there is none.
+    full : float64 array
+        Output of a mode's kernel, for the multipliers.
+    context : float64 array, shape (n_c,)
+        In which the schedule is evaluated.
+    """
+
+    numbers: Floats
+    counts: Integers
+    places: Integers
+    now: Floats
+    next: Floats
+    targets: Floats
+    smooth: Integers
+    motion: Floats
+    motion_next: Floats
+    target_rate: Floats
+    bandwidth: Floats
+    device: Floats
+    taken: Floats
+    source: Integers
+    slot: Integers
+    row: Integers
+    scale: Floats
+    offset: Floats
+    ports: Floats
+    force: Floats
+    wanted: Floats
+    low: Floats
+    high: Floats
+    fastest: Floats
+    turns: Integers
+    before: Floats
+    balance: Floats
+    back: Floats
+    distrust: Floats
+    shown: Floats
+    device_damping: Floats
+    coupled: Floats
+    law: Integers
+    full: Floats
+    context: Floats
+
+
+TICK: Final = Bundle(Tick)

@@ -1,0 +1,460 @@
+"""The tick process: device, model and clock.
+
+Started by the guard as ``python -m fsm_dyn.live.tick_process``; never imports SymPy.  In every tick it reads the
+device, advances the model by one period, writes the force, and leaves a row in shared memory.  It sleeps until absolute
+deadlines; a tick that comes too late moves the deadlines after it, so that time slows down instead of being caught up
+with force on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton import storage
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import graph_with_parameters
+from fsm_dyn.errors import FsmDynError
+from fsm_dyn.live import paced_loop as pacing
+from fsm_dyn.live import run_controller, shared_memory
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live import tick_publishing as cp
+from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
+from fsm_dyn.live.kernel_loading import Arrived, Receiver
+from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
+from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
+from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.library import finish_tick
+from fsm_dyn.simulation.array_structs import Packed
+
+SWITCHING: Final = 2e-4  # s that another thread may keep the interpreter from a tick
+WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
+PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
+_LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
+_TELLING: Final = 250  # ticks between looks at what a driver has to tell of itself
+_LAST: Final = 2  # ticks after the force has come to zero, before a run ends
+
+
+def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
+    """Return the stepper that a live run's settings describe."""
+    stepper = LiveStepper(
+        graph,
+        int(settings["axes"]),
+        float(settings["period"]),
+        int(settings["substeps"]),
+        str(settings["method"]),
+        DeviceMap.from_data(settings["device_map"]),
+        Limits.from_data(settings["limits"]),
+        bool(settings["schedule"]),
+        tuple(settings["rotational_axes"]),
+        dict(settings.get("initial") or {}),
+        settings.get("work_per_tick", 0),
+    )
+    watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
+               float(settings.get("device_delay", 0.0)))  # fmt: skip
+    stepper.tick_data.counts[ct.MAY_JUMP] = not settings.get("felt", True)
+    return stepper
+
+
+def columns_of(stepper: LiveStepper) -> TickColumns:
+    """Return the columns of the rows of a stepper."""
+    layout = stepper.graph.automaton.terms.layout
+    axes = tuple(axis.name for axis in stepper.axes)
+    discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
+    return TickColumns(layout.w, layout.x, stepper.n_device, axes, discrete, stepper.smooth)
+
+
+class TickProcess:
+    """The loop with all it needs.
+
+    Parameters
+    ----------
+    settings : dict
+        As the session wrote them.
+    graph : ModeGraph
+        With the run's parameters.
+    """
+
+    def __init__(self, settings: dict[str, Any], graph: ModeGraph) -> None:
+        self.settings = settings
+        self.stepper = new_stepper(settings, graph)
+        self.columns = columns_of(self.stepper)
+        self.block = shared_memory.SharedBlock.open(
+            shared_memory.BlockLayout(self.columns.width, settings["record"]), settings["memory"]
+        )
+        self.header = self.block.header
+        self.header[shared_memory.TICK_PID] = os.getpid()
+        if self.header[shared_memory.STOPPING]:  # in this order: whoever asked before it was written ends this process
+            self.header[shared_memory.TICK_STATE] = shared_memory.ENDED
+            raise SystemExit
+        self.controller = RunController(
+            self.stepper, self.emit_event, settings["stall_ticks"], self._busy, paused=settings["paused"]
+        )
+        self.device: Device = driver_class(settings["driver"])(settings["options"], settings["transport"])
+        if hasattr(self.device, "attach"):  # a driver that the session feeds
+            self.device.attach(self.block)
+        self._read = self.device.read
+        self._waiting: BlockingReader | None = None
+        self._ring = ring_of(self.block)
+        self._force = self.stepper.tick_data.force
+        self._counts = shared_memory.plain(self.stepper.tick_data.counts)
+        self._beats = shared_memory.plain(self.header)
+        self._mail = 0
+        self._receiver: Receiver | None = None
+        self._arrived: deque[Arrived | None] = deque()
+        if settings.get("kernels"):
+            ours, theirs = settings["kernels"]
+            os.close(theirs)
+            self._receiver = Receiver(ours, settings["realtime_privileges"])
+            self._arrived = self._receiver.arrived
+        self._last_tick = -1  # in which the run ends, once it is to end
+        self._tells = getattr(self.device, "told", dict)
+        self._told: dict[str, Any] = {}  # what the driver told last of itself
+        self._look_at_driver = _TELLING if hasattr(self.device, "told") else sys.maxsize
+
+    def emit_event(self, event: dict[str, Any]) -> None:
+        """Leave a message for whoever listens."""
+        event.setdefault("wall", time.time())
+        try:
+            shared_memory.put_text(self.block.events, self.header, shared_memory.EVENTS, event)
+        except ValueError:
+            shared_memory.put_text(
+                self.block.events, self.header, shared_memory.EVENTS, {"event": event.get("event"), "long": True}
+            )
+
+    def run(self) -> None:
+        """Go through the life of a live run."""
+        try:
+            if not self._opened():
+                return
+            self._warm_up()
+            io = self._compiled_io()
+            told = ask_for_privileges() if self.settings["realtime_privileges"] else ["privileges: not asked for"]
+            self.emit_event({"event": "ready", "privileges": told})
+            if io is None:
+                self._loop()
+            else:
+                self._loop_compiled(io)
+        finally:
+            self._let_go()
+
+    def _opened(self) -> bool:
+        """Make the device ready; return whether it is."""
+        try:
+            self.device.open()
+            self.device.calibrate()
+            self._narrow_limits()
+            if self.device.spec.blocking_read:
+                self._waiting = BlockingReader(self.device)
+                self._read = self._waiting.read
+        except Exception as error:  # a driver may raise anything
+            self._driver_failed(error)
+            return False
+        return True
+
+    def _narrow_limits(self) -> None:
+        """Ask for no more than the device has said it can show, now that it is open: what is sent is then shown."""
+        numbers, spec = self.stepper.tick_data.numbers, self.device.spec
+        numbers[ct.FORCE_LIMIT] = min(numbers[ct.FORCE_LIMIT], spec.force)
+        numbers[ct.TORQUE_LIMIT] = min(numbers[ct.TORQUE_LIMIT], spec.torque)
+
+    def _warm_up(self) -> None:
+        """Run the model for some ticks and put it back: every page is touched, every function loaded."""
+        self.stepper.prepare()
+        counts = self.stepper.tick_data.counts
+        counts[ct.ADVANCING] = 1
+        for _ in range(WARM_UP):
+            self.stepper.tick(shown=False)
+            if counts[ct.UNFINISHED] or counts[ct.FAULT]:
+                break
+        counts[ct.FAULT] = ct.NONE
+        self.stepper.reset()
+        self._rehearse()
+        self.stepper.publish_to(self._ring)
+
+    def _rehearse(self) -> None:
+        """Go through ticks that nobody sees: the model rests, and the row goes elsewhere."""
+        data, shape = self.stepper.tick_data, self.block.shape
+        kept = data.counts.copy(), data.numbers.copy()
+        bins = [np.zeros(shared_memory.BINS, np.int64) for _ in range(3)]
+        header = np.zeros(shared_memory.HEADER, np.int64)
+        elsewhere = cp.RING.pack(cp.Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
+        self.stepper.publish_to(elsewhere)
+        data.counts[ct.PHASE] = ct.PAUSED
+        for k in range(WARM_UP):
+            self.controller.run_tick(k, 0, k, 0, 0, 0)
+            shared_memory.plain(self._force).tolist()
+        finish_tick(self.stepper.address, False)
+        data.counts[:], data.numbers[:] = kept
+
+    def _let_go(self) -> None:
+        """Show no force any more, whatever the driver has to say to that."""
+        self._busy(True)
+        try:
+            self._tell_of_driver()
+            self.device.close()
+        except Exception as error:  # a driver may raise anything
+            self.emit_event({"event": "driver", "why": repr(error)[:500]})
+        if self._waiting is not None:
+            self._waiting.stop()
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        """Tick until the end; what stands here in Python is read, one compiled call, and write."""
+        period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
+        beats, force, controller = self._beats, shared_memory.plain(self._force), self.controller
+        read, write, take, go = self._read, self.device.write, controller.take, controller.run_tick
+        processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
+        felt, arrived = self.device.spec.felt, self._arrived
+        self._set_patience()
+        watched = self._watched_from()
+        began = deadline = clock()
+        duration = spent = -1
+        beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
+        while True:
+            if (controller.ticks >= watched or beats[shared_memory.STOPPING]) and self._is_over():
+                return
+            woke = wait_until(deadline) if period else clock()
+            if not period:
+                self._wait_for_recorder()
+                deadline = woke
+            before = processor_clock()
+            if beats[shared_memory.MAIL] != self._mail:
+                self._take_mail()
+            if arrived:
+                self._take_over()
+            try:
+                sample = read()
+                take(sample)
+            except Exception as error:  # a driver may raise anything
+                self._driver_failed(error)
+                return
+            looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
+            try:
+                # what the guard has seen meanwhile goes before what was worked out
+                sent = write(force.tolist() if beats[shared_memory.ZEROED] == counts[ct.ZEROED] else nothing)
+                if felt and sent is not None:
+                    _take_sent(self._force, sent)
+                if controller.ticks >= self._look_at_driver:
+                    self._tell_of_driver()
+            except Exception as error:
+                self._driver_failed(error)
+                return
+            if looked and not self._look():
+                return
+            spent = processor_clock() - before
+            done = clock()
+            duration = done - woke
+            deadline += period
+            if period and done > deadline:
+                self._late(done - deadline, period)
+                deadline = done  # the time lost is lost
+
+    def _set_patience(self) -> None:
+        """Set how long ticks, samples, the guard and the owner may be missing."""
+        counts, settings = self._counts, self.settings
+        counts[ct.GUARD_PATIENCE] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.OWNER_PATIENCE] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.RELEASE_TIME] = int(settings["release"] * 1e9)
+        counts[ct.RELEASE_TICKS] = int(settings["release"] / settings["period"])
+
+    def _compiled_io(self) -> pacing.CompiledIO | None:
+        """Return how the device is read and written by compiled code, where ticks are too fast for Python."""
+        if not wants_compiled(self.settings, type(self.device)):
+            return None
+        io: pacing.CompiledIO | None = self.device.compiled()  # type: ignore[attr-defined]
+        return io
+
+    def _loop_compiled(self, io: pacing.CompiledIO) -> None:
+        """Tick in compiled code until the end, and see to what it comes back with."""
+        period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
+        pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
+        numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
+        self._set_patience()
+        if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
+            self._receiver.wake = lambda: numbers.__setitem__(pacing.MAIL, -1)
+            if self._arrived:
+                self._receiver.wake()
+        numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
+        self._beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
+        while True:
+            reason = library.function("fsm_run_ticks")(self.stepper.address, packed.address)
+            if reason == pacing.ENDS:
+                if self._is_over():
+                    return
+                numbers[pacing.PASSES] = 1
+            elif reason == pacing.MAIL_CAME:
+                self._take_mail()
+                numbers[pacing.MAIL] = self._mail  # first: what arrives from now on wakes the loop again
+                if self._arrived:
+                    self._take_over()
+                if self._arrived:
+                    numbers[pacing.MAIL] = -1
+            elif reason == pacing.PENDS:
+                controller.carry_out_pending()
+            elif reason == pacing.BREATHES:
+                self._wait_for_recorder()
+            elif reason in (pacing.READ_FAILED, pacing.WRITE_FAILED):
+                what = "reading" if reason == pacing.READ_FAILED else "writing"
+                self._driver_failed(RuntimeError(f"{what} failed in compiled code"))
+                return
+            else:
+                wants = reason == pacing.WANTS
+                looked = controller.conclude(ct.WANTS if wants else counts[ct.LOOK])
+                if wants:
+                    self.device.write(shared_memory.plain(self._force).tolist())
+                    library.function("fsm_end_tick")(packed.address)
+                if looked and not self._look():
+                    return
+                if numbers[pacing.LATE]:
+                    self._late(numbers[pacing.LATE], period)
+
+    def _is_over(self) -> bool:
+        """Whether the run ends here: asked to, or after the ticks it was to have, with the device let go before."""
+        controller, most = self.controller, self.settings["ticks"]
+        if self._last_tick < 0:
+            running = controller.phase == run_controller.RUNNING
+            opening = self._ticks_to_open(self.stepper.tick_data.numbers[ct.GRIP]) if running else 0
+            if not self._beats[shared_memory.STOPPING] and controller.ticks + opening < most:
+                return False
+            controller.command({"do": "pause"})
+            self._last_tick = controller.ticks + opening
+            if 0 <= most < self._last_tick:
+                self._last_tick = max(most, controller.ticks)
+        resting = controller.phase != run_controller.RUNNING and self._beats[shared_memory.STOPPING]
+        return bool(resting or controller.ticks >= self._last_tick)
+
+    def _watched_from(self) -> int:
+        """Return the tick from which on to look whether the run, if it has an end, is to open the grip."""
+        most = self.settings["ticks"]
+        return max(0, most - self._ticks_to_open(1.0)) if most >= 0 else sys.maxsize
+
+    def _ticks_to_open(self, grip: float) -> int:
+        """Return how many ticks it takes from a grip until grip and force are zero."""
+        numbers, limits = self.stepper.tick_data.numbers, self.stepper.limits
+        opening = int(grip / numbers[ct.GRIP_STEP])
+        most = max(limits.force / numbers[ct.SLEW_LIMIT], limits.torque / numbers[ct.TORQUE_SLEW_LIMIT])
+        return opening + (int(min(most, _LONGEST)) if opening else 0) + _LAST
+
+    def _driver_failed(self, error: Exception) -> None:
+        """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
+        self.controller.fault(ct.DRIVER_RAISED, error_text(error))
+        self._beats[shared_memory.PHASE], self._beats[shared_memory.FAULT] = run_controller.FAULT, ct.DRIVER_RAISED
+
+    def _tell_of_driver(self) -> None:
+        """Tell what the driver has counted, where that has changed."""
+        self._look_at_driver += _TELLING if self._look_at_driver < sys.maxsize else 0
+        told = dict(self._tells())
+        if told != self._told:
+            self._told = told
+            self.emit_event({"event": "device", "counts": told})
+
+    def _take_mail(self) -> None:
+        messages, self._mail = shared_memory.take_texts(self.block.mail, self.header, shared_memory.MAIL, self._mail)
+        self._beats[shared_memory.MAIL_READ] = self._mail
+        for message in messages:
+            self.controller.command(message)
+
+    def _take_over(self) -> None:
+        """Take over what has arrived: kernels of one mode, or word that there will be no more."""
+        found = self._arrived.popleft()
+        if found is not None:
+            self.controller.take_over(*found)
+        else:
+            self.emit_event(
+                {"event": "deriver", "tick": self.controller.ticks, "why": "it is gone: modes stay on line"}
+            )
+
+    def _look(self) -> bool:
+        """See to what a tick asked for; return whether there may be another one."""
+        if self._counts[ct.FAULT] == ct.GUARD_LOST:
+            return False
+        status = self._counts[ct.STATUS]
+        if self.controller.wants(status):
+            self._supply(status)
+        return True
+
+    def _busy(self, begins: bool) -> None:
+        """Tell the guard that something takes long, after the force is zero; or that ticks go on."""
+        if begins:
+            try:
+                self.device.write([0.0] * self.stepper.n_device)
+            except Exception as error:  # a driver may raise anything
+                self.controller.fault(ct.DRIVER_RAISED, error_text(error))
+                return  # and the guard goes on watching closely
+        self.header[shared_memory.TICK_STATE] = shared_memory.BUSY if begins else shared_memory.RUNNING
+
+    def _late(self, delay: int, period: int) -> None:
+        """Do what a tick that ended after the next one's deadline asks for."""
+        self.header[shared_memory.OVERRUNS] += 1
+        if self.settings["overrun"] == "stop" and self.controller.phase == run_controller.RUNNING:
+            self.controller.fault(ct.OVERRUN)
+
+    def _wait_for_recorder(self) -> None:
+        """Where ticks are not paced, let a recorder keep up: they would outrun it."""
+        header = self.header
+        while (
+            self.settings["recorded"]
+            and header[shared_memory.ROWS] - header[shared_memory.RECORDED] > shared_memory.ROW_SLOTS // 2
+            and header[shared_memory.STOPPING] == 0
+        ):
+            header[shared_memory.BEATS] += 1
+            time.sleep(0.001)
+
+    def _supply(self, status: int) -> None:
+        """Have something derived while the device is let go."""
+        self._busy(True)
+        if not self.controller.supply(status):
+            self.controller.on_model_end(self._counts[ct.STATUS])
+        self.controller.disengage()
+        self._busy(False)
+
+
+def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
+    """Take over what a driver has shown where that is less than it was asked for: accounts are to count what was."""
+    for i, value in enumerate(sent):
+        if abs(value) < abs(force[i]):
+            force[i] = value
+
+
+def error_text(error: Exception) -> str:
+    """Return what an exception says, with its kind unless it was written for people."""
+    return str(error) if isinstance(error, FsmDynError | OSError) and str(error) else repr(error)
+
+
+def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
+    """Tell whether a run goes by compiled reading and writing: too fast for Python, and driver and system can do it."""
+    return settings["period"] < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
+
+
+def ring_of(block: shared_memory.SharedBlock) -> Packed:
+    """Return the rings of a block as every tick writes to them."""
+    return cp.RING.pack(
+        cp.Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor)
+    )
+
+
+def main() -> None:
+    """Run the tick process; settings and automaton come from its standard input."""
+    sys.setswitchinterval(SWITCHING)
+    given = json.loads(sys.stdin.buffer.read())
+    settings = given["settings"]
+    process = TickProcess(settings, graph_with_parameters(storage.from_data(given["graph"]), settings["parameters"]))
+    process.run()
+    process.header[shared_memory.TICK_STATE] = shared_memory.ENDED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Making what a tick works on, and writing into it what follows from ports and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.port_coupling import PortAxis
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import ParameterValue, evaluate
+
+WORK_PER_TICK: Final = 95  # of a model with many contacts, see :func:`usual_work`
+MANY_CONTACTS: Final = 12
+BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
+MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+MOST_SUBSTEPS: Final = 1000
+PASSIVITY: Final = ("off", "observe", "control")
+FARTHEST: Final = 1e3  # m or rad, where no device is
+_GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
+
+
+def usual_work(contacts: int) -> int:
+    """Return the work after which a tick ends where nothing else is asked for, by the number of contacts of the model.
+
+    What counts like a trial step (docs/theory.md, "The work of a tick") takes longer with more of them.
+    """
+    return round(WORK_PER_TICK * min(4.0, max(1.0, MANY_CONTACTS / max(1, contacts))))
+
+
+def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], period: float) -> int:
+    """Return the steps of the integrator in a tick of this length (s) where nothing else is asked for.
+
+    None is longer than the ``step`` of any port of the model; without one there is a single step.
+    """
+    steps = [evaluate(port.step, values) for port in mechanism.ports.values() if port.step is not None]
+    found = max((math.ceil(period / step * (1.0 - 1e-9)) for step in steps), default=1)  # 1 ms are 8 of 0.125 ms
+    return min(max(found, 1), MOST_SUBSTEPS)
+
+
+def new_tick(
+    automaton: Automaton, tables: Tables, axes: Sequence[PortAxis], smooth: Sequence[str], n_device: int
+) -> tuple[ct.Tick, Packed]:
+    """Return what a tick works on, with the places of the ports' inputs and rows, and its bundle."""
+    layout = automaton.terms.layout
+    n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
+    lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
+    lengths += [
+        *2 * [2 * n_device],
+        n_a,
+        3 * n_a,
+        *3 * [n_a],
+        3 * n_a,
+        *10 * [n_device],
+        (ct.LATEST + 2) * n_device,
+        n_device,
+    ]
+    lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    tick, packed = ct.TICK.allocate(*lengths)
+    rows = [row.name for row in automaton.rows]
+    tick.smooth[:] = [layout.w.index(name) for name in smooth]
+    tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
+    tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
+    tick.row[:] = [rows.index(axis.drive) if axis.prescribed_coordinate else -1 for axis in axes]
+    return tick, packed
+
+
+def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
+    """Return where position, rate and grip of an axis stand, see :class:`~fsm_dyn.live.tick_data.Tick`."""
+    if axis.prescribed_coordinate:
+        return inputs.index(axis.name), smooth.index(axis.name), -1
+    return inputs.index(axis.name), inputs.index(axis.rate), inputs.index(axis.engagement)
+
+
+def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
+    """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
+    return -1 if axis.prescribed_coordinate else parameters.index(getattr(axis, name))
+
+
+def _full_length(tables: Tables) -> int:
+    """Return the longest output of a mode's kernel, of modes that are embedded on line later too."""
+    s = tables.sizes
+    guards = max(int(s[tb.MAX_GUARDS]), _GUARDS_EACH * int(s[tb.N_CONTACTS] + s[tb.N_TRANSITIONS]))
+    return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])
+
+
+def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
+    """Write the limits of a device into a tick of this length (s)."""
+    numbers = tick.numbers
+    numbers[ct.PERIOD] = period
+    numbers[ct.GRIP_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+    numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
+    numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
+    numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.angular_velocity
+    tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
+    tick.counts[ct.OUTLIERS] = limits.outliers
+    tick.fastest[:] = limits.velocities or np.inf
+
+
+def bandwidths(
+    smooth: Sequence[str], axes: Sequence[PortAxis], values: Mapping[str, ParameterValue], period: float
+) -> list[float]:
+    """Return the bandwidth of the filter of each smooth input, rad per tick.
+
+    Raises
+    ------
+    InputError
+        One is too large for the period, or not positive.
+    """
+    declared = {axis.name: axis.bandwidth for axis in axes if axis.bandwidth is not None}
+    found = {name: evaluate(declared[name], values) if name in declared else BANDWIDTH for name in smooth}
+    for name, value in found.items():
+        if not 0.0 < 2.0 * np.pi * period * value <= MOST_PER_TICK:
+            raise InputError(
+                f"the bandwidth of '{name}'",
+                found=f"{value:g} Hz",
+                allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * period):.4g} Hz at this period",
+            )
+    return [2.0 * np.pi * period * value for value in found.values()]
+
+
+def watch_port(tick: ct.Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
+    """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
+
+    ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a
+    motion to the force that answers it, beyond the loop's own, s.
+    """
+    tick.numbers[ct.DELAY] = min(delay / tick.numbers[ct.PERIOD], ct.LATEST)
+    tick.shown[:] = 0.0
+    tick.counts[ct.PASSIVITY] = PASSIVITY.index(passivity)
+    tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
+    tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)

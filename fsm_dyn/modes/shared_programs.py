@@ -1,0 +1,157 @@
+"""From the derived terms to the programs and tables that all modes share; the last place that sees ``symbolic``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.modes.corners import ends_of_faces, outlines
+from fsm_dyn.modes.tree_equations import Tree, TreePattern
+from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
+from fsm_dyn.programs import Node, Program
+from fsm_dyn.spec.model import Transition
+from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
+
+
+@dataclass(frozen=True)
+class SharedPrograms:
+    """What every mode of a model shares, as data."""
+
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    user_transitions: tuple[UserTransitionInfo, ...]
+    terms: Program
+    report: Program
+    geometry: Program
+    resets: tuple[Program | None, ...]
+    pattern: TreePattern | None
+
+
+def build_shared_programs(terms: Terms) -> SharedPrograms:
+    """Turn the derived terms into programs."""
+    pattern, entries = (None, []) if terms.tree is None else _sparse(terms.tree).taken_apart()
+    return SharedPrograms(
+        rows=tuple(RowInfo(row.name, row.role, row.contact, row.residual is not None) for row in terms.rows),
+        contacts=tuple(
+            _contact(contact, ends, outline)
+            for contact, ends, outline in zip(terms.contacts, ends_of_faces(terms), outlines(terms), strict=True)
+        ),
+        user_transitions=tuple(
+            UserTransitionInfo(describe(item.spec), index, item.crossing, item.guard is not None)
+            for index, item in enumerate(terms.transitions)
+        ),
+        terms=_terms_program(terms, entries),
+        report=terms.program(
+            {
+                "kinetic_energy": terms.kinetic_energy,
+                "potential_energy": terms.potential_energy,
+                "load_powers": _array(terms.load_powers.values(), (len(terms.load_powers),)),
+                "outputs": _array(terms.outputs.values(), (len(terms.outputs),)),
+                "restoring": _array(
+                    [terms.graph.zero if c.restoring is None else c.restoring for c in terms.contacts],
+                    (len(terms.contacts),),
+                ),
+                "stored": _array(
+                    [terms.graph.zero if c.stored is None else c.stored for c in terms.contacts],
+                    (len(terms.contacts),),
+                ),
+            }
+        ),
+        geometry=terms.program(
+            {
+                "points": _array([x for p in terms.points.values() for x in p], (len(terms.points), 3)),
+                "frames": _array(
+                    [x for f in terms.frames.values() for row in f for x in row], (len(terms.frames), 3, 3)
+                ),
+                "measure": _array([f.measure for f in terms.followings], (len(terms.followings),)),
+                "slope": _array([f.slope for f in terms.followings], (len(terms.followings),)),
+                "bend": _array([f.bend for f in terms.followings], (len(terms.followings),)),
+            }
+        ),
+        resets=tuple(_reset_program(terms, item) for item in terms.transitions),
+        pattern=pattern,
+    )
+
+
+def _sparse(terms: TreeTerms) -> Tree:
+    return Tree(terms.n, terms.definitions, terms.quadratic, tuple((row.form, row.gamma) for row in terms.rows))
+
+
+def describe(transition: Transition) -> str:
+    """What a written transition waits for, in words."""
+    if transition.on is not None:
+        return f"{transition.on[0]} {transition.on[1]}"
+    text = transition.when.text if transition.when is not None else transition.name
+    return text if any(sign in text for sign in "<>=") else f"{text} {transition.crossing}"
+
+
+def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) -> ContactInfo:
+    return ContactInfo(
+        contact.name,
+        contact.spec.kind,
+        contact.normal_row,
+        contact.tangent_row,
+        contact.states,
+        gated=contact.closes_if is not None,
+        sticks_always=contact.infinite_friction,
+        bounded_face=contact.reach is not None,
+        bilateral=contact.spec.bilateral,
+        poisson=contact.spec.law == "poisson",
+        in_space=contact.in_space,
+        lossy=contact.firm is not None,
+        ends=ends,
+        outline=outline,
+    )
+
+
+def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
+    n, n_rows, count = terms.n, len(terms.rows), len(terms.contacts)
+    one, zero = terms.graph.one, terms.graph.zero
+    contacts, rows = terms.contacts, terms.rows
+    tree = {"tree": _array(entries, (len(entries),))} if entries else {}
+    return terms.program(
+        {
+            "q_dot": _array(terms.q_dot, (terms.n_q,)),
+            "W": _array([x for row in terms.W for x in row], (terms.n_q, n)),
+            "M": _array([x for row in terms.M for x in row], (n, n)),
+            "f": _array(terms.f, (n,)),
+            "A": _array([x for row in rows for x in row.A], (n_rows, n)),
+            "b": _array([row.b for row in rows], (n_rows,)),
+            "gamma": _array([row.gamma for row in rows], (n_rows,)),
+            "residual": _array([zero if row.residual is None else row.residual for row in rows], (n_rows,)),
+            "static": _array([contact.static for contact in contacts], (count,)),
+            "kinetic": _array([contact.kinetic for contact in contacts], (count,)),
+            "restitution": _array([contact.restitution for contact in contacts], (count,)),
+            "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
+            "elastic": _array([zero if c.elastic is None else c.elastic for c in contacts], (count,)),
+            "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),
+            "reach": _array([one if c.reach is None else c.reach for c in contacts], (count,)),
+            "reach_rate": _array([zero if c.reach_rate is None else c.reach_rate for c in contacts], (count,)),
+            "margin_slope": _array([zero if c.margin_slope is None else c.margin_slope for c in contacts], (count,)),
+            "aspect": _array([one if c.aspect is None else c.aspect for c in contacts], (count,)),
+            "firm": _array([one if c.firm is None else c.firm for c in contacts], (count,)),
+            "when": _array(
+                [zero if t.guard is None else t.guard for t in terms.transitions], (len(terms.transitions),)
+            ),
+        }
+        | tree
+    )
+
+
+def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
+    """All of q, u and memory after a written transition; what it does not mention is copied."""
+    if not item.reset and not item.set:
+        return None
+    names = (*terms.layout.q, *terms.layout.u, *terms.layout.memory)
+    new = {**item.reset, **item.set}
+    return terms.program({"after": _array([new.get(name, terms.graph.symbol(name)) for name in names], (len(names),))})
+
+
+def _array(entries: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    flat: list[Node] = list(entries)
+    array = np.empty(len(flat), dtype=object)
+    array[:] = flat
+    return array.reshape(shape)

@@ -1,0 +1,220 @@
+"""The unconstrained system as nodes, rebuilt from its saved program: what every mode is derived from.
+
+No sympy here: a mode or a chart can be derived from a saved automaton, long after the model was compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.laws import Law, law_of
+from fsm_dyn.modes.tree_equations import Tree, TreePattern
+from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, functions, gradient
+from fsm_dyn.spec.scales import Units
+
+Array = npt.NDArray[np.float64]
+Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
+
+FOLLOWS = (
+    1e-9  # in the mechanism's own units: from this slip speed on the direction of friction in space follows the slip
+)
+
+
+class RowInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One constraint row ``A u + b``: its owner (a constraint's or contact's name), role and contact index."""
+
+    name: str
+    role: Role
+    contact: int = -1
+    positional: bool = False  # has a residual on the level of coordinates
+
+
+class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
+
+    name: str
+    kind: str  # name of its law
+    normal_row: int
+    tangent_row: int
+    states: tuple[str, ...]
+    # a corner on a face that ends: numbers of the corner, and of the corner in which the face ends where a slip along
+    # +t leads into the face, and where it leads out of it; -1 for other contacts
+    ends: tuple[int, int, int] = (-1, -1, -1)
+    # of the contacts of one corner with all faces of one convex polygon the first; -1 for other contacts
+    outline: int = -1
+    gated: bool = False
+    sticks_always: bool = False
+    poisson: bool = False
+    bounded_face: bool = False  # a face of it ends
+    bilateral: bool = False  # a slot: always closed; code 3 slides pressed on its other face
+    in_space: bool = False  # slips in two directions: the row after its tangent row is the second
+    lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
+
+    @property
+    def contact_law(self) -> Law:
+        """Its law, which declares states, guards and events."""
+        return law_of(self.kind, self.bilateral)
+
+    @property
+    def frictional(self) -> bool:
+        """Whether it has a friction force."""
+        return self.tangent_row >= 0
+
+    @property
+    def outlined(self) -> bool:
+        """Whether it shares a guard for closing with the other faces of a convex polygon."""
+        return self.outline >= 0
+
+    @property
+    def tangent_rows(self) -> tuple[int, ...]:
+        """Rows of its slip: none, one, or in space two."""
+        if self.tangent_row < 0:
+            return ()
+        return (self.tangent_row, self.tangent_row + 1) if self.in_space else (self.tangent_row,)
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The state codes this contact can be in."""
+        return tuple(code for code, name in enumerate(self.states) if name)
+
+
+def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
+    """Return the contacts of the same corner with all faces of the same convex polygon; else only ``index``.
+
+    The distance of a corner that is outside is the largest of these gaps: they have one guard for closing.
+    """
+    outline = contacts[index].outline
+    if outline < 0 or not contacts[index].contact_law.rigid:
+        return [index]
+    return [i for i, contact in enumerate(contacts) if contact.outline == outline]
+
+
+def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
+    """Return what the names of the contacts of one corner have in common: ``box_2_face`` of ``box_2_face1``."""
+    words = [contacts[i].name.split("_") for i in of_one_corner(contacts, index)]
+    return "_".join(parts[0] if len(set(parts)) == 1 else "face" for parts in zip(*words, strict=False))
+
+
+class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A written transition's guard: ``falling`` or not, and its text."""
+
+    name: str
+    index: int
+    crossing: Literal["rising", "falling", "both"]
+    has_guard: bool
+
+
+@dataclass(frozen=True)
+class UnconstrainedSystem:
+    """Kane's unconstrained terms (14)-(15) and all rows, as nodes of one graph.
+
+    ``M`` (n, n) and ``f`` (n,) with n = declared speeds + kinematic rows; ``A`` (n_rows, n), ``b``, ``gamma``,
+    ``residual`` (n_rows,); ``static kinetic restitution`` (n_contacts,); ``when`` (n_transitions,).  With many
+    bodies there are the sparse equations of their tree as well.
+    """
+
+    layout: Layout
+    program: Program
+    rows: tuple[RowInfo, ...]
+    contacts: tuple[ContactInfo, ...]
+    user_transitions: tuple[UserTransitionInfo, ...]
+    quaternions: tuple[int, ...]
+    n_kinematic: int
+    graph: ExpressionGraph
+    symbols: dict[str, Node]
+    nodes: dict[str, npt.NDArray[Any]]
+    tree: Tree | None = None
+    units: Units | None = None
+
+    @classmethod
+    def build(
+        cls,
+        program: Program,
+        rows: Sequence[RowInfo],
+        contacts: Sequence[ContactInfo],
+        whens: Sequence[UserTransitionInfo],
+        quaternions: Sequence[int],
+        n_kinematic: int,
+        pattern: TreePattern | None = None,
+        units: Units | None = None,
+    ) -> UnconstrainedSystem:
+        """Rebuild the nodes of ``program``, the terms program of a model; ``units`` are the mechanism's own."""
+        graph, symbols, nodes = program.graph()
+        return cls(
+            program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
+            graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]), units,
+        )  # fmt: skip
+
+    @cached_property
+    def configuration(self) -> Program:
+        """Residuals of all rows and their derivatives with respect to the coordinates."""
+        _, symbols, nodes = self.program.graph()  # a graph of its own: the order of operations follows from the program
+        residual = nodes["residual"]
+        jacobian = np.empty((len(residual), len(self.layout.q)), dtype=object)
+        for i, slopes in enumerate(gradient(list(residual), [symbols[name] for name in self.layout.q])):
+            jacobian[i] = slopes
+        return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
+
+    @property
+    def n_speeds(self) -> int:
+        """Number of declared speeds."""
+        return len(self.layout.u)
+
+    def sigma(self, contact: int) -> Node:
+        """The slip direction of a contact, a constant of the mode's discrete state: a sign, or in space an angle."""
+        return self.symbols[f"{self.contacts[contact].name}.sigma"]
+
+    def slip(self, row: int) -> Node:
+        """The speed ``A u + b`` of a row."""
+        total: Node = self.nodes["b"][row]
+        for j in range(self.n_speeds):
+            total = total + self.nodes["A"][row, j] * self.symbols[self.layout.u[j]]
+        return total
+
+    def gap(self, contact: int) -> Node:
+        """The gap of a contact (m)."""
+        node: Node = self.nodes["residual"][self.contacts[contact].normal_row]
+        return node
+
+    def ahead(self, contact: int) -> Node:
+        """The slip along the direction kept in the discrete state: it falls to zero where the slip does."""
+        return _ahead(self.sigma(contact), [self.slip(row) for row in self.contacts[contact].tangent_rows])
+
+    def slip_directions(self, contact: int) -> list[tuple[int, Node]]:
+        """Tangent rows of a sliding contact, each with the component of the unit vector that friction opposes.
+
+        In space that vector follows the slip, and where there is hardly any, or it turns back, is the one kept in the
+        discrete state (docs/theory.md, "Friction in space").
+        """
+        rows, sigma = self.contacts[contact].tangent_rows, self.sigma(contact)
+        if len(rows) == 1:
+            return [(rows[0], sigma)]
+        slips = [self.slip(row) for row in rows]
+        speed = functions.sqrt(slips[0] * slips[0] + slips[1] * slips[1])
+        moving = functions.compare(">", _ahead(sigma, slips), FOLLOWS * (self.units.speed if self.units else 1.0))
+        kept = (functions.cos(sigma), functions.sin(sigma))
+        return [
+            (row, functions.where(moving, slip / speed, old)) for row, slip, old in zip(rows, slips, kept, strict=True)
+        ]
+
+    def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
+        """Bound of a friction force known beforehand: of dry friction, or ``μ F`` of a compliant contact."""
+        bound: Node = self.nodes[which][contact]
+        return bound * self.nodes["elastic"][contact] if self.contacts[contact].contact_law.compliant else bound
+
+    def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+        """Evaluate the terms with NumPy; leading axes of x and c broadcast."""
+        return self.program.evaluate(t, x, c)
+
+
+def _ahead(sigma: Node, slips: Sequence[Node]) -> Node:
+    if len(slips) == 1:
+        return sigma * slips[0]
+    return functions.cos(sigma) * slips[0] + functions.sin(sigma) * slips[1]

@@ -1,0 +1,136 @@
+"""The running form of an automaton that embeds on line what it meets, and derives what that has been done to for long.
+
+A mode that a run meets is there at once, embedded on line.  An evaluation costs more so than by kernels of its own, and
+those cost a derivation.  A mode gets them when the evaluations made in it have cost as much as its share of deriving
+it: whoever rents until the rent comes to the price, and then buys, pays at most twice what would have been best
+(Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988).  What is compared are counts: evaluations
+made in this run, and operations of the model.  Neither the clock nor what a cache or an earlier run holds takes part,
+so the same run takes over the same kernels at the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.errors import ModelError
+from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
+from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.executable import Array, Executable
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tolerances import Tolerances
+
+RUNS = 10  # what is derived serves the runs that follow, too: a run has to earn this part of it
+
+
+class EarningMachine(OnlineExecutable):
+    """A machine whose modes get kernels of their own when their evaluations in a run have earned them.
+
+    Parameters
+    ----------
+    automaton, home, tolerances, derived, known
+        As for :class:`~fsm_dyn.online.online_executable.OnlineExecutable`.
+    derive_after : float or mapping, optional
+        Evaluations after which a mode embedded on line is derived, by default :func:`usual_allowance`; or these by the
+        names of modes, of which others are never derived.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        home: tuple[Array, Array] | None = None,
+        tolerances: Tolerances | None = None,
+        derived: Sequence[DerivedMode] = (),
+        known: dict[tuple[int, ...], DerivedMode] | None = None,
+        derive_after: float | Mapping[str, float] | None = None,
+    ) -> None:
+        self._by_name = derive_after if isinstance(derive_after, Mapping) else None
+        if isinstance(derive_after, Mapping):
+            self._derive_after = tb.NEVER
+        else:
+            self._derive_after = usual_allowance(automaton) if derive_after is None else int(derive_after)
+        self._refused: set[tuple[int, ...]] = set()  # modes that have no kernels of their own
+        super().__init__(automaton, home, tolerances, derived, known)
+
+    def allowance(self, mode: OnlineMode) -> int:
+        """Return after how many evaluations in a run a mode embedded on line has earned kernels of its own.
+
+        Never where its contacts share forces: kernels would list all limits of the shares, which may be thousands,
+        while on line the widest margin of all is one guard.
+        """
+        if self._by_name is not None:
+            return int(self._by_name.get(self.automaton.name_of(mode.states).name, tb.NEVER))
+        return tb.NEVER if mode.indeterminate else self._derive_after
+
+    def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append a chart that is good at the state given, unless the mode has one embedded on line, which always is."""
+        return self.tables if self._is_on_line(number) else Executable.provide_chart(self, number, t, x, c)
+
+    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append the mode's own kernels; or, if they are not good at the state given, those of a chart there.
+
+        There are none where they cannot be derived, or have other guards, with which no run could go on in mid-mode.
+        """
+        return Executable.provide_chart(self, number, t, x, c)
+
+    def _is_on_line(self, number: int) -> bool:
+        """Whether a chart's mode was met in a run."""
+        group = self.charts[number].mode
+        return any(chart.mode == group and chart.full in self._online for chart in self.charts)
+
+    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+        """Append a chart of a mode of the graph, or kernels of one that was met; tell whether there are any."""
+        if not self._is_on_line(number):
+            derives = self._derive_after != tb.NEVER
+            return Executable._add_chart(self, number, t, x, c) if derives else super()._add_chart(number, t, x, c)
+        group, states = self.charts[number].mode, self.charts[number].programs.states
+        if states in self._refused:
+            return False
+        own = [chart.programs for chart in self.charts if chart.mode == group and chart.full not in self._online]
+        if own and self._by_name is not None:
+            return False
+        try:
+            programs = (self.automaton.derive(states, t, x, c) if own else self.derived(states)).programs
+        except ModelError:
+            programs = None
+        if programs is None or programs.guards != self.charts[number].programs.guards:
+            if not own:  # the same in every run
+                self._refused.add(states)
+            return False
+        if programs.full in [other.full for other in own]:
+            return False
+        self._append(group, programs)
+        return True
+
+
+def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Array, Array]) -> ModePrograms | None:
+    """Return the programs of a mode for kernels of its own, derived for a state and context.
+
+    None where it runs on line alone: its contacts share forces, it cannot be derived, or has other guards then.
+    """
+    x, c = home
+    if indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c)):
+        return None
+    try:
+        programs = automaton.derive(states, 0.0, x, c).programs
+    except ModelError:
+        return None
+    listed = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
+    return programs if programs.guards == listed else None
+
+
+def usual_allowance(automaton: Automaton) -> int:
+    """Return after how many evaluations in a run a mode embedded on line is derived, from the size of the model alone.
+
+    Instructions of the modes that the graph has tell what deriving another one takes; instructions of the terms, rows
+    and speeds, what an evaluation on line takes beyond one by kernels.  The coefficients were fitted to 19 models of 7
+    to 2043 instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.
+    """
+    lengths = [len(mode.programs.full.instructions) for mode in automaton.modes]
+    derivation = 5000.0 + 70.0 * sum(lengths) / max(1, len(lengths))  # µs
+    n_u, n_rows = len(automaton.terms.layout.u), len(automaton.rows)
+    more = 0.1 + 0.00022 * len(automaton.terms.instructions) + 0.0015 * n_rows * n_u + 0.00012 * n_u**3  # µs
+    return round(derivation / (RUNS * more))

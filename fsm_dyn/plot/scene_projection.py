@@ -1,0 +1,100 @@
+"""A mechanism seen at several instants: outlines laid into the plane of the picture, and drawn there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Polygon
+
+from fsm_dyn.graphics import palette
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import Scene, Shape
+from fsm_dyn.results.scene_placement import Placed, place_scene
+from fsm_dyn.results.trajectory import Trajectory
+
+ORIGIN = "O"  # rests: its path is no path
+PATH_POINTS = 600
+_WAITING = 0.15  # of the instants of a film are given to time as such, the others to what moves in it
+
+# Directions of sight for mechanisms that leave the plane: x to the lower left, y to the right, z up.
+_AXONOMETRIC = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
+_PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+@dataclass(frozen=True)
+class View:
+    """Projected outlines (instant by shape), links (instant, link, 2, 2), labels of modes, times and paths."""
+
+    shapes: list[list[FloatArray]]
+    bounded: list[bool]
+    links: FloatArray
+    modes: tuple[str, ...]
+    times: FloatArray
+    paths: dict[str, FloatArray]
+
+    def box(self, instant: int) -> tuple[FloatArray, FloatArray]:
+        """Return the lower left and the upper right corner of one instant."""
+        shapes = [part for part, bounded in zip(self.shapes[instant], self.bounded, strict=True) if bounded]
+        parts = [*shapes, self.links[instant].reshape(-1, 2)]
+        everything = np.concatenate([part for part in parts if len(part)])
+        return everything.min(axis=0), everything.max(axis=0)
+
+
+def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
+    """Lay the scene of a run into the plane of the picture at these times (s)."""
+    start, end = float(trajectory.t[0]), float(trajectory.t[-1])
+    samples = trajectory.sample(times)
+    placed = place_scene(scene, samples)
+    along = place_scene(scene, trajectory.sample(np.linspace(start, end, PATH_POINTS)))
+    flat = _PLANAR if along.is_planar() else _AXONOMETRIC
+    outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
+    return View(
+        shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
+        bounded=[not shape.endless for shape in scene.shapes],
+        links=_links(placed) @ flat.T,
+        modes=samples.labels,
+        times=samples.t,
+        paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
+    )
+
+
+def _links(placed: Placed) -> FloatArray:
+    ends = [np.stack([placed.point(a), placed.point(b)], axis=1) for a, b in placed.scene.links]
+    if not ends:
+        return np.zeros((len(placed.positions), 0, 2, 3))
+    return np.stack(ends, axis=1)
+
+
+def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
+    """Return so many instants of a run (s), its ends included, the closer to each other the more moves between them."""
+    times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
+    placed = place_scene(scene, trajectory.sample(times))
+    bounded = [placed.outline(shape) for shape in scene.shapes if not shape.endless]
+    if not bounded:
+        return np.linspace(times[0], times[-1], count)
+    way = np.linalg.norm(np.diff(np.concatenate(bounded, axis=1), axis=0), axis=-1).max(axis=1)
+    waited = np.full(len(way), 1.0 / len(way))
+    told = (1.0 - _WAITING) * way / max(float(way.sum()), 1e-300) + _WAITING * waited
+    passed = np.concatenate([[0.0], np.cumsum(told)])
+    return np.asarray(np.interp(np.linspace(0.0, passed[-1], count), passed, times))
+
+
+def draw_instant(
+    axes: Axes, view: View, shapes: tuple[Shape, ...], i: int, offset: FloatArray, colour: str, share: float
+) -> None:
+    """Draw instant ``i`` of a view, shifted by ``offset`` (2,), as strongly as ``share`` from 0 to 1 says."""
+    order = 2.0 + i
+    for shape, outline in zip(shapes, view.shapes[i], strict=True):
+        points = outline + offset
+        if shape.closed:
+            axes.add_patch(Polygon(points, facecolor=colour, alpha=0.8 * share, lw=0, zorder=order))
+            axes.add_patch(Polygon(points, fill=False, edgecolor=palette.INK, alpha=share, lw=0.8, zorder=order))
+        elif len(points) > 1:
+            axes.plot(*points.T, color=palette.INK, alpha=share, lw=1.2, zorder=order + 0.2)
+        else:
+            axes.plot(*points.T, "o", color=colour, mec=palette.INK, mew=0.8, ms=5.5, alpha=share, zorder=order + 0.4)
+            axes.annotate(shape.text, tuple(points[0]), (5, 5), textcoords="offset points", fontsize=8, alpha=share)
+    for link in view.links[i]:
+        axes.plot(*(link + offset).T, color=palette.INK, alpha=share, lw=0.9, zorder=order + 0.3)

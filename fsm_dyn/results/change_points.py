@@ -1,0 +1,77 @@
+"""Passages through change points, as their user meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.simulation import state as st
+
+TAKES_PART: Final = 0.3  # weight of a row, relative to the largest, from which on it is named
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """One passage through a change point: an event, not a transition, as the mode goes on.
+
+    Attributes
+    ----------
+    time : float
+        When the constraints lose rank, s.
+    mode : str
+        The mode, which goes on.
+    rows : tuple of str
+        Constraints and contacts whose rows become dependent; their forces grow without bound as 1 / (time - t).
+    rank : int
+        Number of independent constraint rows before and after.
+    lost : int
+        How many of them become dependent.
+    error : float
+        Estimated error of the step over the change point in units of its tolerance: above 1 where rounding does not
+        allow less; 0 where the method gives no estimate.
+    """
+
+    time: float
+    mode: str
+    rows: tuple[str, ...]
+    rank: int
+    lost: int
+    error: float
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.time:.6f} s  passes a change point: rank {self.rank} to {self.rank - self.lost}, "
+            f"rows {', '.join(self.rows)}; branch kept (velocity continuous)"
+        )
+        return text + (f", crossing error {self.error:.2g} times its tolerance" if self.error > 0.0 else "")
+
+
+def change_points_of(passages: FloatArray, rows: Sequence[str], modes: Sequence[str]) -> tuple[ChangePoint, ...]:
+    """Return the passages of a run.
+
+    Parameters
+    ----------
+    passages : float64 array, shape (n, PASSAGE_ROWS + n_rows)
+        As the stepper wrote them.
+    rows, modes : sequences of str
+        Names of the constraint rows, and of the modes by number.
+    """
+    return tuple(
+        ChangePoint(
+            time=float(record[st.PASSAGE_TIME]),
+            mode=modes[int(record[st.PASSAGE_MODE])],
+            rows=rows_that_take_part(record[st.PASSAGE_ROWS :], rows),
+            rank=int(record[st.PASSAGE_RANK]),
+            lost=int(record[st.PASSAGE_LOST]),
+            error=float(record[st.PASSAGE_ERROR]),
+        )
+        for record in passages
+    )
+
+
+def rows_that_take_part(weights: FloatArray, rows: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the rows whose weights count, without repetition."""
+    least = TAKES_PART * max(float(weights.max(initial=0.0)), 1e-300)
+    return tuple(dict.fromkeys(name for name, weight in zip(rows, weights, strict=True) if weight >= least))

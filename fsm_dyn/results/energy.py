@@ -1,0 +1,152 @@
+"""Where the energy of a run went (docs/theory.md, "The energy account")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.results.arrays import FloatArray, IntArray
+from fsm_dyn.results.record import RunModel
+from fsm_dyn.results.samples import Samples
+
+# Gauss-Legendre on (0, 1).  Five points are exact to degree nine: a power is a product of two quartics in time, so
+# what the quadrature leaves out is below what the quartics leave out.
+_NODES = 0.5 * (np.polynomial.legendre.leggauss(5)[0] + 1.0)
+_WEIGHTS = 0.5 * np.polynomial.legendre.leggauss(5)[1]
+
+_STEPS_AT_ONCE = 4096
+_DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
+
+
+@dataclass(frozen=True)
+class EnergyBalance:
+    """Energies at every row of a run and what passed in and out up to there; all arrays of shape (n,), J.
+
+    Attributes
+    ----------
+    kinetic, potential : ndarray
+    work : mapping of str to ndarray
+        Work done on the motion by every load without a potential.
+    friction : mapping of str to ndarray
+        Heat made by every contact with friction or a loss of its own; it never decreases.
+    constraints : mapping of str to ndarray
+        Work done by every other constraint or contact: zero unless it is moved by an input or by time.
+    transitions : ndarray
+        Sum of the energy changes at transitions: impacts (negative) and written resets (either sign).
+    """
+
+    kinetic: FloatArray
+    potential: FloatArray
+    work: Mapping[str, FloatArray]
+    friction: Mapping[str, FloatArray]
+    constraints: Mapping[str, FloatArray]
+    transitions: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Kinetic and potential energy together."""
+        return self.kinetic + self.potential
+
+    @property
+    def residual(self) -> FloatArray:
+        """What the account leaves unexplained: the error of the integration."""
+        total = self.total
+        explained = total[0] + self.transitions
+        for table, sign in ((self.work, 1.0), (self.friction, -1.0), (self.constraints, 1.0)):
+            for values in table.values():
+                explained = explained + sign * values
+        residual: FloatArray = total - explained
+        return residual
+
+    @property
+    def exchanged(self) -> float:
+        """The scale to judge the residual by: the largest share any entry of the account had, J."""
+        tables = (self.work, self.friction, self.constraints)
+        entries = [self.kinetic, self.potential - self.potential[0], self.transitions]
+        entries += [values for table in tables for values in table.values()]
+        return max(float(np.max(np.abs(values), initial=0.0)) for values in entries)
+
+    @property
+    def relative_residual(self) -> float:
+        """Largest residual as a share of the throughput."""
+        scale = self.exchanged
+        return float(np.max(np.abs(self.residual))) / scale if scale > 0.0 else 0.0
+
+
+def energy_balance(
+    rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, IntArray], Samples]
+) -> EnergyBalance:
+    """Draw up the energy account of a run.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    starts : ndarray of bool, shape (n,)
+        Which rows begin a stretch; no step leads to them.
+    between : callable
+        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``.
+    """
+    steps = np.flatnonzero(~starts)
+    loads = np.zeros((len(rows), len(rows.model.loads)))
+    forces = np.zeros((len(rows), len(rows.model.rows)))
+    losses = np.zeros((len(rows), len(rows.model.compliant)))
+    for begin in range(0, len(steps), _STEPS_AT_ONCE):
+        chunk = steps[begin : begin + _STEPS_AT_ONCE]
+        loads[chunk], forces[chunk], losses[chunk] = _work_in_steps(rows, chunk, between)
+    loads, forces, losses = (np.cumsum(table, axis=0) for table in (loads, forces, losses))
+
+    total = rows.kinetic_energy + rows.potential_energy
+    jumps = np.zeros(len(rows))
+    jumps[1:] = np.where(starts[1:], np.diff(total), 0.0)
+    friction, constraints = _by_owner(rows.model, forces, losses)
+    return EnergyBalance(
+        kinetic=rows.kinetic_energy,
+        potential=rows.potential_energy,
+        work={name: loads[:, i] for i, name in enumerate(rows.model.loads)},
+        friction=friction,
+        constraints=constraints,
+        transitions=np.cumsum(jumps),
+    )
+
+
+def _work_in_steps(
+    rows: Samples, ends: IntArray, between: Callable[[FloatArray, IntArray], Samples]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the work of every load and row, and the heat of compliant contacts, in steps ending at rows ``ends``."""
+    h = rows.t[ends] - rows.t[ends - 1]
+    times = rows.t[ends - 1, None] + h[:, None] * _NODES
+    inner = between(times.ravel(), np.repeat(ends - 1, len(_NODES)))
+    weights = h[:, None] * _WEIGHTS
+
+    def integrate(power: FloatArray) -> FloatArray:
+        work: FloatArray = np.einsum("sk,skj->sj", weights, power.reshape(*times.shape, -1))
+        return work
+
+    n_loads = len(rows.model.loads)
+    powers = inner.report["load_powers"] if n_loads else np.zeros((times.size, 0))
+    losses = integrate(inner.losses)
+    for i, (contact, r) in enumerate(rows.model.compliant):
+        # A surface that lags behind gives what it stored to nobody.  It may arrive within a step, at no event: the
+        # difference is exact where a quadrature would step over the kink.
+        idle = ~inner.multiplier_table[:, r].reshape(times.shape).any(axis=1)
+        stored = rows.report["stored"][:, contact]
+        losses[idle, i] = (stored[ends - 1] - stored[ends])[idle]
+    return integrate(powers), integrate(inner.row_powers), losses
+
+
+def _by_owner(
+    model: RunModel, forces: FloatArray, losses: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Split the work of the rows into heat by contact and work of moved constraints by owner."""
+    friction: dict[str, FloatArray] = {}
+    constraints: dict[str, FloatArray] = {}
+    for i, row in enumerate(model.rows):
+        table, sign = (friction, -1.0) if row.role in _DISSIPATIVE else (constraints, 1.0)
+        table[row.owner] = table.get(row.owner, np.zeros(len(forces))) + sign * forces[:, i]
+    for i, (_, r) in enumerate(model.compliant):
+        owner = model.rows[r].owner
+        friction[owner] = friction.get(owner, np.zeros(len(forces))) + losses[:, i]
+    return friction, constraints

@@ -1,0 +1,206 @@
+"""One instant of a run in words: why this mode, what bears it, and what may end it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.laws import Event
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.unconstrained_system import ContactInfo, shared_name
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.change_points import ChangePoint
+from fsm_dyn.results.record import RunModel
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.transitions import Transition
+
+
+@dataclass(frozen=True)
+class ContactReport:
+    """A contact at an instant, SI units; None where it has no such thing.
+
+    ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static where
+    it sticks, kinetic where it slides.  ``indeterminate`` tells that other contacts or constraints could take its
+    forces over: those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the
+    smallest.
+    """
+
+    name: str
+    state: str
+    gap: float | None
+    slip: float | None
+    normal: float | None
+    friction: float | None
+    limit: float | None
+    indeterminate: bool = False
+    admissible: bool = True
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """A guard at an instant: what it announces, its value and slope, and when it would be zero if it went on so (s)."""
+
+    event: str
+    what: str
+    value: float
+    slope: float
+    time_to_zero: float | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a mechanism is in its mode at an instant.
+
+    Attributes
+    ----------
+    model, mode, label : str
+        Names of the model and the mode, and what the mode is called where people read it.
+    time : float
+        s
+    preceding : tuple of Transition
+        Those of the last instant of transition up to this time, in order; empty before the first.
+    next_transition : Transition or None
+        The next one in the run.
+    contacts : tuple of ContactAt
+    constraints : mapping of str to list of float
+        Forces of the constraints (N, N m).
+    guards : tuple of GuardAt
+        What may end the mode, the one that falls to zero soonest first.
+    passed : tuple of ChangePoint
+        Change points passed since the mode began.
+    """
+
+    model: str
+    time: float
+    mode: str
+    preceding: tuple[Transition, ...]
+    next_transition: Transition | None
+    contacts: tuple[ContactReport, ...]
+    constraints: dict[str, list[float]]
+    guards: tuple[GuardReport, ...]
+    passed: tuple[ChangePoint, ...] = ()
+    label: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return everything as plain data, for JSON."""
+        return {
+            "model": self.model,
+            "time": self.time,
+            "mode": self.mode,
+            "label": self.label,
+            "preceding_transitions": [_transition_data(item) for item in self.preceding],
+            "next_transition": None if self.next_transition is None else _transition_data(self.next_transition),
+            "contacts": [asdict(contact) for contact in self.contacts],
+            "constraints": self.constraints,
+            "guards": [asdict(guard) for guard in self.guards],
+            "passed": [asdict(item) for item in self.passed],
+        }
+
+
+def explain(
+    model: RunModel, at: Samples, transitions: Sequence[Transition], change_points: Sequence[ChangePoint] = ()
+) -> Explanation:
+    """Explain the one row ``at`` of a run with these transitions and passages through change points."""
+    time, x, context = float(at.t[0]), at.x[0], at.context[0]
+    chart = model.charts[int(at.mode[0])]
+    terms = model.terms.evaluate(time, x, context)
+    full = chart.full.evaluate(time, x, context)
+    speeds = terms["A"][:, : len(model.layout.u)] @ at.u[0] + terms["b"]
+    forces = at.multiplier_table[0]
+    past = [item for item in transitions if item.time <= time]
+    guards = [
+        GuardReport(_announced(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
+        for guard, value, slope in zip(chart.guards, full["guards"], full["slopes"], strict=True)
+    ]
+    contact_names = {contact.name for contact in model.contacts}
+    return Explanation(
+        model=model.name,
+        time=time,
+        mode=model.modes[int(at.mode[0])],
+        label=model.labels[int(at.mode[0])],
+        preceding=tuple(item for item in past if item.time == past[-1].time),
+        next_transition=next((item for item in transitions if item.time > time), None),
+        contacts=tuple(
+            _contact(contact, code, {name: float(terms[name][k]) for name in ("static", "kinetic", "elastic")},
+                     terms["residual"], speeds, forces, chart.indeterminate, bool(at.admissible[0]))
+            for k, (contact, code) in enumerate(zip(model.contacts, chart.states, strict=True))
+        ),
+        constraints={
+            name: [float(forces[i]) for i, row in enumerate(model.rows) if row.owner == name]
+            for name in dict.fromkeys(row.owner for row in model.rows)
+            if name not in contact_names
+        },
+        guards=tuple(sorted(guards, key=lambda guard: np.inf if guard.time_to_zero is None else guard.time_to_zero)),
+        passed=tuple(item for item in change_points if (past[-1].time if past else -np.inf) <= item.time <= time),
+    )  # fmt: skip
+
+
+def _contact(
+    contact: ContactInfo,
+    code: int,
+    own: dict[str, float],
+    residual: FloatArray,
+    speeds: FloatArray,
+    forces: FloatArray,
+    indeterminate: Sequence[int],
+    admissible: bool,
+) -> ContactReport:
+    normal, tangent = contact.normal_row, contact.tangent_row
+    load = {"constraint": abs(float(forces[normal])), "force law": own["elastic"]}.get(contact.contact_law.normal, 1.0)
+    limit = own["static" if code == 1 else "kinetic"] * load
+    shared = normal in indeterminate or tangent in indeterminate
+    bounded = code > 0 and (contact.contact_law.force_limit or (tangent >= 0 and not contact.sticks_always))
+    return ContactReport(
+        name=contact.name,
+        state=contact.states[code],
+        gap=float(residual[normal]) if contact.contact_law.has_gap else None,
+        slip=_size(speeds, contact),
+        normal=float(forces[normal]) if normal >= 0 and code > 0 else None,
+        friction=_size(forces, contact) if code > 0 else None,
+        limit=limit if bounded else None,
+        indeterminate=shared,
+        admissible=admissible or not shared,
+    )
+
+
+def _size(values: FloatArray, contact: ContactInfo) -> float | None:
+    """Return what a contact has along its slip: with its sign, or in space the length of it; None without friction."""
+    own = values[list(contact.tangent_rows)]
+    if not len(own):
+        return None
+    return float(np.linalg.norm(own)) if contact.in_space else float(own[0])
+
+
+def _announced(model: RunModel, guard: Guard) -> str:
+    """Return what a guard announces: an event of a contact, or the condition of a written transition."""
+    if guard.event is Event.TRANSITION:
+        return "a written transition"
+    contact = model.contacts[guard.subject]
+    name = contact.name
+    if guard.event is Event.CLOSES:
+        name = shared_name(model.contacts, guard.subject)
+    return f"{name} {contact.contact_law.verb(guard.event)}"
+
+
+def _zero_in(value: float, slope: float) -> float | None:
+    return float(-value / slope) if slope < 0.0 <= value else None
+
+
+def _transition_data(item: Transition) -> dict[str, Any]:
+    return {
+        "time": item.time,
+        "source": item.source,
+        "target": item.target,
+        "handover": item.is_handover,
+        "cause": item.cause,
+        "fired": [{"guard": text, "value": value, "slope": slope} for text, value, slope in item.fired],
+        "candidates": item.consistent_count,
+        "chosen": item.selection[0] if item.selection else "",
+        "tried": list(item.selection[1:]),
+        "impulse": {name: values.tolist() for name, values in item.impulse.items()},
+        "energy_before": item.energy_before,
+        "energy_after": item.energy_after,
+    }

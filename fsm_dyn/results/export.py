@@ -1,0 +1,75 @@
+"""A run as text and as data sets."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.outcomes import Outcome
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def write_csv(rows: Samples, path: Path) -> Path:
+    """Write time, mode and every column; a float is written with the digits that give it back exactly."""
+    columns = dict(rows.columns())
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["t", "mode", *columns])
+        values = [column.tolist() for column in columns.values()]
+        writer.writerows(zip(rows.t.tolist(), rows.modes, *values, strict=True))
+    return path
+
+
+def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome) -> xarray.Dataset:
+    """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
+    module = _optional("xarray")
+    units = rows.model.units
+    variables: dict[str, Any] = {}
+    for name, column in rows.columns():
+        attributes = {"units": units[name]} if units.get(name) else {}
+        # A dot in a variable's name would need quoting in most tools that read NetCDF.
+        variables[name.replace(".", "_")] = ("time", column, attributes)
+    for field in ("time", "source", "target", "cause", "energy_before", "energy_after"):
+        values = np.array([getattr(item, field) for item in transitions])
+        if not len(values):
+            values = np.zeros(0) if field in ("time", "energy_before", "energy_after") else np.zeros(0, dtype="U1")
+        variables[f"transition_{field}"] = ("transition", values)
+    dataset: xarray.Dataset = module.Dataset(
+        variables,
+        coords={
+            "time": ("time", rows.t, {"units": "s"}),
+            "mode": ("time", np.array(rows.modes, dtype=str)),
+        },
+        attrs={"model": rows.model.name, "outcome": str(outcome)},
+    )
+    return dataset
+
+
+def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outcome, path: Path) -> Path:
+    """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
+    for library in ("h5netcdf", "h5py"):
+        _optional(library)
+    to_xarray(rows, transitions, outcome).to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+def _optional(name: str) -> ModuleType:
+    """Import a library of the extra ``analysis`` or say how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"this needs {name}, which is not installed",
+            remedy='install the extra: pip install "fsm-dyn[analysis]"',
+        ) from error

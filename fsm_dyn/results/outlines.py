@@ -1,0 +1,133 @@
+"""The shapes of a model as outlines to draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.expressions import FloatAlgebra, Text
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import NEWTONIAN, Shape
+from fsm_dyn.spec.curve_shapes import formula_at, periodic_spline
+from fsm_dyn.spec.model import Repeat
+from fsm_dyn.spec.model import Shape as Given
+from fsm_dyn.spec.values import ParameterValue, evaluate
+
+_STEP = math.radians(6.0)
+_PRODUCTS: Mapping[str, Callable[..., Any]] = {"dot": np.dot, "cross": np.cross, "norm": np.linalg.norm}
+_AROUND = np.arange(0.0, 2.0 * math.pi, _STEP / 2.0)
+_FAR = 1e3  # m; to either side of a line without ends
+
+
+class Outlines:
+    """Draws the shapes of a model.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : ndarray, shape (n_p,)
+        In the order of the layout.
+    values : mapping
+        The same by name.
+    """
+
+    def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
+        self._planar = [shape for shape in automaton.mechanism.shapes.values() if not shape.spatial]
+        self._values = values
+        # what is fixed in a frame can be seen in any state
+        layout = automaton.terms.layout
+        x, c = np.zeros(layout.n_x), np.zeros(layout.n_c)
+        x[list(automaton.quaternions)] = 1.0
+        c[layout.p_slice] = parameters
+        geometry = automaton.geometry.evaluate(0.0, x, c)
+        self._places = dict(zip(automaton.point_names, geometry["points"], strict=True))
+        self._turns = dict(zip(automaton.frame_names, geometry["frames"], strict=True))
+
+    def all(self) -> tuple[Shape, ...]:
+        """Return the outlines of all copies of all shapes."""
+        return tuple(outline for shape in self._planar for outline in self._copies(shape))
+
+    def _copies(self, shape: Given) -> list[Shape]:
+        points = self._points(shape)
+        closed, endless = shape.kind in ("circle", "polygon", "curve") and not shape.inside, shape.kind == "line"
+        if shape.kind in ("circle", "polygon") and shape.inside:
+            points = np.vstack([points, points[:1]])
+        copies = [points]
+        if shape.repeat is not None:
+            hub = self._between(shape.frame, shape.origin, shape.repeat.about)
+            copies = [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
+        return [
+            Shape(shape.name, shape.frame, shape.origin, copy, closed, endless=endless)
+            for copy in copies
+            if np.isfinite(copy).all()
+        ]
+
+    def _turned(self, repeat: Repeat) -> list[FloatArray]:
+        angle = 2.0 * math.pi / repeat.count if repeat.angle is None else evaluate(repeat.angle, self._values)
+        turns = angle * np.arange(repeat.count)
+        return [np.array([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in turns]
+
+    def _points(self, shape: Given) -> FloatArray:
+        """Return the outline of the first copy in the shape's frame, from its point, shape (k, 2), m."""
+        if shape.along is not None:
+            direction = self._vector(shape.along, shape.frame)
+            return np.outer([-_FAR, _FAR], direction / np.linalg.norm(direction))
+        if shape.ends is not None:
+            return np.array([[0.0, 0.0], self._between(shape.frame, *shape.ends)])
+        if shape.radius is not None:
+            first, last = (evaluate(text, self._values) for text in shape.angles or (Text("0"), Text("2*pi")))
+            angles = np.linspace(first, last, max(8, math.ceil((last - first) / _STEP)))
+            if shape.angles is None:
+                angles = angles[:-1]
+            return evaluate(shape.radius, self._values) * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        if shape.formula:
+            return np.array([formula_at(shape.formula, angle, self._values) for angle in _AROUND])
+        points = np.array([[evaluate(text, self._values) for text in point] for point in shape.points])
+        return np.asarray(periodic_spline(points)(_AROUND)) if shape.kind == "curve" else points
+
+    def _between(self, frame: str, start: str, end: str) -> FloatArray:
+        """Return the vector from one point to another, resolved in a frame."""
+        apart = self._places[end] - self._places[start]
+        turn = self._turns.get(frame, np.eye(3))
+        return np.asarray((turn.T @ apart)[:2], dtype=np.float64)
+
+    def _vector(self, text: Text, frame: str) -> FloatArray:
+        vector = vector_of(text, self._values, self._turns)
+        return np.asarray((self._turns.get(frame, np.eye(3)).T @ vector)[:2], dtype=np.float64)
+
+
+def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> FloatArray:
+    """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns."""
+    algebra = _Vectors(values, {NEWTONIAN: np.eye(3), **turns})
+    return np.asarray(expressions.fold(expressions.parse(text), algebra), dtype=np.float64)
+
+
+class _Vectors(FloatAlgebra):
+    """Numbers, and vectors as arrays resolved in the Newtonian frame."""
+
+    def __init__(self, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> None:
+        super().__init__(values)
+        self._turns = turns
+
+    def axis(self, frame: str, axis: Any, /) -> Any:
+        return self._turns[frame][:, "xyz".index(axis)]
+
+    def unary(self, op: str, operand: Any, /) -> Any:
+        if isinstance(operand, np.ndarray):
+            return -operand if op == "-" else operand
+        return super().unary(op, operand)
+
+    def binary(self, op: str, left: Any, right: Any, /) -> Any:
+        if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+            return super().binary(op, left, right)
+        return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right)
+
+    def call(self, function: str, arguments: list[Any], /) -> Any:
+        if any(isinstance(argument, np.ndarray) for argument in arguments):
+            return _PRODUCTS[function](*arguments)
+        return super().call(function, arguments)

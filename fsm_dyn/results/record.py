@@ -1,0 +1,174 @@
+"""What a stepper hands over and what it takes to read it: plain arrays, names and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.modes.programs import Evaluates, RunnableMode
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.programs import Layout, Program
+from fsm_dyn.results.arrays import BoolArray, FloatArray, InputFunction, IntArray
+from fsm_dyn.results.change_points import ChangePoint
+from fsm_dyn.results.scene import Scene
+from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintRowInfo:
+    """One constraint row: the constraint or contact that owns it, and its part in it.
+
+    ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``tangent2``, ``friction`` or
+    ``lock``.
+    """
+
+    owner: str
+    role: str
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """The model as far as reading a run needs it.
+
+    Attributes
+    ----------
+    name : str
+        The model's name.
+    layout : Layout
+        Names of the states and of everything in the context, in the order of the columns.
+    parameters : ndarray, shape (n_p,)
+        The values this run was made with, in the order of the kernels' arguments, SI.
+    rows : tuple of Row
+        All constraint rows, n_rows.
+    modes : tuple of str
+        The name of each mode index; charts of one mode share its name.
+    outputs, loads : tuple of str
+        Names of the written outputs and of the loads whose power is no part of the potential energy.
+    terms : Program
+        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
+        shape (n_rows,): what remains at rest.
+    report : Evaluates
+        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
+        ``restoring`` and ``stored`` (n_contacts,): the forces of compliant contacts that have a potential, and that.
+    full : sequence of Evaluates
+        One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
+    units : mapping of str to str
+        Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
+    scene : Scene, optional
+        What to draw of the motion.
+    """
+
+    name: str
+    layout: Layout
+    modes: tuple[str, ...]
+    terms: Program
+    report: Evaluates
+    full: Sequence[Evaluates]
+    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rows: tuple[ConstraintRowInfo, ...] = ()
+    outputs: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+    scene: Scene | None = None
+    contacts: tuple[ContactInfo, ...] = ()
+    charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
+    text: str = ""  # the model file: a saved run carries it
+    compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
+    indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
+    labelling: Labels | None = None  # what modes are called where people read them
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What each mode index is called where people read it; modes between which handovers lead share it."""
+        if self.labelling is None:
+            return self.modes
+        return tuple(self.labelling.of(chart.states) for chart in self.charts)
+
+    def row_labels(self) -> tuple[str, ...]:
+        """Return a name for every row: its owner's, with the role where the owner has several."""
+        owners = [row.owner for row in self.rows]
+        return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
+
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times, never decreasing; equal neighbours are the two sides of a transition or of an input's jump.
+    x, x_dot : ndarray, shape (n, n_q + n_u)
+        States and their rates, SI.
+    x_mid : ndarray, shape (n, n_q + n_u)
+        State in the middle of the step that ends at this row; not read for a row that begins one.
+    mode : ndarray of int, shape (n,)
+        Mode index; a row that ends a step carries the mode of that step.
+    held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
+        The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
+        row that begins a stretch, else from the left.
+    read_transitions : callable
+        Gives the transitions with their reasons, in order; asked when somebody wants to know.
+    inputs : InputFunction
+        For times between the rows.
+    outcome : Outcome
+        Why the run ended.
+    tried : tuple of str
+        Where it ended undecided: the combinations of contact states that were tried, in words.
+    change_points : tuple of ChangePoint
+        Passages through change points, in order.
+    """
+
+    t: FloatArray
+    x: FloatArray
+    x_dot: FloatArray
+    x_mid: FloatArray
+    mode: IntArray
+    held: FloatArray
+    read_transitions: Callable[[], tuple[Transition, ...]]
+    inputs: InputFunction
+    outcome: Outcome = OUTCOMES[DONE]
+    tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every transition in order of time."""
+        return self.read_transitions()
+
+    @cached_property
+    def starts(self) -> BoolArray:
+        """Which rows begin a stretch: the first, and the later of two rows at one time; shape (n,)."""
+        begins = np.ones(len(self.t), dtype=np.bool_)
+        begins[1:] = self.t[1:] == self.t[:-1]
+        return begins
+
+
+def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, change_points: int) -> RunRecord:
+    """Return a run and its continuation as one.
+
+    Parameters
+    ----------
+    before : Record
+    after : Record
+        Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
+    rows, transitions, change_points : int
+        How many of ``before`` are kept.
+    """
+
+    def both(name: str) -> np.ndarray:
+        return np.concatenate([getattr(before, name)[: rows - 1], getattr(after, name)])
+
+    return RunRecord(
+        **{name: both(name) for name in ("t", "x", "x_dot", "x_mid", "mode", "held")},
+        read_transitions=lambda: (*before.transitions[:transitions], *after.transitions),
+        inputs=after.inputs,
+        outcome=after.outcome,
+        tried=after.tried,
+        change_points=(*before.change_points[:change_points], *after.change_points),
+    )

@@ -1,0 +1,222 @@
+"""From a compiled mechanism to what reading and drawing its runs needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.modes.programs import RunnableMode
+from fsm_dyn.results.arrays import FloatArray, InputFunction
+from fsm_dyn.results.change_points import change_points_of, rows_that_take_part
+from fsm_dyn.results.outlines import Outlines
+from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord
+from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.results.transition_causes import States, fired, selection_log, transition_cause
+from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.candidates import read_candidates
+from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, MODE_NOT_LISTED, STRETCHED, UNDECIDED
+from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
+from fsm_dyn.spec.model import Body, DrawnOutline, Mechanism
+from fsm_dyn.spec.values import ParameterValue, evaluate, units
+
+_ORIGIN = "O"
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
+
+
+def run_model(
+    automaton: Automaton,
+    names: Sequence[str],
+    charts: Sequence[RunnableMode],
+    parameters: FloatArray,
+    values: Mapping[str, ParameterValue],
+) -> RunModel:
+    """Return what reading a run of ``automaton`` needs.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    names, charts : sequences
+        The name of the mode and the programs behind every mode index of the run.
+    parameters : ndarray, shape (n_p,)
+        Values of the parameters, SI, in the order of the layout.
+    values : mapping of str to float or tuple of float
+        The same values by name, as ``fsm_dyn.spec.values.parameter_values`` gives them.
+    """
+    mechanism = automaton.mechanism
+    return RunModel(
+        name=mechanism.name,
+        layout=automaton.terms.layout,
+        modes=tuple(names),
+        terms=automaton.terms,
+        report=automaton.report,
+        full=tuple(chart.full for chart in charts),
+        charts=tuple(charts),
+        indeterminate=tuple(chart.indeterminate for chart in charts),
+        contacts=automaton.contacts,
+        labelling=Labels(mechanism, automaton.contacts, automaton.patterns, values),
+        text=mechanism.text,
+        parameters=parameters,
+        rows=tuple(ConstraintRowInfo(row.name, row.role) for row in automaton.rows),
+        outputs=tuple(mechanism.outputs),
+        loads=automaton.load_names,
+        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
+        units=units(mechanism),
+        scene=scene_of(automaton, parameters, values),
+    )
+
+
+def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> Scene:
+    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`."""
+    return Scene(
+        shapes=shapes_of(automaton.mechanism, values, Outlines(automaton, parameters, values).all()),
+        links=links_of(automaton.mechanism),
+        points=automaton.point_names,
+        frames=automaton.frame_names,
+        geometry=automaton.geometry,
+    )
+
+
+def record_of(
+    automaton: Automaton, names: Sequence[str], raw: RunArrays, inputs: InputFunction, labels: Labels | None = None
+) -> RunRecord:
+    """Return what the stepper left of a run, with its transitions in words.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        As it was at the end of the run.
+    names : sequence of str
+        The name of the mode behind every mode index of the run.
+    raw : RawRun
+    inputs : InputFunction
+        The inputs between the rows.
+    labels : Labels, optional
+        What modes are called where people read them; by default with the parameters of the model.
+    """
+    return RunRecord(
+        t=raw.t,
+        x=raw.x,
+        x_dot=raw.x_dot,
+        x_mid=raw.x_mid,
+        mode=raw.mode,
+        held=raw.held,
+        read_transitions=lambda: tuple(
+            transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i, labels)
+            for i in range(len(raw.transitions))
+        ),
+        inputs=inputs,
+        outcome=raw.outcome,
+        tried=_tried(automaton, raw),
+        change_points=change_points_of(raw.passages, [row.name for row in automaton.rows], names),
+    )
+
+
+def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
+    if raw.outcome.code == MODE_NOT_LISTED:
+        return (automaton.name_of(raw.wanted.tolist()).name,)
+    if raw.outcome.code in AT_CHANGE_POINTS:
+        return _limit(automaton, raw)
+    if raw.outcome.code not in UNDECIDED:
+        return ()
+    names = automaton.terms.layout.contacts
+    candidates = read_candidates(raw.log, raw.tried)
+    more = raw.tried - len(candidates)
+    return (*(item.describe(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
+
+
+def _limit(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
+    """Return which rows a run ended by, and for one stretched to its limit when that is."""
+    n_rows = len(automaton.rows)
+    weights = raw.rank[st.RANK_COUNT + n_rows :]
+    rows = f"rows {', '.join(rows_that_take_part(weights, [row.name for row in automaton.rows]))}"
+    if raw.outcome.code == STRETCHED:
+        return (f"{rows}; the limit is at t = {raw.t[-1] + raw.rank[st.AHEAD]:.12g} s",)
+    return (rows,)
+
+
+def transition_of(
+    automaton: Automaton,
+    names: Sequence[str],
+    found: TransitionArrays,
+    states: States,
+    number: int,
+    labels: Labels | None = None,
+) -> Transition:
+    """Return transition ``number`` in words; ``names`` and ``states`` are those of the modes by their numbers."""
+    labels = labels or automaton.labels
+    impulse: dict[str, FloatArray] = {}
+    for owner in dict.fromkeys(row.name for row in automaton.rows):
+        own = found.impulse[number, [row.name == owner for row in automaton.rows]]
+        if np.any(own != 0.0):
+            impulse[owner] = own
+    return Transition(
+        time=float(found.time[number]),
+        source=names[found.source[number]],
+        target=names[found.target[number]],
+        cause=transition_cause(automaton, found, states, number, labels),
+        impulse=impulse,
+        energy_before=float(found.energy_before[number]),
+        energy_after=float(found.energy_after[number]),
+        u_before=found.u_before[number],
+        u_after=found.u_after[number],
+        consistent_count=int(found.candidates[number]),
+        guard_value=float(found.value[number, 0]),
+        slope=float(found.slope[number, 0]),
+        selection=selection_log(automaton, found, number),
+        fired=fired(automaton, found, number),
+        source_label=labels.of(states[found.source[number]]),
+        target_label=labels.of(states[found.target[number]]),
+    )
+
+
+def shapes_of(
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[Shape] = ()
+) -> tuple[Shape, ...]:
+    """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
+
+    A body with a view is drawn by that alone.
+
+    Parameters
+    ----------
+    values : mapping
+        The parameters, which the outlines may name.
+    outlines : sequence of Shape
+        The shapes that contacts are made of.
+    """
+    viewed = {(mechanism.bodies[name].frame, mechanism.bodies[name].center) for name in mechanism.view if name != "N"}
+    shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
+    drawn = {(outline.frame, outline.origin) for outline in shapes}
+    for name, body in mechanism.bodies.items():
+        forms = mechanism.view.get(name, ())
+        dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
+        shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
+    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, _ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
+    return tuple(shapes)
+
+
+def links_of(mechanism: Mechanism) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of points that lie at a fixed distance from each other, as the points are written."""
+    coordinates = set(mechanism.coordinates)
+    links = []
+    for name, point in mechanism.points.items():
+        names = expressions.free_names(expressions.parse(point.at))
+        if not names & coordinates:
+            links.append((point.origin, name))
+    return tuple(links)
+
+
+def _dot(body: Body) -> Shape:
+    return Shape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
+
+
+def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> Shape:
+    points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.points] or [[0.0, 0.0]])
+    if form.kind == "circle" and form.radius is not None:
+        points = points + evaluate(form.radius, values) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
+    closed = form.kind in ("polygon", "circle")
+    return Shape(body, form.frame or frame, center, points, closed, form.text)

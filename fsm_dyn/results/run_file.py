@@ -1,0 +1,231 @@
+"""A run as a file: JSON with the model's text and the recorded rows.
+
+Never pickle: a file from a stranger is checked, its model is read like any model file, and nothing in it is executed.
+Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from fsm_dyn.errors import InputError, Location
+from fsm_dyn.results.arrays import FloatArray, InputFunction
+from fsm_dyn.results.change_points import ChangePoint
+from fsm_dyn.results.continuation import StoredContinuation
+from fsm_dyn.results.dense import locate
+from fsm_dyn.results.record import RunModel, RunRecord
+from fsm_dyn.results.transitions import Transition
+from fsm_dyn.schemata import decode, encode, opened, read_file
+from fsm_dyn.simulation.outcomes import OUTCOMES
+
+FORMAT: Final = "fsm_dyn run 2"
+LARGEST_FILE = 2**30
+_REMEDY = "write one with `fsm-dyn run --out`"
+
+Number = float | None  # null is not a number
+Table = list[list[Number]]
+
+
+class _StoredTransition(msgspec.Struct, kw_only=True):
+    time: float
+    source: str
+    target: str
+    cause: str
+    impulse: dict[str, list[Number]]
+    energy_before: Number
+    energy_after: Number
+    u_before: list[Number]
+    u_after: list[Number]
+    consistent_count: int
+    guard_value: Number
+    slope: Number
+    selection: tuple[str, ...]
+    fired: tuple[tuple[str, Number, Number], ...]
+    source_label: str = ""
+    target_label: str = ""
+
+    def transition(self) -> Transition:
+        """Return it with arrays and numbers."""
+        own = msgspec.structs.asdict(self)
+        own |= {name: _number(own[name]) for name in ("energy_before", "energy_after", "guard_value", "slope")}
+        own |= {name: _array(own[name]) for name in ("u_before", "u_after")}
+        own["impulse"] = {name: _array(values) for name, values in self.impulse.items()}
+        own["fired"] = tuple((text, _number(value), _number(slope)) for text, value, slope in self.fired)
+        return Transition(**own)
+
+
+class _FirstTransition(_StoredTransition, kw_only=True):
+    """A transition in a file of the first format, where three fields have other names."""
+
+    consistent_count: int = msgspec.field(name="candidates")
+    guard_value: Number = msgspec.field(name="guard")
+    selection: tuple[str, ...] = msgspec.field(name="why")
+
+
+class _StoredRun(msgspec.Struct):
+    format: str
+    text: str
+    outcome: int
+    parameters: list[float]
+    n_inputs: int
+    modes: tuple[tuple[int, ...], ...]
+    transitions: list[_StoredTransition]
+    t: list[float]
+    x: Table
+    x_dot: Table
+    x_mid: Table
+    mode: list[int]
+    held: Table
+    tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+    continuation: StoredContinuation | str = "the file was written by an earlier version"
+
+
+class _CurrentRun(_StoredRun):
+    format: Literal["fsm_dyn run 2"]
+
+
+class _FirstRun(_StoredRun):
+    format: Literal["fsm_dyn run 1"]
+    transitions: list[_FirstTransition]  # type: ignore[assignment]
+
+
+class _Format(msgspec.Struct):
+    format: str
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows.
+
+    ``continuation``: what it can be continued from, or why it cannot.
+    """
+
+    text: str
+    parameters: FloatArray
+    modes: tuple[tuple[int, ...], ...]
+    record: RunRecord
+    n_inputs: int
+    continuation: StoredContinuation | str
+
+    def check(self, model: RunModel) -> None:
+        """Check that the rows fit the model.
+
+        Raises
+        ------
+        InputError
+            They do not.
+        """
+        layout, record = model.layout, self.record
+        n, n_held = len(record.t), layout.n_c - len(layout.p)
+        good = self.parameters.shape == (len(layout.p),) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
+        good &= self.n_inputs == len(layout.w)
+        good &= record.x.shape == record.x_dot.shape == record.x_mid.shape == (n, layout.n_x)
+        good &= record.held.shape == (n, n_held) and record.mode.shape == (n,)
+        good &= bool(((record.mode >= 0) & (record.mode < len(self.modes))).all())
+        owners, modes = {*layout.contacts, *(row.owner for row in model.rows)}, {*model.modes}
+        for item in record.transitions:
+            good &= item.u_before.shape == item.u_after.shape == (len(layout.u),)
+            good &= {*item.impulse} <= owners and {item.source, item.target} <= modes
+        if not good:
+            raise InputError("the saved run does not fit its model", remedy="run the model again")
+
+
+def write_run(model: RunModel, record: RunRecord, path: Path, continuation: StoredContinuation | str) -> Path:
+    """Write a run, with what it can be continued from or why it cannot, and return the path.
+
+    Raises
+    ------
+    InputError
+        The run has no model text to go with it.
+    """
+    if not model.text:
+        raise InputError("this run has no model text to be saved with")
+    arrays = {name: getattr(record, name) for name in ("t", "x", "x_dot", "mode", "held")}
+    data = {
+        "format": FORMAT,
+        "text": model.text,
+        "outcome": record.outcome.code,
+        "tried": record.tried,
+        "parameters": model.parameters,
+        "n_inputs": len(model.layout.w),
+        "modes": [chart.states for chart in model.charts],
+        "transitions": record.transitions,
+        "change_points": record.change_points,
+        "continuation": continuation,
+        # the middle of a step that does not exist was never filled
+        "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
+    }
+    path.write_bytes(encode(data | arrays))
+    return path
+
+
+def read_run(path: str) -> SavedRun:
+    """Read a run.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved run of this version, or does not hold together.
+    """
+    where = Location(path)
+    text = read_file(path, LARGEST_FILE, "a run")
+    form = decode(text, _Format, "a saved run", where=where, remedy=_REMEDY).format
+    kind: type[_StoredRun] = _FirstRun if form == "fsm_dyn run 1" else _CurrentRun
+    data = decode(text, kind, "a saved run", where=where, remedy=_REMEDY)
+    outcome = OUTCOMES.get(data.outcome)
+    try:
+        numbers = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
+        mode = np.array(data.mode, dtype=np.int64)
+    except (ValueError, OverflowError):  # rows of different lengths
+        outcome = None
+    if outcome is None or data.n_inputs < 0:
+        raise InputError("the saved run does not hold together", where, remedy=_REMEDY)
+    transitions = tuple(item.transition() for item in data.transitions)
+    inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
+    record = RunRecord(
+        **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
+        change_points=data.change_points,
+    )  # fmt: skip
+    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
+
+
+def is_run(path: str) -> bool:
+    """Tell whether a file begins as a saved run does; False where it cannot be read."""
+    try:
+        with opened(path) as file:
+            return FORMAT.encode() in file.read(4 * len(FORMAT))
+    except InputError:
+        return False
+
+
+def _between_rows(t: FloatArray, held: FloatArray, n_w: int) -> InputFunction:
+    """Return the inputs with their rates at any time of the run, shape (n, 3 n_w), from those at its rows."""
+
+    def inputs(times: FloatArray) -> FloatArray:
+        first = locate(t, times)[0]
+        last = np.minimum(first + 1, len(t) - 1)
+        h = (t[last] - t[first])[:, None]
+        s = np.divide(times[:, None] - t[first, None], h, out=np.zeros((len(times), 1)), where=h > 0.0)
+        a, b = held[first], held[last]
+        value, rate = slice(0, n_w), slice(n_w, 2 * n_w)
+        rise = b[:, value] - a[:, value]
+        bow = (h * a[:, rate] - rise) * (1.0 - s) + (rise - h * b[:, rate]) * s
+        straight: FloatArray = a[:, : 3 * n_w] + s * (b - a)[:, : 3 * n_w]
+        straight[:, value] += s * (1.0 - s) * bow
+        return straight
+
+    return inputs
+
+
+def _number(value: Number) -> float:
+    return float("nan") if value is None else value
+
+
+def _array(values: list[float] | list[Number] | Table) -> FloatArray:
+    return np.array(values, dtype=np.float64)  # what is None is not a number

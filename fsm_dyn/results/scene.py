@@ -1,0 +1,50 @@
+"""What of a mechanism is drawn: outlines fixed in bodies, and lines between points that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fsm_dyn.modes.programs import Evaluates
+from fsm_dyn.results.arrays import FloatArray
+
+NEWTONIAN = "N"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An outline in the x-y plane of ``frame``, from the point ``origin``.
+
+    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that goes on beyond its
+    points.  A single point is drawn as a dot, with ``text`` beside it where there is one.
+    """
+
+    body: str
+    frame: str
+    origin: str
+    points: FloatArray
+    closed: bool = False
+    text: str = ""
+    endless: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The drawing of a mechanism and the program that moves it.
+
+    Attributes
+    ----------
+    shapes : tuple of Shape
+    links : tuple of (str, str)
+        Pairs of points that a thin line joins.
+    points, frames : tuple of str
+        Names in the order of the program's outputs.
+    geometry : Evaluates
+        Gives ``points`` (n_points, 3), m, and ``frames`` (n_frames, 3, 3), columns = the frame's unit vectors,
+        both resolved in the Newtonian frame.
+    """
+
+    shapes: tuple[Shape, ...]
+    links: tuple[tuple[str, str], ...]
+    points: tuple[str, ...]
+    frames: tuple[str, ...]
+    geometry: Evaluates

@@ -1,0 +1,333 @@
+"""The result of a run as its user meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.results import export
+from fsm_dyn.results.arrays import FloatArray, IntArray
+from fsm_dyn.results.change_points import ChangePoint
+from fsm_dyn.results.continuation import StoredContinuation
+from fsm_dyn.results.dense import locate, quartic
+from fsm_dyn.results.energy import EnergyBalance, energy_balance
+from fsm_dyn.results.explanation import Explanation, explain
+from fsm_dyn.results.outcome_report import describe_outcome
+from fsm_dyn.results.record import RunModel, RunRecord
+from fsm_dyn.results.run_file import write_run
+from fsm_dyn.results.samples import Samples, State, kernel_context
+from fsm_dyn.results.transitions import Transition, counted
+from fsm_dyn.simulation.outcomes import INTERRUPTED
+
+if TYPE_CHECKING:
+    import xarray
+
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Resumes(Protocol):
+    """Continues a run."""
+
+    def __call__(
+        self,
+        before: Trajectory,
+        until: float,
+        *,
+        whole: bool,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Return the run, or its continuation, to ``until`` (s)."""
+
+    def stored(self) -> StoredContinuation:
+        """Return what a file holds so that the run can be continued from it."""
+
+
+class Trajectory:
+    """A run: states, modes, forces and the transitions with their reasons.
+
+    Rows stand where the stepper put them: one per accepted step, two at a transition (before and after), the last
+    exactly at the end of the run.  Forces, outputs and energies are computed from the rows when first asked for.
+
+    Parameters
+    ----------
+    model : RunModel
+        Names and programs of the model.
+    record : Record
+        What the stepper left.
+    resume : Resumes, optional
+        What continues the run; without it, ``final`` tells why it cannot be continued.
+    final : str
+    """
+
+    def __init__(
+        self, model: RunModel, record: RunRecord, resume: Resumes | None = None, final: str = "it was not kept for that"
+    ) -> None:
+        self.model = model
+        self.record = record
+        self.outcome = record.outcome
+        self._resume = resume
+        self._final = final
+
+    @cached_property
+    def rows(self) -> Samples:
+        """The recorded rows as samples."""
+        record = self.record
+        return Samples(self.model, record.t, record.x, record.mode, kernel_context(self.model, record.held))
+
+    def __len__(self) -> int:
+        return len(self.record.t)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody ended the run from outside."""
+        return self.outcome.code == INTERRUPTED
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of {self.model.name}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self)} rows, "
+            f"{counted(self.transitions)}, {self.outcome.name}>"
+        )
+
+    def _repr_html_(self) -> str:
+        # for notebooks only
+        from fsm_dyn.results.notebook import run_html
+
+        return run_html(self.model, self.record, self.sample, self.describe_outcome)
+
+    @property
+    def t(self) -> FloatArray:
+        """Times, shape (n,), s."""
+        return self.rows.t
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates, shape (n, n_q), in declared order, SI."""
+        return self.rows.q
+
+    @property
+    def u(self) -> FloatArray:
+        """Generalized speeds, shape (n, n_u), in declared order, SI."""
+        return self.rows.u
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Name of the mode per row."""
+        return self.rows.modes
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the mode of each row is called where people read it: modes that handovers lead between share it."""
+        return self.rows.labels
+
+    @property
+    def multipliers(self) -> Mapping[str, FloatArray]:
+        """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
+        return self.rows.multipliers
+
+    @property
+    def admissible(self) -> BoolArray:
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        return self.rows.admissible
+
+    @property
+    def indeterminate(self) -> Mapping[str, BoolArray]:
+        """Where the forces of :attr:`multipliers` are not determined, shape (n,) by name.
+
+        There contacts or constraints are redundant; of all forces with the same effect the smallest are given that the
+        contact laws admit, see :attr:`admissible`.
+        """
+        modes = self.model.indeterminate or ((),) * len(self.model.modes)
+        return {
+            name: np.array([any(self.model.rows[r].owner == name for r in rows) for rows in modes])[self.record.mode]
+            for name in self.multipliers
+        }
+
+    @property
+    def outputs(self) -> Mapping[str, FloatArray]:
+        """The model's outputs by name, each of shape (n,)."""
+        return self.rows.outputs
+
+    @property
+    def inputs(self) -> Mapping[str, FloatArray]:
+        """The inputs by name, each of shape (n,)."""
+        return self.rows.inputs
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``."""
+        return self.rows[name]
+
+    @property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every change of mode and every feature transition (handover) in order of time, with its cause."""
+        return self.record.transitions
+
+    @property
+    def change_points(self) -> tuple[ChangePoint, ...]:
+        """Passages through change points, where constraints lose rank for an instant, in order of time."""
+        return self.record.change_points
+
+    @cached_property
+    def energy(self) -> EnergyBalance:
+        """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
+        return energy_balance(self.rows, self.record.starts, self._between)
+
+    @overload
+    def at(self, time: float) -> State: ...
+    @overload
+    def at(self, time: npt.NDArray[np.float64]) -> Samples: ...
+    def at(self, time: float | npt.NDArray[np.float64]) -> State | Samples:
+        """Return the state at a time between the rows, from the step's own quartic.
+
+        Parameters
+        ----------
+        time : float, or ndarray of shape (n,)
+            Within the run, s.  At a transition the state after it is given.
+
+        Returns
+        -------
+        State, or Samples for an array
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        if np.ndim(time):
+            return self.sample(np.asarray(time, dtype=np.float64))
+        found = self.sample(np.array([float(time)]))
+        return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0])
+
+    def sample(self, times: npt.ArrayLike) -> Samples:
+        """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        outside = wanted[~((wanted >= self.t[0]) & (wanted <= self.t[-1]))]
+        if wanted.ndim != 1 or len(outside):
+            raise InputError(
+                "the run was asked for a time that it does not cover",
+                found=", ".join(f"{value:g} s" for value in outside.ravel()[:3]) or f"shape {wanted.shape}",
+                allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
+            )
+        return self._between(wanted, locate(self.t, wanted)[0])
+
+    def resume(
+        self,
+        until: float,
+        *,
+        whole: bool = True,
+        max_steps: int = 10_000_000,
+        on_failure: str = "raise",
+        progress: Callable[[float], None] | None = None,
+    ) -> Trajectory:
+        """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
+
+        It goes on from the instant before it first mattered where the run ended, so that rows and transitions are, to
+        the last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, goes on
+        too; one that failed, or was stopped by a transition, does not.
+
+        Parameters
+        ----------
+        until : float
+            End of the run, s; not before its end so far.
+        whole : bool
+            Whether the result is the whole run, or only what follows the instant from which it goes on.
+        max_steps : int
+            Bound on the number of further steps.
+        on_failure, progress
+            As for :func:`fsm_dyn.simulate`.
+
+        Returns
+        -------
+        Trajectory
+            Which can be continued in turn.
+
+        Raises
+        ------
+        InputError
+            The run cannot be continued, or ends later.
+        RunError
+            The run could not go on; its ``trajectory`` holds what was recorded.
+        """
+        if self._resume is None:
+            raise InputError("this run cannot be continued", found=self._final, remedy="run it anew")
+        if not until >= self.t[-1]:
+            raise InputError(
+                "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"
+            )
+        return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
+
+    def explain(self, time: float) -> Explanation:
+        """Return why the mechanism is in its mode at a time, what bears it there, and what may end it.
+
+        Raises
+        ------
+        InputError
+            If the time lies outside the run.
+        """
+        return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+
+    def describe_outcome(self) -> tuple[str, ...]:
+        """Tell why the run ended; where it failed with its state, what was tried, the numbers and the remedy."""
+        return describe_outcome(self.rows, self.transitions, self.record)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
+
+        Raises
+        ------
+        InputError
+            If the run has no model text to go with it.
+        """
+        return write_run(self.model, self.record, Path(path), self._resume.stored() if self._resume else self._final)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""
+        return export.write_csv(self.rows, Path(path))
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        return export.to_xarray(self.rows, self.transitions, self.outcome)
+
+    def to_netcdf(self, path: str | Path) -> Path:
+        """Write :meth:`to_xarray` as NetCDF 4 and return the path.
+
+        Raises
+        ------
+        InputError
+            If xarray or h5netcdf is not installed (the extra ``analysis``).
+        """
+        return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
+
+    def _between(self, times: FloatArray, first: IntArray) -> Samples:
+        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
+        record = self.record
+        last = np.minimum(first + 1, len(record.t) - 1)
+        h = record.t[last] - record.t[first]
+        theta = np.divide(times - record.t[first], h, out=np.zeros_like(times), where=h > 0.0)
+        # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
+        middle = np.where(h[:, None] > 0.0, record.x_mid[last], record.x[first])
+        x = quartic(theta, h, record.x[first], record.x_dot[first], middle, record.x[last], record.x_dot[last])
+        held = record.held[first]
+        inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
+        held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])
+        return Samples(self.model, times, x, record.mode[first], kernel_context(self.model, held))

@@ -1,0 +1,158 @@
+"""Why a run changed its mode, in words: the contacts that moved, and what set them off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.laws import FREE, SLIDING, Event, Law
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.simulation import event_resolution
+from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
+from fsm_dyn.simulation.run_arrays import TransitionArrays
+
+States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
+
+
+def transition_cause(automaton: Automaton, found: TransitionArrays, states: States, number: int, labels: Labels) -> str:
+    """Return the cause of a run's transition ``number``; ``states`` are the contact states of the modes by number.
+
+    First what set it off: the guards that fired, the condition the model states, the start, a jump of an input; where
+    a contact passes on from one feature to another, that.  Then, after a semicolon, the contacts that changed along
+    with it.
+    """
+    before = [int(code) for code in states[found.source[number]]]
+    after = [int(code) for code in states[found.target[number]]]
+    reason = int(found.reason[number])
+    handovers = _handovers(automaton, found, labels, before, after, number)
+    told: list[int] = []
+    parts: list[str] = []
+    for k in range(int(found.fired[number])):
+        event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
+        pair = next((p for p in handovers if subject in p), None)
+        if event is Event.TRANSITION:
+            parts.append(_written(automaton, subject))
+        elif subject in told:
+            continue
+        elif pair is not None and event in (Event.LEAVES, Event.CLOSES):
+            told += pair
+            parts.append(handovers[pair])
+        else:
+            if event is Event.CLOSES and _beyond(automaton, found, number, subject, after[subject]):
+                continue
+            told.append(subject)
+            parts.append(_moved(automaton, subject, event, before[subject], after[subject]))
+    written = int(found.written[number])
+    if written >= 0 and not any(_written(automaton, written) == part for part in parts):
+        parts.append(_written(automaton, written))
+    if reason == event_resolution.START:
+        parts.insert(0, "start")
+    elif reason == event_resolution.INPUT_JUMP:
+        parts.insert(0, "an input jumps")
+    elif reason == event_resolution.CONTRADICTION:
+        parts.insert(0, "what it holds is moved apart")
+    elif reason == event_resolution.ZENO:
+        parts.insert(0, "a train of impacts comes to its end")
+    along = []
+    for pair, words in handovers.items():
+        if pair[1] not in told:
+            told += pair
+            along.append(words)
+    along += _changed(automaton, before, after, told)
+    return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
+
+
+def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[tuple[str, float, float], ...]:
+    """Return the guards that fired at transition ``number``: what each announces, its value and slope just before."""
+    guards = []
+    for k in range(int(found.fired[number])):
+        event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
+        written = event is Event.TRANSITION
+        text = automaton.user_transitions[subject].name if written else _announced(automaton.contacts[subject], event)
+        guards.append((text, float(found.value[number, k]), float(found.slope[number, k])))
+    return tuple(guards)
+
+
+def selection_log(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[str, ...]:
+    """Return why transition ``number`` led where it led: how its answer was found, then each candidate tried."""
+    contacts = [contact.name for contact in automaton.contacts]
+    tried = int(found.candidates[number])
+    candidates = read_candidates(found.log[number], tried)
+    lines = [CHOSEN[int(found.chosen_by[number])], *(candidate.describe(contacts) for candidate in candidates)]
+    if tried > len(candidates):
+        lines.append(f"and {tried - len(candidates)} more")
+    return tuple(lines)
+
+
+def _written(automaton: Automaton, index: int) -> str:
+    """Return what the model says of its written transition, or the condition itself."""
+    return automaton.mechanism.transitions[index].because or automaton.user_transitions[index].name
+
+
+def _moved(automaton: Automaton, contact: int, event: Event, before: int, after: int) -> str:
+    """Return what a contact whose guard fired did; a guard may be answered by more than one thing."""
+    law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
+    if event is Event.CLOSES and after == FREE and law.has_gap:
+        return f"{name} strikes and rebounds"
+    if event is Event.OPENS and automaton.contacts[contact].bilateral:
+        return f"{name} presses on its other face"
+    if event is Event.OPENS and after != FREE:  # it stays, with others beside it
+        return f"the force of {name} fell to zero"
+    if event is Event.STICKS and after == before == SLIDING:
+        return f"{name} reverses its slip"
+    return f"{name} {law.verb(event)} ({law.sign(event)})"
+
+
+def _announced(contact: ContactInfo, event: Event) -> str:
+    return f"{contact.name} {contact.contact_law.verb(event)}"
+
+
+def _handovers(
+    automaton: Automaton,
+    found: TransitionArrays,
+    labels: Labels,
+    before: Sequence[int],
+    after: Sequence[int],
+    number: int,
+) -> dict[tuple[int, int], str]:
+    """Return the contacts that passed on to others, without an impulse and not for want of a force, in words."""
+    opened = {
+        int(found.contact[number, k])
+        for k in range(int(found.fired[number]))
+        if int(found.event[number, k]) == Event.OPENS
+    }
+    told = {}
+    for old, new in labels.handed_over(before, after):
+        rows = [automaton.contacts[k].normal_row for k in (old, new)]
+        if old in opened or found.impulse[number, rows].any():
+            continue
+        contact, code = automaton.contacts[new], after[new]
+        changed = code != before[old]
+        told[old, new] = labels.passes_on(old, new) + (
+            f" and {_became(contact.contact_law, contact.states[code])}" if changed else ""
+        )
+    return told
+
+
+def _beyond(automaton: Automaton, found: TransitionArrays, number: int, contact: int, after: int) -> bool:
+    """Whether a gap fell to zero where there is no face: nothing struck, for there is no impulse."""
+    info = automaton.contacts[contact]
+    return info.bounded_face and after == FREE and not found.impulse[number, info.normal_row]
+
+
+def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
+    """Return what became of the contacts that changed their state without a guard of their own."""
+    return [
+        f"{contact.name} {_became(contact.contact_law, contact.states[code])}"
+        for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))
+        if code != old and i not in told
+    ]
+
+
+def _became(law: Law, state: str) -> str:
+    return law.became.get(state, state)

@@ -1,0 +1,96 @@
+"""One change of mode, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsm_dyn.results.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One transition: a change of mode, or a feature transition (handover) within what is read as one mode.
+
+    Attributes
+    ----------
+    time : float
+        When, s.
+    source, target : str
+        Names of the modes before and after.
+    cause : str
+        The contact and its event, or the condition the user wrote.
+    impulse : mapping of str to ndarray
+        Impulse by contact or constraint, one value per row (normal before tangent), N·s or N·m·s; empty without one.
+    energy_before, energy_after : float
+        Kinetic and potential energy together, J.
+    u_before, u_after : ndarray, shape (n_u,)
+    consistent_count : int
+        How many combinations of contact states agreed with the forces; above 1 the documented preference chose.
+    guard_value, slope : float
+        Value and rate of the guard that fired, just before; nan where none did.
+    selection : tuple of str
+        How the answer was found, then what was tried and how each candidate fared.
+    fired : tuple of (str, float, float)
+        All guards that fired together: what each announces, its value and its slope just before.
+    source_label, target_label : str
+        What the modes before and after are called where people read them; empty where that is their names.
+    """
+
+    time: float
+    source: str
+    target: str
+    cause: str
+    impulse: Mapping[str, FloatArray]
+    energy_before: float
+    energy_after: float
+    u_before: FloatArray
+    u_after: FloatArray
+    consistent_count: int = 1
+    guard_value: float = float("nan")
+    slope: float = float("nan")
+    selection: tuple[str, ...] = ()
+    fired: tuple[tuple[str, float, float], ...] = ()
+    source_label: str = ""
+    target_label: str = ""
+
+    @property
+    def is_handover(self) -> bool:
+        """Whether it is a feature transition (handover): other features bear the same contact, without an impulse.
+
+        The mode that people read is the same before and after; ``source`` and ``target`` differ.
+        """
+        same = bool(self.source_label) and self.source_label == self.target_label
+        return same and self.source != self.target and not self.impulse
+
+    @property
+    def change(self) -> str:
+        """The modes before and after, as people read them; of a handover the one mode it happens in."""
+        if self.is_handover:
+            return self.source_label
+        return f"{self.source_label or self.source} → {self.target_label or self.target}"
+
+    @property
+    def energy_lost(self) -> float:
+        """Energy that the transition took out of the motion, J."""
+        return self.energy_before - self.energy_after
+
+    def __str__(self) -> str:
+        text = f"{self.time:.6f} s  {self.change}  {self.cause}"
+        impulses = ", ".join(f"{name} {_numbers(values)}" for name, values in self.impulse.items())
+        if impulses:
+            text += f"  (impulse {impulses}; energy {-self.energy_lost:+.3g} J)"
+        return text
+
+
+def counted(transitions: Sequence[Transition]) -> str:
+    """Return how many changes of mode there are, and apart from them how many handovers: ``3 transitions``."""
+    handovers = sum(item.is_handover for item in transitions)
+    text = f"{len(transitions) - handovers} transitions"
+    return f"{text}, {handovers} handover{'s' if handovers != 1 else ''}" if handovers else text
+
+
+def _numbers(values: FloatArray) -> str:
+    return " / ".join(f"{value:.3g}" for value in np.atleast_1d(values))

@@ -1,0 +1,190 @@
+"""The inputs of a run: the model's schedule, what the user gives instead, and both as one drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.expressions import Text
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
+from fsm_dyn.simulation import input_signals as drives
+from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
+from fsm_dyn.spec.model import Schedule
+from fsm_dyn.spec.values import ParameterValue, evaluate
+
+JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
+
+InputValue: TypeAlias = (
+    float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
+)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What turning one input into a source needs."""
+
+    layout: Layout
+    parameters: Mapping[str, ParameterValue]
+    span: tuple[float, float]
+    automaton: Automaton
+
+
+def resolve_inputs(
+    automaton: Automaton,
+    parameters: Mapping[str, ParameterValue],
+    given: Mapping[str, InputValue],
+    span: tuple[float, float],
+) -> InputSignals:
+    """Return the inputs of a run.
+
+    Parameters
+    ----------
+    given : mapping
+        For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
+        with one key of ``linear steps expression`` as in a model file or ``sampled`` (rows of numbers, as a device
+        gave them), a Python callable of the time, or the schedule of a named drive.
+    span : (float, float)
+        Times over which a callable may have to be tabulated, s.
+
+    Raises
+    ------
+    InputError
+        An input is unknown, or its value none of these.
+    """
+    names = automaton.terms.layout.w
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"no input '{name}' in '{automaton.mechanism.name}'",
+                allowed=", ".join(names) or "this model has none",
+                remedy=did_you_mean(name, names),
+            )
+    context = _Context(automaton.terms.layout, parameters, span, automaton)
+    pieces: dict[str, PiecewiseCubic] = {}
+    kernels: list[KernelSource] = []
+    for name in names:
+        if name in given:
+            source = _from_value(name, given[name], context)
+        else:
+            schedule = automaton.mechanism.inputs[name].schedule
+            source = drives.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
+        if isinstance(source, PiecewiseCubic):
+            _check_continuity(automaton, name, source)
+            pieces[name] = source
+        else:
+            kernels.append(source)
+    return drives.assemble_inputs(names, len(context.layout.p), pieces, kernels)
+
+
+def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
+    """Refuse a jump of an input that moves a constraint: it would take an infinite force."""
+    if len(source.start) < 2 or name not in automaton.moving_inputs:
+        return
+    for piece in range(1, len(source.start)):
+        left = source.shifted(piece - 1, float(source.start[piece]))[0]
+        right = source.coefficients[piece, 0]
+        if abs(right - left) > JUMP:
+            raise InputError(
+                f"input '{name}' moves a constraint, so it must not jump",
+                found=f"from {left:g} to {right:g} at {source.start[piece]:g} s",
+                allowed="linear tables and expressions; where the slope jumps, the speeds jump with an impulse",
+            )
+
+
+def scenario_schedules(automaton: Automaton, drive: str) -> Mapping[str, Schedule]:
+    """Return the schedules of one of the model's ``drives``.
+
+    Raises
+    ------
+    InputError
+        It has none of that name.
+    """
+    drives_ = automaton.mechanism.drives
+    if drive not in drives_:
+        raise InputError(
+            f"'{automaton.mechanism.name}' has no drive '{drive}'",
+            allowed=", ".join(drives_) or "it has none: give `inputs`",
+            remedy=did_you_mean(drive, drives_),
+        )
+    return drives_[drive]
+
+
+def last_breakpoint(
+    automaton: Automaton, parameters: Mapping[str, ParameterValue], drive: Mapping[str, Schedule]
+) -> float:
+    """Return the time (s) of the last breakpoint of the model's schedule under a drive, 0 without one."""
+    own = {name: item.schedule for name, item in automaton.mechanism.inputs.items()}
+    times = [
+        evaluate(time, parameters)
+        for schedule in {**own, **drive}.values()
+        if schedule is not None
+        for time, _ in schedule.points
+    ]
+    return max(times, default=0.0)
+
+
+def _from_schedule(name: str, schedule: Schedule, context: _Context) -> PiecewiseCubic | KernelSource:
+    if schedule.value is not None:
+        return _from_text(name, schedule.value, context)
+    rows = [
+        (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
+    ]
+    return drives.linear(rows) if schedule.kind == "linear" else drives.steps(rows)
+
+
+def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
+    if isinstance(value, str):
+        return _from_text(name, Text(value), context)
+    if isinstance(value, Schedule):
+        return _from_schedule(name, value, context)
+    if callable(value):
+        return drives.from_callable(value, context.span)
+    if isinstance(value, Mapping):
+        return _from_mapping(name, value, context)
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0:
+        if not np.isfinite(array):
+            raise InputError(f"input '{name}' wants a finite number", found=repr(value))
+        return drives.constant(float(array))
+    return drives.linear(array)
+
+
+def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> PiecewiseCubic | KernelSource:
+    kinds = ("linear", "steps", "sampled", "expression")
+    if len(value) != 1 or next(iter(value)) not in kinds:
+        raise InputError(f"input '{name}'", found=str(dict(value))[:80], allowed="one key of " + ", ".join(kinds))
+    kind, content = next(iter(value.items()))
+    if kind == "expression":
+        return _from_text(name, Text(str(content)), context)
+    if kind == "sampled":
+        return drives.sampled(
+            np.asarray(content, dtype=np.float64), decides=name in context.automaton.inputs_with_rates
+        )
+    rows = [tuple(evaluate(str(entry), context.parameters) for entry in row) for row in content]
+    return drives.linear(rows) if kind == "linear" else drives.steps(rows)
+
+
+def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | KernelSource:
+    """An expression of ``t`` and parameters: a constant, or a kernel of its value and three rates."""
+    # the algebra of the derivation, without the sympy that other parts of it need
+    from fsm_dyn.symbolic.algebra import NodeAlgebra
+
+    graph = ExpressionGraph()
+    symbols: dict[str, Node] = {n: graph.symbol(n) for n in ("t", *context.layout.p)}
+    symbols["pi"] = graph.constant(np.pi)
+    node = NodeAlgebra(graph, symbols).scalar(text)
+    if node.constant_value is not None:
+        return drives.constant(node.constant_value)
+    direction = {symbols["t"]: graph.one}
+    rate = tangent([node], direction)[0]
+    rate2 = tangent([rate], direction)[0]
+    rate3 = tangent([rate2], direction)[0]
+    program = Program.from_nodes(context.layout, {"input": np.array([node, rate, rate2, rate3], dtype=object)})
+    kernels = compile_programs([program])
+    return KernelSource(kernels[0].address, (name,), kernels)

@@ -1,0 +1,381 @@
+"""An automaton made ready to run: its kernels in memory and the tables of the compiled loop.
+
+A machine grows while it runs: a mode that is reached for the first time, or a chart that a singular
+configuration asks for, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
+So that a run does not depend on the runs before it, a mode is always derived for the model's own start, and charts
+are forgotten when the next run begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.modes.programs import ModePrograms, RunnableMode
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Kernels, Program, compile_programs
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.numerics import Numerics, numerics_of
+from fsm_dyn.simulation.saved_state import KnownCharts, Place
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.simulation.tolerances import Tolerances
+from fsm_dyn.spec.values import parameter_values
+
+Array = npt.NDArray[np.float64]
+
+_LONG = 4000  # instructions of the terms: compiling them well would take longer than they ever run
+# Instructions of a mode's kernel from which on it is compiled without optimisation: that takes a sixth of the time, and
+# the kernel, which consists of many parts anyway, runs 1.2 to 1.5 times as long.
+_LONG_MODE = 2000
+_LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
+
+_NO_CHARTS = KnownCharts()
+NO_MODES = np.zeros(0, np.int64)
+_ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
+
+
+@dataclass(frozen=True)
+class ModeChart:
+    """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
+
+    ``allowance``: see :attr:`fsm_dyn.simulation.tables.Tables.mode_allowance`.
+    """
+
+    mode: int
+    programs: RunnableMode
+    rhs: int
+    full: int
+    allowance: int = tb.NEVER
+
+
+class Executable:
+    """The running form of an automaton.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    home : (x, c)
+        State and context for which further modes are derived: the model's own start.
+    tolerances : Tolerances, optional
+        Until other ones are given for a run, see :meth:`use`.
+    modes : sequence of Mode, optional
+        The modes to compile beforehand; by default all that the automaton has.
+    known : dict, optional
+        By contact states, modes that other machines of this automaton have derived; those derived here are added.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        home: tuple[Array, Array] | None = None,
+        tolerances: Tolerances | None = None,
+        modes: Sequence[DerivedMode] | None = None,
+        known: dict[tuple[int, ...], DerivedMode] | None = None,
+    ) -> None:
+        self.known = {} if known is None else known
+        modes = automaton.modes if modes is None else modes
+        self.automaton = automaton
+        self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
+        self._places: list[Place] = []  # where the charts beside the first ones were asked for
+        layout = automaton.terms.layout
+        self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
+        self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
+        resets = [program for program in automaton.resets if program is not None]
+        programs = [*resets, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
+        long = len(automaton.terms.instructions) > _LONG
+        terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
+        kernels = compile_programs(programs if terms else [automaton.terms, *programs])
+        self._kernels: list[Kernels] = [kernels, *([terms] if terms else [])]
+        addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
+        self._terms = next(addresses)
+        self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
+        self.charts = [ModeChart(i, mode.programs, next(addresses), next(addresses)) for i, mode in enumerate(modes)]
+        self._fixed = self._tables_of_the_model()
+        self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
+        self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
+        self.tables = self._build()
+
+    def reset_charts(self) -> None:
+        """Keep one chart of every mode, the one it was derived in."""
+        self._in_vain.clear()
+        self._places.clear()
+        if len(self.charts) == len(self._numbers):
+            return
+        known: set[int] = set()
+        first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
+        if len(first) < len(self.charts):
+            self.charts = first
+            self.tables = self._build()
+
+    def use(self, numerics: Numerics) -> None:
+        """Let the next run have these tolerances."""
+        known, self.numerics = self.numerics, numerics
+        if not numerics.same(known):
+            self.tables = self._build()
+
+    def charts_known(self) -> KnownCharts:
+        """What the run has asked for so far, with which :meth:`restore_charts` makes the same charts again."""
+        if not self._places and not self._in_vain:
+            return _NO_CHARTS
+        states = {chart.mode: chart.programs.states for chart in self.charts}
+        return KnownCharts(tuple(self._places), tuple((states[mode], pivot) for mode, pivot in self._in_vain.items()))
+
+    def restore_charts(self, known: KnownCharts) -> None:
+        """Have the charts that a run had asked for, and no others.
+
+        Raises
+        ------
+        RunError
+            The model lists its modes, and one of those is not among them.
+        """
+        self.reset_charts()
+        for states, t, x, c in known.places:
+            self._add_chart(self.mode_index(states), t, x, c)
+        self._places.extend(known.places)
+        for states, pivot in known.in_vain:
+            self._in_vain[self.charts[self.mode_index(states)].mode] = pivot
+
+    def chart_of(self, states: tuple[int, ...], chart: int) -> int:
+        """Number of one of the charts with these contact states; the mode is derived if need be.
+
+        Raises
+        ------
+        InputError
+            The mode has fewer charts.
+        """
+        self.mode_index(states)
+        numbers = [number for number, each in enumerate(self.charts) if each.programs.states == states]
+        if chart >= len(numbers):
+            raise InputError("the run cannot be continued", found="a chart is missing", remedy="run it anew")
+        return numbers[chart]
+
+    @property
+    def memory(self) -> int:
+        """Memory of the modes embedded on line, bytes."""
+        return 0
+
+    def online_modes(self) -> npt.NDArray[np.int64]:
+        """Addresses of the modes embedded on line by their numbers, 0 for others, which may be missing at the end."""
+        return NO_MODES
+
+    def mode_index(self, states: tuple[int, ...]) -> int:
+        """Number of the mode with these contact states; it is derived if need be."""
+        if states not in self._numbers:
+            self.provide_mode(np.array(states, np.int8), 0.0, *self.home)
+        return self._numbers[states]
+
+    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Derive and append the mode with these contact states.
+
+        Raises
+        ------
+        RunError
+            The model lists its modes and this is none of them.
+        """
+        mode = self.derived(self.check_listed(states, t))
+        self.automaton = self.automaton.with_mode(mode)
+        self._append(len(self.automaton.modes) - 1, mode.programs)
+        return self.tables
+
+    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Return the tables as they are: all modes have kernels of their own."""
+        return self.tables
+
+    def derived(self, codes: tuple[int, ...]) -> DerivedMode:
+        """Return the mode with these contact states, derived if need be."""
+        if codes not in self.known:
+            self.known[codes] = self.automaton.derive(codes, 0.0, *self.home)
+        return self.known[codes]
+
+    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
+        """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
+        codes = tuple(int(code) for code in states)
+        name = self.automaton.name_of(codes)
+        if self.automaton.mechanism.only_listed and not name.pattern:
+            raise RunError(
+                f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
+                "\n  remedy: name this combination under modes, or drop only_listed"
+            )
+        return codes
+
+    def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append a chart of a mode that is good at the state given, unless the mode has it."""
+        if self._add_chart(number, t, x, c):
+            self._places.append((self.charts[number].programs.states, t, x, c))
+        return self.tables
+
+    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+        """Append a chart as :meth:`provide_chart` does; tell whether there is one."""
+        chart = self.charts[number]
+        known = [other.programs for other in self.charts if other.mode == chart.mode]
+        pivot = max(abs(float(programs.full.evaluate(t, x, c)["pivot"].ravel()[0])) for programs in known)
+        if pivot > _LOWER * self._in_vain.get(chart.mode, np.inf):
+            return False
+        derived = self.automaton.derive(chart.programs.states, t, x, c)
+        if derived.programs.full in [programs.full for programs in known]:
+            self._in_vain[chart.mode] = pivot
+            return False
+        self._append(chart.mode, derived.programs)
+        return True
+
+    def _append(self, mode: int, programs: ModePrograms) -> None:
+        kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
+        self._kernels += kernels
+        rhs, full = (kernel.address for each in kernels for kernel in each)
+        self.charts.append(ModeChart(mode, programs, rhs, full))
+        self.tables = self._build()
+
+    def _build(self) -> Tables:
+        automaton, charts = self.automaton, self.charts
+        known = [self._name_and_leaving(chart.programs.states) for chart in charts]
+        self.chart_names = tuple(name for name, _ in known)
+        self.chart_programs = tuple(chart.programs for chart in charts)
+        self._numbers = {chart.programs.states: number for number, chart in reversed(list(enumerate(charts)))}
+        layout = automaton.terms.layout
+        transitions = automaton.mechanism.transitions
+        guards = [guard for chart in charts for guard in chart.programs.guards]
+        counts = [len(chart.programs.guards) for chart in charts]
+        n_contacts = len(automaton.contacts)
+        sizes = np.zeros(tb.SIZE_COUNT, np.int64)
+        sizes[tb.N_Q], sizes[tb.N_U], sizes[tb.N_K] = len(layout.q), len(layout.u), automaton.n_kinematic
+        sizes[tb.N_P], sizes[tb.N_W], sizes[tb.N_CONTACTS] = len(layout.p), len(layout.w), n_contacts
+        sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
+        sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
+        sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
+        sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
+        sizes[tb.ON_SEVERAL] = automaton.mechanism.on_several == "prefer_previous"
+        sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
+        leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
+        for number, (_, leaving) in enumerate(known):
+            leaves[leaving, number] = 1
+        return Tables(
+            sizes=sizes,
+            mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
+            mode_full=np.array([chart.full for chart in charts], np.int64),
+            mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
+            mode_flags=np.array([self._flags(chart) for chart in charts], np.int64),
+            mode_group=np.array([chart.mode for chart in charts], np.int64),
+            mode_allowance=np.array([chart.allowance for chart in charts], np.int64),
+            mode_guard_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            guard_event=np.array([guard.event for guard in guards], np.int64),
+            guard_contact=np.array([guard.subject for guard in guards], np.int64),
+            guard_direction=np.array([guard.direction for guard in guards], np.float64),
+            transition_states=self._transition_states(),
+            transition_leaves=leaves,
+            state_unit=self.numerics.states,
+            row_unit=self.numerics.rows,
+            guard_unit=self.numerics.guards(guards),
+            tolerances=self.numerics.tolerances.as_array(),
+            **self._fixed,
+        )
+
+    def _tables_of_the_model(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the entries of the tables that no further mode changes."""
+        automaton = self.automaton
+        contacts, n_contacts = automaton.contacts, len(automaton.contacts)
+        return {
+            "terms": np.array([self._terms], np.int64),
+            "row_role": np.array([_ROLES.get(row.role, tb.CONTACT_ROW) for row in automaton.rows], np.int64),
+            "row_positional": np.array([row.positional for row in automaton.rows], np.int8),
+            "contact_flags": np.array([self._contact_flags(i) for i in range(n_contacts)], np.int64),
+            "contact_rows": np.array(
+                [(contact.normal_row, contact.tangent_row) for contact in contacts], np.int64
+            ).reshape(n_contacts, 2),
+            "contact_outline": np.array([_outline(contact) for contact in contacts], np.int64),
+            "contact_ends": np.array([contact.ends for contact in contacts], np.int64).reshape(n_contacts, 3),
+            **self._nonzero(),
+            "transitions": self._transitions(),
+            "quaternions": np.array(automaton.quaternions, np.int64),
+        }
+
+    def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
+        """Return the name of a mode and the written transitions that leave it."""
+        if states not in self._known:
+            name = self.automaton.name_of(states)
+            self._known[states] = name.name, self.automaton.outgoing_transitions(name)
+        return self._known[states]
+
+    def _nonzero(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Which entries of the rows and of the mass matrix can differ from zero, as the tables have it."""
+        terms, n = self.automaton.terms, len(self.automaton.terms.layout.u)
+        rows = tb.nonzero_columns(terms.can_differ_from_zero("A")[:, :n])
+        mass = tb.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
+        return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
+
+    def _flags(self, chart: ModeChart) -> int:
+        key = chart.programs.states, bool(chart.programs.indeterminate)
+        if key not in self._mode_flags:
+            self._mode_flags[key] = self._find_flags(chart)
+        return self._mode_flags[key]
+
+    def _find_flags(self, chart: ModeChart) -> int:
+        automaton = self.automaton
+        flags = tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+        if chart.programs.indeterminate:
+            flags |= tb.REPEATS
+        for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
+            held = code and not contact.contact_law.compliant
+            if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
+                flags |= tb.PROJECTS
+            if contact.in_space and code == tb.SLIDING:
+                flags |= tb.TURNS
+            if contact.gated and not code:
+                flags |= tb.WATCHES_GATES
+        return flags
+
+    def _contact_flags(self, index: int) -> int:
+        contact = self.automaton.contacts[index]
+        friction = tb.FRICTION if contact.contact_law.rigid and contact.frictional else 0
+        flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.bounded_face else 0)
+        flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.bilateral else 0)
+        flags |= (tb.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
+        flags |= tb.GROUP * self._first_of_entry(index)
+        return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
+
+    def _first_of_entry(self, index: int) -> int:
+        """Number of the first contact that the same entry of the model stands for."""
+        entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
+        return entries.index(entries[index])
+
+    def _transitions(self) -> npt.NDArray[np.int64]:
+        automaton = self.automaton
+        names = [contact.name for contact in automaton.contacts]
+        table = np.zeros((len(automaton.user_transitions), tb.TRANSITION_WIDTH), np.int64)
+        for i, item in enumerate(automaton.mechanism.transitions):
+            table[i, tb.TRANSITION_STOP] = item.stop
+            table[i, tb.TRANSITION_RESET] = self._resets[i]
+            if item.on is not None:
+                table[i, tb.TRANSITION_CONTACT] = subject = names.index(item.on[0])
+                table[i, tb.TRANSITION_EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])
+        return table
+
+    def _transition_states(self) -> npt.NDArray[np.int8]:
+        """Contact states that each transition's target asks for, -1 where it leaves them open."""
+        automaton = self.automaton
+        table = np.full((len(automaton.user_transitions), len(automaton.contacts)), -1, np.int8)
+        patterns = {pattern.name: pattern.states for pattern in automaton.patterns}
+        modes = {mode.name: dict(enumerate(mode.states)) for mode in automaton.modes}
+        for i, item in enumerate(automaton.mechanism.transitions):
+            if item.target is not None:
+                for contact, code in patterns.get(item.target, modes.get(item.target, {})).items():
+                    table[i, contact] = code
+        return table
+
+
+def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:
+    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation."""
+    both = [programs.rhs, programs.full]
+    if len(programs.full.instructions) <= _LONG_MODE:
+        return [(both, OPTIMISATION)]
+    return [([item], SELDOM_RUN if len(item.instructions) > _LONG_MODE else OPTIMISATION) for item in both]
+
+
+def _outline(contact: ContactInfo) -> int:
+    """Return the entry of :attr:`fsm_dyn.simulation.tables.Tables.contact_outline`."""
+    return -2 - contact.outline if contact.contact_law.compliant and contact.outlined else contact.outline

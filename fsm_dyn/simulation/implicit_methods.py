@@ -1,0 +1,389 @@
+"""Runs of stiff models: scipy's implicit methods over the same kernels, guards and transitions.
+
+The implicit step is taken in Python.  The compiled loop of :mod:`fsm_dyn.simulation.stepper` follows its dense output
+as it follows the steps of an explicit method: guards are watched and located by the same functions and rules, and all
+that happens at a transition is done there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.runtime import library
+from fsm_dyn.simulation import outcomes, solver_state
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.dense_output import (
+    COEFFICIENTS,
+    HIGHEST_DEGREE,
+    LENGTH,
+    dense_method,
+    follow,
+    shift,
+    state_at,
+)  # fmt: skip
+from fsm_dyn.simulation.input_signals import KERNEL, InputSignals
+from fsm_dyn.simulation.integrators import DEGREE, METHOD
+from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, finish, has_earned_kernels, provide_requested
+from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.simulation.saved_state import FirstRow, SavedState
+from fsm_dyn.simulation.saving import Saver, restore
+from fsm_dyn.simulation.step_limits import first_step, limit_step
+
+Floats = NDArray[np.float64]
+
+# what ``implicit_step`` is asked to do
+_DERIVATIVE: Final = 0  # work.k[:n] = x_dot(t, work.y)
+_FOLLOW: Final = 1  # accept the dense output up to t, to the next event, or as far as it can be trusted
+_CHART: Final = 2  # choose a better chart if there is one
+_LOOK: Final = 3  # look for change points up to a length ahead; work.y[0] is then the length that keeps clear of them
+
+_SHARE: Final = 6e-6  # of a state, by which it is differenced
+_FARTHEST: Final = 1e-3  # in the unit of the state: differences go no farther
+_STARTED: Final = 5  # steps after an event that bdf leaves to radau
+_SAVED_EVERY: Final = 200  # steps, so that a run which is interrupted within one can be continued
+_SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
+
+
+class _Stiff:
+    """One run by an implicit method."""
+
+    def __init__(
+        self,
+        loop: LoopState,
+        options: tuple[st.Options, Packed],
+        drive: InputSignals,
+        method_packed: Packed,
+        method: str,
+        jacobians: Sequence[int],
+        saver: Saver | None = None,
+    ) -> None:
+        from scipy.integrate import BDF, Radau
+
+        self.loop = loop
+        self.options, self.options_packed = options
+        self.drive = drive
+        self.method_packed = method_packed
+        self.dense = dense_method(len(loop.state.x))
+        self.dense_packed = METHOD.pack(self.dense)
+        self.solver_class: Any = {"radau": Radau, "bdf": BDF}[method]
+        # bdf begins with its first order, which a train of ever lower bounces would never leave
+        self.starter: Any = Radau
+        self.since = 0  # steps taken since the last event
+        self.unlimited = 0.0  # length of step (s) that the solver would have taken but for a change point, 0: as it did
+        self.max_step = float(self.options.numbers[st.MAX_STEP])
+        self.jacobians = tuple(jacobians)
+        self.saver = saver
+        self.solver: Any = None
+        self.first_step: float | None = None
+        self.pack()
+
+    def pack(self) -> None:
+        """Look up the addresses of all that the run works on; to be called again where memory moved."""
+        self.follows = self.loop.run(self.drive.packed, self.dense_packed, self.options_packed)
+        self.advances = self.loop.run(self.drive.packed, self.method_packed, self.options_packed)
+
+    def serve(self, what: int, t: float = 0.0, target: float = 0.0) -> int:
+        """Call the compiled part."""
+        return int(library.implicit_step(self.follows, what, t, target))
+
+    def resolve(self) -> int:
+        """Carry out the pending transition; return a status."""
+        self.solver, self.since = None, 0
+        return int(library.advance(self.advances))
+
+    def is_full(self) -> bool:
+        """Whether a step needs more room to record."""
+        made, room = self.loop.state.counters, self.loop.buffers
+        return bool(made[st.ROWS] + st.ROWS_PER_TURN > len(room.modes) or made[st.PASSED] >= len(room.passages))
+
+    def derivative(self, t: float, x: Floats) -> Floats:
+        """Return x_dot, shape (n,)."""
+        work = self.loop.work
+        work.y[:] = x
+        self.serve(_DERIVATIVE, t)
+        return work.k[: len(x)].copy()
+
+    def jacobian(self, t: float, x: Floats) -> Floats:
+        """Return the derivative of x_dot with respect to x, shape (n, n), by a kernel or by central differences.
+
+        The steps of the differences follow the size of each state but never exceed 1e-3 of its unit, so that a
+        coordinate that grows without bound (a wheel's angle) does no harm.
+        """
+        n = len(x)
+        result = np.empty((n, n))
+        mode = int(self.loop.state.counters[st.MODE])
+        if mode < len(self.jacobians) and self.jacobians[mode]:
+            self.derivative(t, x)  # for the inputs in the context
+            kernel = KERNEL(self.jacobians[mode])
+            kernel(t, self.loop.work.y.ctypes.data, self.loop.state.c.ctypes.data, result.ctypes.data)
+            return result
+        for j in range(n):
+            unit = float(self.loop.tables.state_unit[j])
+            d = min(_SHARE * max(unit, abs(float(x[j]))), _FARTHEST * unit)
+            ahead, behind = x.copy(), x.copy()
+            ahead[j] += d
+            behind[j] -= d
+            result[:, j] = (self.derivative(t, ahead) - self.derivative(t, behind)) / (ahead[j] - behind[j])
+        return result
+
+    def save(self, *, before_end: bool = False) -> None:
+        """Save the state at hand, if the run may be continued."""
+        if self.saver is not None and not self.saver.before_end:
+            self.saver.save(self.loop, self.advances, self.state(), before_end=before_end)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known beside the loop's state; ``bound``: where the solver ends, None for the run's end."""
+        until = float(self.options.numbers[st.UNTIL])
+        return {
+            "first_step": self.first_step, "since": self.since, "unlimited": self.unlimited,
+            "dense": self.dense.dense.copy(), "degree": int(self.dense.counts[DEGREE]),
+            "solver": None if self.solver is None else solver_state.capture(self.solver),
+            "bound": None if self.solver is None or self.solver.t_bound == until else float(self.solver.t_bound),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any], target: float) -> None:
+        """Go on from what :meth:`state` gave, towards ``target`` (s); the loop's own state is restored after this.
+
+        Raises
+        ------
+        InputError
+            It is damaged.
+        """
+        first, unlimited = solver_state.number(state, "first_step"), solver_state.number(state, "unlimited")
+        since = solver_state.integer(state, "since", 0, 10**9)
+        degree = solver_state.integer(state, "degree", 1, HIGHEST_DEGREE)
+        dense = solver_state.array(state, "dense", self.dense.dense.shape)
+        bound, solver = solver_state.number(state, "bound"), state.get("solver")
+        if solver is not None and not isinstance(solver, Mapping):
+            raise solver_state.refused("solver")
+        if solver is not None:
+            kind = self.solver_class if solver.get("kind") == self.solver_class.__name__.lower() else self.starter
+            self.solver = self.make(kind, target if bound is None else bound)
+            solver_state.restore(self.solver, solver)
+        self.first_step, self.since, self.unlimited = first, since, unlimited or 0.0
+        self.dense.dense[:] = dense
+        self.dense.counts[DEGREE] = degree
+
+    def near_end(self, length: float, target: float) -> bool:
+        """Whether a step of this length (s) may be shortened by the end of the run, which ``target`` (s) is then."""
+        left = target - float(self.loop.state.clock[st.TIME])
+        return target == float(self.options.numbers[st.UNTIL]) and left <= length * (1.0 + 1e-9)
+
+    def first_length(self, kind: Any, until: float) -> float:
+        """Return the length of a first step (s) that ends at ``until`` (s) at the latest."""
+        state, loop = self.loop.state, self.loop
+        unit = float(loop.tables.tolerances[tol.TIME_SCALE])
+        order = 1 if kind.__name__ == "BDF" else 3
+        span = float(state.clock[st.TIME]), until
+        return first_step(self.derivative, span, state.x.copy(), self.accuracy(), order, unit)
+
+    def accuracy(self) -> tuple[float, Floats]:
+        """Return the relative and the absolute tolerance of a step."""
+        return max(float(self.options.numbers[st.RTOL]), 100 * np.finfo(float).eps), self.options.atol
+
+    def first_length_is_free(self, kind: Any, target: float) -> bool:
+        """Whether the first step of the solver just made would be the same, did the run end later."""
+        if self.near_end(float(self.solver.h_abs), target):
+            return False
+        return self.first_length(kind, target) == self.first_length(kind, np.inf)
+
+    def target(self) -> float:
+        """Return the next instant at which a step must end exactly (s)."""
+        arrays = self.drive.arrays
+        after = int(arrays.next_hard[self.loop.state.counters[st.SEGMENT]])
+        until = float(self.options.numbers[st.UNTIL])
+        return min(until, float(arrays.start[after])) if after < len(arrays.start) else until
+
+    def make(self, kind: Any, target: float) -> Any:
+        """Return a solver of this class that begins at the state at hand."""
+        state = self.loop.state
+        t = float(state.clock[st.TIME])
+        first = self.first_step
+        if first is None and target > t:
+            first = self.first_length(kind, target)
+        rtol, atol = self.accuracy()
+        return kind(
+            self.derivative,
+            t,
+            state.x.copy(),
+            target,
+            rtol=rtol,
+            atol=atol,
+            max_step=self.max_step,
+            first_step=None if first is None else min(first, self.max_step, target - t),
+            jac=self.jacobian,
+        )
+
+    def restart(self, target: float) -> None:
+        """Begin anew at the state at hand; where the end of the run has a say in it, that is saved before."""
+        kind = self.starter if self.since < _STARTED else self.solver_class
+        given = self.first_step
+        if kind is not self.starter and self.starter is not self.solver_class:
+            given = None  # the order falls: let the length be found anew
+        may_matter = self.saver is not None and target == float(self.options.numbers[st.UNTIL])
+        before = (self.loop.state.c.copy(), self.solver, self.first_step)
+        self.first_step = given
+        self.solver = self.make(kind, target)
+        if may_matter and (self.near_end(given, target) if given else not self.first_length_is_free(kind, target)):
+            after = (self.loop.state.c.copy(), self.solver, self.first_step)
+            self.loop.state.c[:], self.solver, self.first_step = before
+            self.save(before_end=True)
+            self.loop.state.c[:], self.solver, self.first_step = after
+
+    def step(self) -> int:
+        """Go on along the last implicit step, or take the next one, up to the next event at most; return a status."""
+        state = self.loop.state
+        target = self.target()
+        t = float(state.clock[st.TIME])
+        if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM] or has_earned_kernels(self.loop):
+            self.solver = None
+            status = self.serve(_CHART)
+            if status != outcomes.CONTINUE:
+                return status
+        if target - t <= 16.0 * np.finfo(float).eps * max(abs(t), abs(target)):
+            if target == float(self.options.numbers[st.UNTIL]):
+                self.save(before_end=True)
+            self.dense.dense[:] = 0.0
+            self.dense.dense[LENGTH] = 1.0
+            self.dense.dense[COEFFICIENTS : COEFFICIENTS + len(state.x)] = state.x
+            return self.serve(_FOLLOW, target, target)
+        if self.solver is not None and self.solver.t > t:
+            return self.go_along(target)
+        if int(state.counters[st.STEPS]) > int(self.options.counts[st.MAX_STEPS]):
+            self.save()
+            return outcomes.TOO_MANY_STEPS
+        if int(state.counters[st.STEPS]) % _SAVED_EVERY == 0:
+            self.save()
+        if self.since == _STARTED and self.starter is not self.solver_class:
+            self.solver = None
+        if self.solver is None or self.solver.t_bound != target:
+            self.restart(target)
+        length = max(float(self.solver.h_abs), self.unlimited)
+        if self.near_end(length, target):
+            self.save(before_end=True)
+        self.since += 1
+        status = self.serve(_LOOK, t, length)
+        if status != outcomes.CONTINUE:
+            return status
+        self.unlimited = limit_step(self.solver, length, float(self.loop.work.y[0]), self.max_step)
+        with np.errstate(all="ignore"):
+            try:
+                self.solver.step()
+            except ValueError:  # scipy refuses a Jacobian that is not finite
+                return outcomes.NON_FINITE
+        if self.solver.status == "failed":
+            return outcomes.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else outcomes.NON_FINITE
+        self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
+        follow(self.dense, self.solver)
+        return self.go_along(target)
+
+    def go_along(self, target: float) -> int:
+        """Accept the dense output of the solver's step as far as no event is in doubt; return a status.
+
+        The compiled loop looks for events as it does with every method.  Where the step is too long to tell whether a
+        guard falls through zero in it, only a part is accepted, and the next call goes on from there.
+        """
+        state, n_q = self.loop.state, int(self.loop.tables.sizes[tb.N_Q])
+        status = self.serve(_FOLLOW, float(self.solver.t), target)
+        if status != outcomes.CONTINUE or state.counters[st.PHASE] == st.RESOLVING:
+            return status
+        t = float(state.clock[st.TIME])
+        moved = state.x - state_at(self.dense, len(state.x), t)
+        if np.any(moved[:n_q]):
+            self.shift(t, moved)
+        return status
+
+    def shift(self, t: float, moved: Floats) -> None:
+        """Go on from the end of the step as it was projected, without giving up what the solver knows.
+
+        A projection moves less than the error of a step.  Were the solver begun anew, ``bdf`` would never leave its
+        first order; its backward differences stay what they are when all values behind it move alike.
+        """
+        solver = self.solver
+        scale = self.options.atol + float(self.options.numbers[st.RTOL]) * np.abs(self.loop.state.x)
+        if not np.all(np.abs(moved) <= _SMALL_SHIFT * scale):
+            self.solver = None
+            return
+        shift(self.dense, moved)
+        solver.y = self.loop.state.x.copy() if t >= solver.t else solver.y + moved
+        if hasattr(solver, "D"):
+            solver.D[0] = solver.y
+        elif t >= solver.t:
+            solver.f = self.derivative(t, solver.y)
+
+
+def run_stiff(
+    loop: LoopState,
+    options: tuple[st.Options, Packed],
+    method: str,
+    method_packed: Packed,
+    drive: InputSignals,
+    mode_source: ModeProvider | None,
+    jacobians: Sequence[int],
+    progress: Callable[[float], None] | None,
+    saver: Saver | None = None,
+    resumed: tuple[SavedState, FirstRow] | None = None,
+) -> RunArrays:
+    """Run a loop that is about to start by ``radau`` or ``bdf``; see :func:`fsm_dyn.simulation.run_loop.run_automaton`.
+
+    ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
+    train of impacts.
+    """
+    stiff = _Stiff(loop, options, drive, method_packed, method, jacobians, saver)
+    options[0].counts[st.CHUNK] = 1
+    options[0].counts[st.BEFORE_END] = 0
+    if resumed is not None and saver is not None:
+        _restore(stiff, resumed, saver, mode_source)
+    while True:
+        try:
+            if (
+                saver is not None
+                and loop.state.counters[st.PHASE] == st.RESOLVING
+                and library.end_is_near(stiff.advances)
+            ):
+                stiff.save(before_end=True)
+            if loop.state.counters[st.PHASE] == st.RESOLVING:
+                status = stiff.resolve()
+                stiff.save()
+            elif stiff.is_full():
+                status = outcomes.BUFFER_FULL
+            else:
+                status = stiff.step()
+            if progress is not None:
+                progress(float(loop.state.clock[st.TIME]))
+        except KeyboardInterrupt:
+            status = outcomes.INTERRUPTED
+        if status > outcomes.LAST_INTERNAL:
+            return finish(loop, status, saver.saved_of(status) if saver is not None else None)
+        refused = provide_requested(loop, status, mode_source)
+        if refused is not None:
+            return finish(loop, refused)
+        stiff.pack()
+
+
+def _restore(
+    stiff: _Stiff, resumed: tuple[SavedState, FirstRow], saver: Saver, mode_source: ModeProvider | None
+) -> None:
+    """Give a run that is about to start a saved state; the solver made there spoils the inputs of the context."""
+    loop = stiff.loop
+
+    def handle() -> library.Run:
+        stiff.pack()
+        return stiff.advances
+
+    restore(loop, handle, *resumed, saver, mode_source)
+    stiff.options.counts[st.MAX_STEPS] += loop.state.counters[st.STEPS]
+    context = loop.state.c.copy()
+    solver = resumed[0].solver
+    if solver is None:
+        raise InputError("the run cannot be continued", found="no solver's state", remedy="run it anew")
+    stiff.restore(solver, stiff.target())
+    loop.state.c[:] = context

@@ -1,0 +1,219 @@
+"""A run as plain arrays, as the compiled loop leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.outcomes import Outcome
+from fsm_dyn.simulation.tables import Tables
+
+if TYPE_CHECKING:
+    from fsm_dyn.simulation.saved_state import SavedState
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TransitionArrays:
+    """The transitions of a run, one entry (or row) each.
+
+    ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
+    ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.event_resolution`.  Of the guards that fired together,
+    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a written transition
+    ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
+    ``candidates consistent chosen_by log`` tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
+    """
+
+    time: Floats
+    source: Integers
+    target: Integers
+    row: Integers
+    reason: Integers
+    fired: Integers
+    candidates: Integers
+    written: Integers
+    energy_before: Floats
+    energy_after: Floats
+    beta: Floats
+    event: Integers
+    contact: Integers
+    direction: Floats
+    value: Floats
+    slope: Floats
+    impulse: Floats
+    u_before: Floats
+    u_after: Floats
+    consistent: Integers
+    chosen_by: Integers
+    log: Floats
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class RunArrays:
+    """A run as arrays.
+
+    Attributes
+    ----------
+    t : float64 array, shape (n,)
+        Times (s); equal neighbours are the two sides of a transition or of a jump of an input.
+    x, x_dot : float64 arrays, shape (n, n_q + n_u)
+        States and derivatives.
+    x_mid : float64 array, shape (n, n_q + n_u)
+        State at the middle of the step that ends at the row.
+    mode : int64 array, shape (n,)
+        Mode number; a row that ends a step carries the mode of the step.
+    held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
+        Context after the parameters: inputs, their rates and second rates, slip directions, memory, third rates.
+    records : float64 array
+        The transitions as the loop wrote them; read them as ``transitions``.
+    outcome : Outcome
+        Why the run ended.
+    tables : Tables
+        The automaton as it is at the end, with the modes added on the way.
+    wanted : int8 array, shape (n_contacts,)
+        Contact states asked for last.
+    steps, rejected, retakes : int
+        Steps accepted, rejected, and retaken to locate events.
+    drift_energy, drift_residual : float
+        Energy put in by projections (J), largest residual met.
+    tried, log
+        Of the last decision: how many combinations were tried, and the log of candidates.
+    mode_end, c_end
+        Mode and context at the end.
+    rank : float64 array
+        What was known last of the rank of the rows held (``State.rank``).
+    passages : float64 array
+        Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
+    saved : SavedState, optional
+        From where the run can be continued, if it was to be and can.
+    """
+
+    t: Floats
+    x: Floats
+    x_dot: Floats
+    x_mid: Floats
+    mode: Integers
+    held: Floats
+    records: Floats = field(repr=False)
+    outcome: Outcome
+    tables: Tables
+    wanted: NDArray[np.int8]
+    steps: int
+    rejected: int
+    retakes: int
+    drift_energy: float
+    drift_residual: float
+    mode_end: int
+    c_end: Floats = field(repr=False)
+    tried: int = 0
+    log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    saved: SavedState | None = field(default=None, repr=False)
+
+    @cached_property
+    def transitions(self) -> TransitionArrays:
+        """The transitions, taken out of their records when first asked for."""
+        return read_transitions(self.records, int(self.tables.sizes[tb.N_ROWS]), int(self.tables.sizes[tb.N_U]))
+
+
+def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays:
+    """Take records of transitions apart."""
+    whole = records[:, : st.RECORD_GUARDS]
+    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
+    guards = records[:, st.RECORD_GUARDS : at].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
+    present = np.arange(st.MAX_FIRED) < whole[:, st.RECORD_FIRED, None]
+    numbers = whole.astype(np.int64)
+
+    def guard(column: int) -> Any:
+        return np.where(present, guards[:, :, column], -1.0 if column < 2 else np.nan)
+
+    return TransitionArrays(
+        time=whole[:, st.RECORD_TIME].copy(),
+        source=numbers[:, st.RECORD_SOURCE],
+        target=numbers[:, st.RECORD_TARGET],
+        row=numbers[:, st.RECORD_ROW],
+        reason=numbers[:, st.RECORD_REASON],
+        fired=numbers[:, st.RECORD_FIRED],
+        candidates=numbers[:, st.RECORD_CANDIDATES],
+        written=numbers[:, st.RECORD_WRITTEN],
+        energy_before=whole[:, st.RECORD_ENERGY_BEFORE].copy(),
+        energy_after=whole[:, st.RECORD_ENERGY_AFTER].copy(),
+        beta=whole[:, st.RECORD_BETA].copy(),
+        event=guard(0).astype(np.int64),
+        contact=guard(1).astype(np.int64),
+        direction=guard(2),
+        value=guard(3),
+        slope=guard(4),
+        impulse=records[:, at : at + n_rows].copy(),
+        u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
+        u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
+        consistent=numbers[:, st.RECORD_CONSISTENT],
+        chosen_by=numbers[:, st.RECORD_CHOSEN_BY],
+        log=records[:, at + n_rows + 2 * n_u :].copy(),
+    )
+
+
+def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tuple[int, ...]:
+    """Return the modes of a run in the order of their appearance, after the first ``fixed`` ones.
+
+    Parameters
+    ----------
+    mode : int64 array, shape (n,)
+        Mode of each row.
+    changes : int64 array, shape (m, 2)
+        Modes before and after each transition.
+    mode_end : int
+        Mode at the end.
+    """
+    turns = mode[1:][mode[1:] != mode[:-1]]  # charts change between transitions as well
+    met = [mode[:1], changes.ravel(), turns, np.array([mode_end])]
+    return tuple(dict.fromkeys([*range(fixed), *np.concatenate(met).tolist()]))
+
+
+def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
+    """Number the modes of a run by what happened in it alone.
+
+    A machine numbers modes in the order in which its runs reached them, earlier runs too.
+
+    Parameters
+    ----------
+    fixed : int
+        How many modes were there before any run; they keep their numbers.
+    order : tuple of int, optional
+        The modes by new number, where the run is a part of a longer one (:func:`order_of`).
+
+    Returns
+    -------
+    RawRun
+        The run; the further modes it reached have the next numbers in their order of appearance.
+    tuple of int
+        By new number the number in the machine.
+    """
+    count = int(raw.tables.sizes[tb.N_MODES])
+    if order is None and count <= fixed:
+        return raw, tuple(range(count))
+    columns = [st.RECORD_SOURCE, st.RECORD_TARGET]
+    changes = raw.records[:, columns].astype(np.int64)
+    if order is None:
+        order = order_of(raw.mode, changes, raw.mode_end, fixed)
+    if order == tuple(range(len(order))):
+        return raw, order
+    new = np.full(max(order) + 1, -1)
+    new[list(order)] = np.arange(len(order))
+    records = raw.records.copy()
+    records[:, columns] = new[changes]
+    tables = raw.tables._replace(mode_states=raw.tables.mode_states[list(order)])
+    changed = replace(raw, mode=new[raw.mode], records=records, mode_end=int(new[raw.mode_end]), tables=tables)
+    return changed, order

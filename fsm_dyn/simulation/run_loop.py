@@ -1,0 +1,261 @@
+"""Running an automaton: the Python around the compiled loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.runtime.library import Run, advance, end_is_near
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.input_signals import InputSignals, assemble_inputs
+from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES, MethodArrays
+from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, Workspace, begin, finish, provide_requested
+from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.simulation.saved_state import FirstRow, SavedState
+from fsm_dyn.simulation.saving import NEARLY_SPENT, Saver, restore
+from fsm_dyn.simulation.tables import Tables
+
+__all__ = ["STIFF_METHODS", "ModeProvider", "RunArrays", "run_automaton"]
+
+Floats = NDArray[np.float64]
+
+STIFF_METHODS: Final = ("radau", "bdf")
+
+_FIRST_CHUNK: Final = 2000
+_CHUNK_SECONDS: Final = 0.1
+
+
+@lru_cache(maxsize=len(METHODS))
+def _method(name: str) -> tuple[MethodArrays, Packed]:
+    arrays = METHODS[name].arrays()
+    return arrays, METHOD.pack(arrays)
+
+
+def run_automaton(
+    tables: Tables,
+    x0: ArrayLike,
+    c0: ArrayLike,
+    mode0: int,
+    t0: float,
+    until: float,
+    *,
+    method: str = "dopri5",
+    rtol: float = 1e-9,
+    atol: float | ArrayLike = 1e-12,
+    step: float = 0.0,
+    max_step: float = np.inf,
+    drive: InputSignals | None = None,
+    mode_source: ModeProvider | None = None,
+    max_steps: int = 10_000_000,
+    max_instant: int = 100,
+    mask: NDArray[np.int8] | None = None,
+    jacobians: Sequence[int] = (),
+    progress: Callable[[float], None] | None = None,
+    workspace: Workspace | None = None,
+    saver: Saver | None = None,
+    resumed: tuple[SavedState, FirstRow] | None = None,
+) -> RunArrays:
+    """Run an automaton from ``t0`` to ``until``.
+
+    Parameters
+    ----------
+    tables : Tables
+        The automaton.
+    x0 : array-like, shape (n_q + n_u,)
+        Coordinates and speeds at ``t0``.
+    c0 : array-like, shape (n_p + 3 n_w + n_contacts + n_memory,)
+        Context; its inputs are overwritten from ``drive``.
+    mode0 : int
+        Mode to begin with; the resolution at the start may choose another.
+    t0, until : float
+        Time span (s).
+    method : str
+        ``dopri5`` (adaptive), ``rk4``, ``heun``, ``euler`` (fixed step), ``radau``, ``bdf`` (stiff models).
+    rtol, atol : float
+        Tolerances of adaptive methods; ``atol`` may be one per state.
+    step : float
+        Step of the methods with fixed step (s); rows stand at ``t0 + k step`` besides the events.
+    max_step : float
+        Longest step (s).
+    drive : Drive, optional
+        Inputs over time; all zero without.
+    mode_source : ModeSource, optional
+        Asked for modes and charts that the tables lack.
+    max_steps, max_instant : int
+        Bounds on the steps of the run and on the transitions in one instant (ten times as many in a microsecond).
+    mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
+        Zero for states that the error estimate leaves out.
+    jacobians : sequence of int, optional
+        For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
+        respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
+    progress : callable, optional
+        Called about ten times a second with the time reached (s).
+    workspace : Workspace, optional
+        Memory of earlier runs in this thread, to be used again.
+    saver : Saver, optional
+        Saves the state from which the run can be continued.
+    resumed : (SavedState, FirstRow), optional
+        The state to go on from, to be restored by ``saver``, and the row recorded last, with which the recording
+        begins; ``max_steps`` are further ones then.  ``x0``, ``c0``, ``mode0`` and ``t0`` are overwritten.
+
+    Returns
+    -------
+    RawRun
+        Whatever the outcome: what was recorded up to then.
+
+    Raises
+    ------
+    InputError
+        An argument is impossible.
+    RunError
+        From ``mode_source``.
+    """
+    x, c = np.asarray(x0, dtype=np.float64), np.asarray(c0, dtype=np.float64)
+    _check(tables, x, c, mode0, t0, until, method, rtol, step, max_step)
+    s = tables.sizes
+    if drive is None:
+        drive = assemble_inputs([f"w{i}" for i in range(int(s[tb.N_W]))], int(s[tb.N_P]))
+    method_arrays, method_packed = _method("dopri5" if method in STIFF_METHODS else method)
+    stages = int(method_arrays.counts[STAGES])
+    loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
+    options = _options(
+        loop,
+        (until, step, max_step, rtol),
+        (_FIRST_CHUNK, max_steps, max_instant, 2**62, saver is not None),
+        atol,
+        mask,
+    )
+    if method in STIFF_METHODS:
+        # scipy takes a fifth of a second to import, and few runs need it
+        from fsm_dyn.simulation.implicit_methods import run_stiff
+
+        return run_stiff(
+            loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
+        )  # fmt: skip
+
+    def handle() -> Run:
+        return loop.run(drive.packed, method_packed, options[1])
+
+    if resumed is not None and saver is not None:
+        restore(loop, handle, *resumed, saver, mode_source)
+        options[0].counts[st.MAX_STEPS] += steps_tried(loop)
+    status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+    return finish(loop, status, saver.saved_of(status) if saver is not None else None)
+
+
+def _options(
+    loop: LoopState,
+    numbers: tuple[float, ...],
+    counts: tuple[int, ...],
+    atol: float | ArrayLike,
+    mask: NDArray[np.int8] | None,
+) -> tuple[st.Options, Packed]:
+    """Return the options of a run with their structure, written over those of the run before in this memory."""
+    n = len(loop.state.x)
+    if loop.options is None or mask is not None:
+        shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
+        made = st.Options(np.empty(st.NUMBER_COUNT), np.empty(st.COUNT_COUNT, dtype=np.int64), np.empty(n), shown)
+        options = made, st.OPTIONS.pack(made)
+        loop.options = options if mask is None else None
+    else:
+        options = loop.options
+    options[0].numbers[:] = numbers
+    options[0].counts[:] = counts
+    options[0].atol[:] = atol
+    return options
+
+
+def _check(
+    tables: Tables,
+    x: Floats,
+    c: Floats,
+    mode0: int,
+    t0: float,
+    until: float,
+    method: str,
+    rtol: float,
+    step: float,
+    max_step: float,
+) -> None:
+    s = tables.sizes
+    known = (*METHODS, *STIFF_METHODS)
+    if method not in known:
+        raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
+    for name, found, wanted in (
+        ("x0", len(x), s[tb.N_Q] + s[tb.N_U]),
+        ("c0", len(c), tb.context_length(s)),
+    ):
+        if found != wanted:
+            raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(int(wanted)))
+    if not 0 <= mode0 < s[tb.N_MODES]:
+        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {int(s[tb.N_MODES]) - 1}")
+    if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
+        raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
+    if not (rtol > 0.0 and max_step > 0.0):
+        raise InputError("rtol and max_step must be positive", found=f"rtol = {rtol}, max_step = {max_step}")
+    if method in METHODS and not METHODS[method].adaptive and not (math.isfinite(step) and step > 0.0):
+        raise InputError(
+            f"method '{method}' needs the length of its steps", found=f"step = {step}", remedy="give step=... (s)"
+        )
+
+
+def _drive_loop(
+    loop: LoopState,
+    options: st.Options,
+    handle: Callable[[], Run],
+    mode_source: ModeProvider | None,
+    progress: Callable[[float], None] | None,
+    saver: Saver | None,
+) -> int:
+    """Call the compiled loop until the run is over, giving it what it asks for; return how the run ended."""
+    counts, chunk = options.counts, _FIRST_CHUNK
+    run = handle()
+    try:
+        while True:
+            if saver is not None:
+                counts[st.CHUNK] = min(chunk, _turns(loop, int(counts[st.MAX_STEPS])))
+            began = time.perf_counter()
+            status = int(advance(run))
+            if status == outcomes.PAUSED:
+                took = max(time.perf_counter() - began, 1e-6)
+                if counts[st.CHUNK] == chunk:
+                    chunk = counts[st.CHUNK] = max(100, int(chunk * min(_CHUNK_SECONDS / took, 10.0)))
+                if saver is not None and counts[st.BEFORE_END] and end_is_near(run):
+                    counts[st.BEFORE_END] = 0
+                    saver.save(loop, run, before_end=True)
+                elif saver is not None and counts[st.CHUNK] < chunk:
+                    saver.save(loop, run)  # the steps allowed are nearly spent
+                if progress is not None:
+                    progress(float(loop.state.clock[st.TIME]))
+            elif status > outcomes.LAST_INTERNAL:
+                return status
+            else:
+                refused = provide_requested(loop, status, mode_source)
+                if refused is not None:
+                    return refused
+                run = handle()
+    except KeyboardInterrupt:
+        if saver is not None:
+            saver.save(loop, handle())  # memory may have moved
+        return outcomes.INTERRUPTED
+
+
+def steps_tried(loop: LoopState) -> int:
+    """Return how many steps a run has tried, accepted and rejected ones."""
+    return int(loop.state.counters[st.STEPS] + loop.state.counters[st.REJECTED])
+
+
+def _turns(loop: LoopState, most: int) -> int:
+    """Return after how many turns at most to pause: more often where the ``most`` steps allowed are nearly spent."""
+    left = most - steps_tried(loop)
+    return 1 if left < NEARLY_SPENT else left // 8

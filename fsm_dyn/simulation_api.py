@@ -1,0 +1,170 @@
+"""Runs: a graph, its inputs and a method become a trajectory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from fsm_dyn.automaton.initial_values import model_start
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.modes.programs import RunnableMode
+from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.results.continuation import continuation_of
+from fsm_dyn.results.result_builder import run_model
+from fsm_dyn.results.run_file import read_run
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.resumption import Run
+from fsm_dyn.run_inputs import InputValue, scenario_schedules
+from fsm_dyn.simulation.tolerances import Tolerances
+from fsm_dyn.simulator import Resume, simulator_of
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.values import named_values
+
+
+def simulate(
+    graph: ModeGraph,
+    until: float | None = None,
+    *,
+    drive: str | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
+    parameters: Parameters | None = None,
+    initial: Mapping[str, float | str] | None = None,
+    method: str = "dopri5",
+    strategy: str = "auto",
+    derive_after: float | Mapping[str, float] | None = None,
+    tolerances: Tolerances | Mapping[str, float | str] | None = None,
+    rtol: float | None = None,
+    atol: float | Sequence[float] | None = None,
+    step: float | None = None,
+    max_step: float = np.inf,
+    max_steps: int = 10_000_000,
+    on_failure: str = "raise",
+    progress: Callable[[float], None] | None = None,
+) -> Trajectory:
+    """Run a mode graph from its start.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    until : float, optional
+        End of the run, s; by default the end of the model's schedule, 5 s at least.
+    drive : str, optional
+        One of the model's ``drives``: named schedules that replace those of some inputs.
+    inputs : mapping, optional
+        Inputs that replace the schedule's: a number, an expression of ``t``, rows of (time, value), a mapping with
+        ``linear``, ``steps`` or ``expression``, or a Python callable of the time.
+    parameters : mapping, optional
+        Parameters for this run (SI numbers, or text with units); nothing is compiled again.
+    initial : mapping, optional
+        Values that replace those under ``initial``: coordinates, speeds, memory, ``mode``.
+    method : str
+        ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
+        ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
+    strategy : "auto", "compiled" or "online"
+        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded on
+        line from the unconstrained terms at once, and derived in the run when they have been evaluated often.
+        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded on line.
+    derive_after : float or mapping, optional
+        For ``auto``, after how many evaluations in the run a mode embedded on line is derived: by default when they
+        have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
+        derived then.
+    tolerances : Tolerances or mapping, optional
+        What counts as zero, and the accuracy of the integration; what is not given is the model's own (``numerics`` in
+        its file) or follows from the mechanism's own units.
+    rtol, atol : float, optional
+        Those of the tolerances; ``atol`` may be one per coordinate and speed.
+    step : float, optional
+        Length of the fixed steps, s.
+    max_step : float
+        Longest step, s.
+    max_steps : int
+        Bound on the number of steps.
+    on_failure : "raise" or "return"
+        Whether a run that cannot go on raises, or returns what it recorded with its ``outcome``.
+    progress : callable, optional
+        Called a few times a second with the time reached, s.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        A name or value is impossible.
+    RunError
+        The run could not go on; its ``trajectory`` holds what was recorded.
+    """
+    return simulator_of(graph).run(
+        until,
+        drive=drive,
+        inputs=inputs,
+        parameters=parameters,
+        initial=initial,
+        method=method,
+        strategy=strategy,
+        derive_after=derive_after,
+        tolerances=tolerances,
+        rtol=rtol,
+        atol=atol,
+        step=step,
+        max_step=max_step,
+        max_steps=max_steps,
+        on_failure=on_failure,
+        progress=progress,
+    )
+
+
+def open_run(path: str | os.PathLike[str]) -> Trajectory:
+    """Read a run that ``Trajectory.save`` wrote; its model is compiled from the text in the file.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved run, or does not hold together.
+    """
+    saved = read_run(os.fspath(path))
+    mechanism = load_mechanism(f"<{path}>", text=saved.text)
+    values = named_values(mechanism, saved.parameters.tolist())
+    graph = compile_mechanism(mechanism)
+    automaton = graph.automaton
+    names: list[str] = []
+    charts: list[RunnableMode] = []
+    codes = [contact.codes for contact in automaton.contacts]
+    machine: OnlineExecutable | None = None
+    for states in saved.modes:
+        if len(states) != len(codes) or any(code not in known for code, known in zip(states, codes, strict=True)):
+            raise InputError("the saved run does not fit its model", found=f"contact states {states}")
+        index = automaton.find(states)
+        if index >= 0:
+            names.append(automaton.modes[index].name)
+            charts.append(automaton.modes[index].programs)
+            continue
+        if machine is None:  # what a run has met, however much that is, is embedded on line
+            home = model_start(automaton)
+            machine = OnlineExecutable(automaton, (home.x, home.context))
+        try:
+            number = machine.mode_index(states)
+        except RunError as error:
+            raise InputError("the saved run does not fit its model", found=str(error)) from None
+        names.append(machine.chart_names[number])
+        charts.append(machine.chart_programs[number])
+    model = run_model(automaton, names, charts, saved.parameters, values)
+    saved.check(model)
+    stored = saved.continuation
+    if isinstance(stored, str):
+        return Trajectory(model, saved.record, final=stored)
+    lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)
+    counts = (len(saved.record.t), len(saved.record.transitions))
+    continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
+    drive = stored.settings.drive
+    inputs: dict[str, InputValue] = {} if drive is None else dict(scenario_schedules(automaton, drive))
+    inputs |= cast("dict[str, InputValue]", stored.settings.inputs)
+    run = Run(graph, values, saved.parameters, stored.settings, inputs)
+    return Trajectory(model, saved.record, Resume(run, lambda: continuation))

@@ -1,0 +1,144 @@
+"""Contacts between shapes: one for each pair of features that can touch.
+
+=================  ==============================================  =========================================
+shape              features                                        name
+=================  ==============================================  =========================================
+point              itself
+line               its face
+segment            its face, its two ends                          ``face start end``
+circle             itself; with a radius written as 0 a corner
+arc                its round face, its two ends                    ``face start end``
+polygon            its faces, its corners that stick out           ``face1 face2 ...``, ``1 2 ...``
+curve              itself
+sphere, plane      itself
+disk               its rim
+=================  ==============================================  =========================================
+
+Copies of a repeated shape put their number in front.  A contact bears the name given, followed by the names of those
+features that must be told apart: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fsm_dyn.errors import ModelError, did_you_mean
+from fsm_dyn.spec.model import Contact, Feature, Shape
+from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
+
+MOST_PAIRS = 400
+
+
+def features_of(shape: Shape) -> list[Feature]:
+    """Return the features of all copies of a shape."""
+    single = _features_of_one(shape)
+    if shape.repeat is None:
+        return single
+    found = []
+    for copy in range(shape.repeat.count):
+        for feature in single:
+            label = "_".join(part for part in (str(copy + 1), feature.label) if part)
+            found.append(replace(feature, copy=copy, label=label))
+    return found
+
+
+def _features_of_one(shape: Shape) -> list[Feature]:
+    name = shape.name
+    match shape.kind:
+        case "line" | "plane":
+            return [Feature(name, "face")]
+        case "disk":
+            return [Feature(name, "rim")]
+        case "circle" if shape.is_point:
+            return [Feature(name, "corner")]
+        case "circle" | "sphere":
+            return [Feature(name, "round")]
+        case "curve":
+            return [Feature(name, "curve")]
+        case "segment" | "arc":
+            face: Feature = Feature(name, "face" if shape.kind == "segment" else "round", 0, 0, "face")
+            return [face, Feature(name, "corner", 0, 0, "start"), Feature(name, "corner", 1, 0, "end")]
+    count = len(shape.points)
+    faces = [Feature(name, "face", i, 0, f"face{i + 1}") for i in range(count)]
+    return faces + [Feature(name, "corner", i, 0, f"{i + 1}") for i in range(count) if i not in shape.concave]
+
+
+def touching(name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]) -> list[Contact]:
+    """Return the contacts between two lists of features, named after `name`, with nothing else set.
+
+    Raises
+    ------
+    ModelError
+        No feature of the one can touch any of the other, or there are far too many pairs.
+    """
+    pairs = [(a, b) for a in first for b in second if _can_touch(a, b, shapes)]
+    if not pairs:
+        raise ModelError(
+            f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
+            where_of(name),
+            allowed="points against anything but points; round against round or flat; corners against faces; curves "
+            "from outside, but not against curves; disks against planes; shapes in space not against planar ones",
+        )
+    if len(pairs) > MOST_PAIRS:
+        raise ModelError(
+            f"contact {str(name)!r} stands for {len(pairs)} pairs of features",
+            where_of(name),
+            allowed=f"at most {MOST_PAIRS}",
+            remedy="use fewer copies or corners",
+        )
+    plain = len(pairs) == 1
+    return [
+        Contact(
+            LocatedStr("_".join([name] if plain else [name, *(f.label for f in pair if f.label)]), where_of(name)),
+            "gap",
+            features=pair,
+            limited=_limited(pair, shapes),
+            entry=name,
+            where=where_of(name),
+        )
+        for pair in pairs
+    ]
+
+
+def _can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
+    parts = {a.part, b.part}
+    spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
+    if len(spatial) == 2 or "rim" in parts:
+        return len(spatial) == 1 and parts == {"rim", "face"}
+    if "curve" in parts:
+        return a.part != b.part and not any(f.part == "round" and shapes[f.shape].inside for f in (a, b))
+    if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):
+        return False
+    hollow = [f for f in (a, b) if f.part == "round" and shapes[f.shape].inside]
+    return not hollow or (len(hollow) == 1 and "face" not in parts)
+
+
+def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool:
+    """Whether the contact is to be had only within a face that ends, or only beyond one."""
+    for feature, other in (pair, pair[::-1]):
+        if feature.part in ("face", "round") and shapes[feature.shape].kind in ("segment", "arc", "polygon"):
+            return True
+        if feature.part == "corner" and other.part in ("round", "curve"):
+            return True
+    return False
+
+
+def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
+    """Return the features of the shape `name`.
+
+    Raises
+    ------
+    ModelError
+        There is no such shape.
+    """
+    shape = shapes.get(name)
+    if shape is None:
+        raise ModelError(
+            f"there is no shape {str(name)!r}",
+            where_of(name),
+            found=name,
+            allowed=", ".join(shapes) or "declare it under `shapes`",
+            remedy=did_you_mean(name, shapes) or "a point goes with `point: P, on: shape`",
+        )
+    return features_of(shape)

@@ -1,0 +1,111 @@
+"""One expression at a time: fold it, compare what comes out with what is wanted, say where it goes wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from fsm_dyn.errors import ExpressionError, ModelError
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Number, Text, dimension_text, fold, parse, walk
+from fsm_dyn.expressions.tokens import excerpt
+from fsm_dyn.expressions.units import dimension
+from fsm_dyn.spec.checks.dimension_algebra import Kind, Quantity, QuantityAlgebra, Scope
+from fsm_dyn.spec.checks.names import Declaration
+
+LENGTH = dimension(m=1)
+MASS = dimension(kg=1)
+TIME = dimension(s=1)
+FORCE = dimension(m=1, kg=1, s=-2)
+ENERGY = dimension(m=2, kg=1, s=-2)
+POWER = dimension(m=2, kg=1, s=-3)
+INERTIA = dimension(m=2, kg=1)
+ACCELERATION = dimension(m=1, s=-2)
+
+
+def expression_type(
+    text: Text, scope: Scope, what: str, wanted: Iterable[Dimension] | None = None, kind: Kind = "scalar"
+) -> Quantity:
+    """Return the kind and dimension of an expression.
+
+    Parameters
+    ----------
+    text : Text
+        The expression.
+    scope : Scope
+        What may be named in it.
+    what : str
+        What it is, for messages: ``"the mass of 'ball'"``.
+    wanted : dimensions, optional
+        The dimensions it may have; None for any.
+    kind : {'scalar', 'vector', 'condition'}
+        What it must be.
+
+    Raises
+    ------
+    ModelError
+        With the place of the expression.
+    """
+    try:
+        quantity = fold(parse(text), QuantityAlgebra(scope))
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"{what}: {error.message}",
+            text.where,
+            found=excerpt(text.text),
+            allowed=error.allowed,
+            remedy=error.remedy or _misread(text, scope.known),
+        ) from None
+    if quantity.kind != kind:
+        raise ModelError(
+            f"{what} must be a {kind}, found a {quantity.kind}",
+            text.where,
+            found=excerpt(text.text),
+            remedy=_KIND_REMEDIES.get((kind, quantity.kind), ""),
+        )
+    if wanted is not None and quantity.dimension is not None and not quantity.zero:
+        choices = list(wanted)
+        if quantity.dimension not in choices:
+            raise _wrong_unit(text, what, quantity.dimension, choices, scope.known)
+    return quantity
+
+
+_KIND_REMEDIES: Mapping[tuple[str, str], str] = {
+    ("vector", "scalar"): "multiply by an axis: 2*N.x; the zero vector is 0*N.x",
+    ("scalar", "vector"): "take a component: dot(v, N.x), or the length: norm(v)",
+    ("condition", "scalar"): "write a comparison: x > 0",
+    ("scalar", "condition"): "write where(condition, 1, 0)",
+}
+
+
+def _wrong_unit(
+    text: Text, what: str, found: Dimension, wanted: list[Dimension], known: Mapping[str, Declaration]
+) -> ModelError:
+    units = " or ".join(dict.fromkeys(dimension_text(d) if d != DIMENSIONLESS else "no unit" for d in wanted))
+    unit = "has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}"
+    remedy = _misread(text, known)
+    if not remedy and found == DIMENSIONLESS:
+        remedy = (
+            f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
+            if _is_number(text)
+            else ("once a model uses units, every quantity needs its own; coordinates in a list have none")
+        )
+    return ModelError(f"{what} {unit}", text.where, found=excerpt(text.text), allowed=units, remedy=remedy)
+
+
+def _is_number(text: Text) -> bool:
+    return isinstance(parse(text), Number)
+
+
+def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
+    """Return a hint where a unit in the text bears the name of something in the model."""
+    try:
+        numbers = [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]
+    except ExpressionError:
+        return ""
+    for number in numbers:
+        for word in re.findall(r"[*/(]\s*([A-Za-z]\w*)", number.text):
+            if word in known:
+                return (
+                    f"{word!r} in {number.text!r} is read as a unit; for {known[word].role} put brackets: (2 N)*{word}"
+                )
+    return ""

@@ -1,0 +1,186 @@
+"""What can be said of values by the file's own parameters: finite, ordered, of a possible sign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text, free_names, parse
+from fsm_dyn.expressions.tokens import excerpt
+from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
+from fsm_dyn.spec.model import Contact, Mechanism, Schedule, Shape
+
+Values = Mapping[str, float | Sequence[float]]
+
+LOWEST, HIGHEST = 20.0, 20e3  # Hz: what people hear
+
+
+def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
+    """Evaluate what depends on parameters alone and refuse the impossible.
+
+    Parameters
+    ----------
+    values : mapping, optional
+        All parameters, SI; by default those of the file.
+
+    Raises
+    ------
+    ModelError
+        Where a value is not finite, a mass negative, a table not in the order of time, and so on.
+    """
+    if values is None:
+        values = evaluate_parameters(mechanism, {})
+    for name, body in mechanism.bodies.items():
+        _not_negative(body.mass, values, f"the mass of {name!r}")
+        for entry in ("xx", "yy", "zz"):
+            if entry in body.inertia:
+                _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+    for shape in mechanism.shapes.values():
+        _shape(shape, values)
+    for contact in mechanism.contacts.values():
+        _contact(contact, values)
+    _stops(mechanism, values)
+    for load in mechanism.loads:
+        for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
+            _value(text, values, f"the {word} of load {load.name!r}")
+    for entry_ in mechanism.inputs.values():
+        if entry_.schedule is not None:
+            _schedule(entry_.schedule, values, f"the schedule of {entry_.name!r}")
+    for drive, schedules in mechanism.drives.items():
+        for name, schedule in schedules.items():
+            _schedule(schedule, values, f"{name!r} in the drive {drive!r}")
+    for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
+        _value(text, values, f"the initial value of {name!r}")
+    for name, text in mechanism.numerics.items():
+        _positive(text, values, f"the tolerance {name!r}")
+    for port in mechanism.ports.values():
+        if port.step is not None:
+            _positive(port.step, values, f"the step of port {port.name!r}")
+    for name, shapes in mechanism.view.items():
+        for text in texts_of(shapes):
+            _value(text, values, f"a length in the view of {name!r}")
+
+
+def _value(text: Text | None, values: Values, what: str) -> float | None:
+    """Return the value of an expression of parameters; None where there is none or it depends on more."""
+    if text is None or not free_names(parse(text)) <= set(values):
+        return None
+    try:
+        return evaluate(text, values)
+    except ModelError as error:
+        raise ModelError(
+            f"{what}: {error.message}", text.where, found=excerpt(text.text), remedy=error.remedy
+        ) from None
+
+
+def _not_negative(text: Text, values: Values, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and value < 0:
+        raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
+
+
+def _positive(text: Text, values: Values, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and not value > 0:
+        raise ModelError(f"{what} is not positive", text.where, found=excerpt(text.text), allowed="more than 0")
+
+
+def _shape(shape: Shape, values: Values) -> None:
+    what = f"shape {shape.name!r}"
+    for point in shape.points:
+        for text in point:
+            _value(text, values, f"a coordinate of {what}")
+    if shape.kind == "segment" and shape.points and None not in (ends := _ends(shape, values)) and ends[:2] == ends[2:]:
+        raise ModelError(
+            f"the ends of {what} coincide", shape.points[0][0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
+            remedy="a segment has a length; a point is a `circle` of radius 0",
+        )  # fmt: skip
+    radius = _value(shape.radius, values, f"the radius of {what}")
+    if shape.radius is not None and radius is not None and radius <= 0 and not shape.is_point:
+        raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
+    if shape.angles is not None:
+        first, last = (_value(text, values, f"an angle of {what}") for text in shape.angles)
+        if first is not None and last is not None and not 0.0 < last - first < 2.0 * math.pi:
+            raise ModelError(
+                f"the angles of {what} are no arc",
+                shape.angles[1].where,
+                found=f"from {math.degrees(first):g} deg to {math.degrees(last):g} deg",
+                allowed="the second above the first, less than a whole turn",
+                remedy="a whole turn is a `circle`",
+            )
+
+
+def _ends(shape: Shape, values: Values) -> list[float | None]:
+    return [_value(text, values, f"a coordinate of shape {shape.name!r}") for point in shape.points for text in point]
+
+
+def _contact(contact: Contact, values: Values) -> None:
+    bound = contact.contact_law.bound_noun
+    static = _value(contact.static, values, f"the {bound} of {contact.name!r}")
+    kinetic = _value(contact.kinetic, values, f"the kinetic friction of {contact.name!r}")
+    for text, value, word in ((contact.static, static, bound), (contact.kinetic, kinetic, "kinetic friction")):
+        if text is not None and value is not None and value < 0:
+            raise ModelError(f"the {word} of {contact.name!r} is negative", text.where, found=text.text)
+    if static is not None and kinetic is not None and static < kinetic and contact.kinetic is not None:
+        raise ModelError(
+            f"contact {contact.name!r} has a kinetic friction above the static one",
+            contact.kinetic.where,
+            found=f"static {static:g}, kinetic {kinetic:g}",
+            allowed="kinetic <= static",
+        )
+    pitch = _value(contact.pitch, values, f"the pitch of {contact.name!r}")
+    if pitch is not None and contact.pitch is not None and not LOWEST <= pitch <= HIGHEST:
+        raise ModelError(
+            f"nobody hears the pitch of {contact.name!r}",
+            contact.pitch.where,
+            found=f"{pitch:g} Hz",
+            allowed=f"{LOWEST:g} to {HIGHEST:g} Hz",
+        )
+    restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")
+    if restitution is not None and contact.restitution is not None and not 0 <= restitution <= 1:
+        raise ModelError(
+            f"the restitution of {contact.name!r} is impossible",
+            contact.restitution.where,
+            found=f"{restitution:g}",
+            allowed="0 to 1",
+        )
+
+
+def _stops(mechanism: Mechanism, values: Values) -> None:
+    """Refuse joint stops with the limits the wrong way round: the sum of both gaps is their distance."""
+    for name, lower in mechanism.contacts.items():
+        upper = mechanism.contacts.get(name.removesuffix("_lower") + "_upper")
+        if upper is None or not name.endswith("_lower") or upper.where != lower.where:
+            continue
+        if lower.gap is None or upper.gap is None:
+            continue
+        room = _value(Text(f"({lower.gap}) + ({upper.gap})", lower.gap.where), _with_zeros(mechanism, values), name)
+        if room is not None and room < 0:
+            raise ModelError(
+                f"joint stop {name.removesuffix('_lower')!r} has its lower limit above the upper one",
+                lower.gap.where,
+                found=f"{-room:g} too much",
+                allowed="lower <= upper",
+            )
+
+
+def _with_zeros(mechanism: Mechanism, values: Values) -> Values:
+    return {**dict.fromkeys(mechanism.coordinate_names, 0.0), **values}
+
+
+def _schedule(schedule: Schedule, values: Values, what: str) -> None:
+    last: float | None = None
+    for time, value in schedule.points:
+        at = _value(time, values, f"{what}: time")
+        _value(value, values, what)
+        if at is not None and last is not None and at <= last:
+            raise ModelError(
+                f"{what}: times must increase",
+                time.where,
+                found=f"{at:g} s after {last:g} s",
+                remedy="for a jump write `steps`, or two times a little apart",
+            )
+        last = at
+    _value(schedule.value, values, what)

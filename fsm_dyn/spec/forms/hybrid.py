@@ -1,0 +1,313 @@
+"""Forms of what acts from outside and of what switches: inputs, modes, memory, transitions, ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from fsm_dyn.errors import ModelError, did_you_mean
+from fsm_dyn.expressions import Text
+from fsm_dyn.laws import LAWS
+from fsm_dyn.spec.forms.base import Form, section_of
+from fsm_dyn.spec.forms.fields import (
+    Assignment,
+    Crossing,
+    Expression,
+    Expressions,
+    Flag,
+    FreeText,
+    NewName,
+    Reference,
+    as_items,
+    as_section,
+    expression,
+    flag,
+    key,
+    name,
+)
+from fsm_dyn.spec.forms.geometry import unit_text
+from fsm_dyn.spec.model import DiscreteVariable, Initial, Input, ModePattern, Schedule
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
+
+MAX_BREAKPOINTS = 10_000
+MAX_MEMORY = 2**31 - 1
+
+Event: TypeAlias = tuple[str, str]
+_EVENTS = tuple(
+    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves", *(w for law in LAWS for w in law.words)])
+)
+
+
+def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
+    items = as_items(tree, what)
+    if not 1 <= len(items) <= MAX_BREAKPOINTS:
+        raise ModelError(f"{what} has 1 to {MAX_BREAKPOINTS} points", items.where, found=describe(items))
+    points: list[tuple[Text, Text]] = []
+    for item in items:
+        if not isinstance(item, LocatedList) or len(item) != 2:
+            raise ModelError("a pair is wanted", item.where, found=describe(item), allowed="[time, value]")
+        points.append((expression(item[0]), expression(item[1])))
+    return tuple(points)
+
+
+_SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
+
+
+def schedule(tree: Tree) -> Schedule:
+    """Return how an input runs: a constant, an expression of ``t``, or a table."""
+    if not isinstance(tree, LocatedMapping):
+        return Schedule("constant", (), expression(tree), tree.where)
+    for word in tree:
+        if word not in _SCHEDULE_KEYS:
+            raise ModelError(
+                f"a schedule has no key {str(word)!r}",
+                word.where,
+                found=word,
+                allowed=", ".join(_SCHEDULE_KEYS),
+                remedy=did_you_mean(word, _SCHEDULE_KEYS),
+            )
+    if len(tree) != 1:
+        raise ModelError(
+            "a schedule has one key", tree.where, found=describe(tree), allowed=" or ".join(_SCHEDULE_KEYS)
+        )
+    ((word, value),) = tree.items()
+    match str(word):
+        case "linear":
+            return Schedule("linear", _points(value, "linear"), None, word.where)
+        case "steps":
+            return Schedule("steps", _points(value, "steps"), None, word.where)
+        case "expression":
+            return Schedule("expression", (), expression(value), word.where)
+    return Schedule("constant", (), expression(value), word.where)
+
+
+def _input(word: LocatedStr, tree: Tree) -> Input:
+    if isinstance(tree, LocatedMapping):
+        entries = LocatedMapping({k: v for k, v in tree.items() if k != "unit"}, tree.where)
+        unit = unit_text(tree[LocatedStr("unit")]) if "unit" in tree else ""
+        return Input(word, unit, schedule(entries) if entries else None, word.where)
+    if isinstance(tree, Scalar) and re.match(r"[-+.]?\d", tree.text) and tree.text != "1":
+        return Input(word, "", schedule(tree), word.where)
+    return Input(word, unit_text(tree), None, word.where)
+
+
+def _inputs(tree: Tree) -> dict[str, Input]:
+    if isinstance(tree, LocatedList):
+        words = [key(name(item)) for item in tree]
+        for at, word in enumerate(words):
+            if word in words[:at]:
+                raise ModelError(f"input {str(word)!r} stands twice", word.where)
+        return {word: Input(word, where=word.where) for word in words}
+    return {key(word): _input(word, value) for word, value in as_section(tree, "inputs").items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The section ``modes``."""
+
+    modes: Mapping[str, ModePattern]
+    only_listed: bool = False
+
+
+def _modes(tree: Tree) -> Modes:
+    found: dict[str, ModePattern] = {}
+    only_listed = False
+    for word, value in as_section(tree, "modes").items():
+        if word == "only_listed":
+            only_listed = flag(value)
+            continue
+        if isinstance(value, Scalar) and value.value is not None:
+            raise ModelError(
+                f"mode {str(word)!r} is no mapping",
+                word.where,
+                found=describe(value),
+                allowed="{contact: state, ...}",
+                remedy=did_you_mean(word, ["only_listed"]),
+            )
+        states: dict[str, str] = {name(contact): name(state) for contact, state in as_section(value, "a mode").items()}
+        found[key(word)] = ModePattern(word, states, word.where)
+    if only_listed and not found:
+        word = next(word for word in as_section(tree, "modes") if word == "only_listed")
+        raise ModelError("`only_listed` without a list of modes", word.where, remedy="list the modes")
+    return Modes(found, only_listed)
+
+
+def _memory(tree: Tree) -> dict[str, DiscreteVariable]:
+    found: dict[str, DiscreteVariable] = {}
+    for word, value in as_section(tree, "memory").items():
+        initial = value.value if isinstance(value, Scalar) else None
+        if not isinstance(initial, int):  # a bool is an int
+            raise ModelError("an integer or a boolean is wanted", value.where, found=describe(value))
+        if abs(initial) > MAX_MEMORY:
+            raise ModelError("the integer is too large", value.where, found=describe(value), allowed=str(MAX_MEMORY))
+        found[key(word)] = DiscreteVariable(word, int(initial), isinstance(initial, bool), word.where)
+    return found
+
+
+def _initial(tree: Tree) -> Initial:
+    section = as_section(tree, "initial")
+    values: dict[str, Text] = {}
+    guess: dict[str, Text] = {}
+    mode: str | None = None
+    settles = False
+    for word, value in section.items():
+        if word == "mode":
+            mode = name(value)
+        elif word == "settle":
+            settles = flag(value)
+        elif isinstance(value, Scalar) and isinstance(value.value, bool):
+            raise ModelError(
+                f"{str(word)!r} under initial is neither true nor false",
+                word.where,
+                found=word,
+                allowed="settle: true, or a number",
+                remedy=did_you_mean(word, ["settle"]),
+            )
+        elif word == "guess":
+            guess = {name(other): expression(item) for other, item in as_section(value, "guess").items()}
+        elif isinstance(value, LocatedMapping):
+            raise ModelError(
+                f"initial has no key {str(word)!r} with a mapping",
+                word.where,
+                found=describe(value),
+                allowed="guess",
+                remedy=did_you_mean(word, ["guess"]) or "give one value",
+            )
+        else:
+            values[name(word)] = expression(value)
+    for given in (word for word in guess if word in values):
+        raise ModelError(
+            f"{str(given)!r} is given and guessed", where_of(given), remedy="keep one: what is given is held"
+        )
+    return Initial(mode, values, settles, guess, section.where)
+
+
+def _source(tree: Tree) -> LocatedStr:
+    if isinstance(tree, Scalar) and tree.text == "*":
+        return LocatedStr("*", tree.where)
+    return name(tree)
+
+
+def _event(tree: Tree) -> Event:
+    parts = tree.text.split() if isinstance(tree, Scalar) and isinstance(tree.value, str) else []
+    word = " ".join(parts[1:])
+    if len(parts) < 2:
+        raise ModelError(
+            "a contact and what happens to it are wanted",
+            tree.where,
+            found=describe(tree),
+            allowed=f"<contact> {' | '.join(_EVENTS)}",
+        )
+    if word not in _EVENTS:
+        raise ModelError(
+            f"{word!r} is nothing that happens to a contact",
+            tree.where,
+            found=word,
+            allowed=", ".join(_EVENTS),
+            remedy=did_you_mean(word, _EVENTS),
+        )
+    return LocatedStr(parts[0], tree.where), word
+
+
+_VALUE: dict[str, Any] = {"type": ["string", "number"]}
+_TABLE: dict[str, Any] = {"type": "array", "items": {"type": "array", "items": _VALUE, "minItems": 2, "maxItems": 2}}
+
+
+def _schedules(more: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the four kinds of schedule, with further keys beside each."""
+    kinds = {"linear": _TABLE, "steps": _TABLE, "expression": _VALUE, "constant": _VALUE}
+    return [
+        {"type": "object", "properties": {word: form, **more}, "required": [word], "additionalProperties": False}
+        for word, form in kinds.items()
+    ]
+
+
+ScheduleField: TypeAlias = Annotated[
+    Schedule, PlainValidator(schedule), WithJsonSchema({"anyOf": [_VALUE, *_schedules({})]})
+]
+Inputs: TypeAlias = Annotated[
+    Mapping[str, Input],
+    PlainValidator(_inputs),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string"}},
+                {
+                    "type": "object",
+                    "additionalProperties": {
+                        "anyOf": [{"type": ["string", "number", "null"]}, *_schedules({"unit": {"type": "string"}})]
+                    },
+                },
+            ]
+        }
+    ),
+]
+ModesField: TypeAlias = Annotated[
+    Modes,
+    PlainValidator(_modes),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"only_listed": {"type": "boolean"}},
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        }
+    ),
+]
+MemoryField: TypeAlias = Annotated[
+    Mapping[str, DiscreteVariable],
+    PlainValidator(_memory),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["integer", "boolean"]}}),
+]
+InitialField: TypeAlias = Annotated[
+    Initial,
+    PlainValidator(_initial),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                "mode": {"type": "string"},
+                "settle": {"type": "boolean"},
+                "guess": {"type": "object", "additionalProperties": _VALUE},
+            },
+            "additionalProperties": _VALUE,
+        },
+    ),
+]
+
+
+class TransitionForm(Form):
+    """A written transition."""
+
+    what: ClassVar[str] = "a transition"
+
+    name: NewName | None = None
+    source: Annotated[str, PlainValidator(_source), WithJsonSchema({"type": "string"})] = Field(alias="from")
+    target: Reference | None = Field(default=None, alias="to")
+    when: Expression | None = None
+    crossing: Crossing = "rising"
+    on: Annotated[Event, PlainValidator(_event), WithJsonSchema({"type": "string"})] | None = None
+    reset: Annotated[dict[Reference, Expression], section_of("reset")] | None = None
+    set: Annotated[dict[Reference, Assignment], section_of("set")] | None = None
+    stop: Flag = False
+    because: FreeText = ""
+
+
+class PortForm(Form):
+    """What a device holds."""
+
+    what: ClassVar[str] = "a port"
+
+    point: Reference | None = None
+    body: Reference | None = None
+    axes: Expressions | None = None
+    twist: Expression | None = None
+    coordinate: Reference | None = None
+    kinematic: Expression | None = None
+    stiffness: Expression | None = None
+    damping: Expression | None = None
+    press: Expressions | None = None
+    step: Expression | None = None

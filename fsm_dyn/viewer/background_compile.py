@@ -1,0 +1,110 @@
+"""Compiling a model ahead, in a process of its own: what it makes is kept on disk, where the server finds it at once.
+
+Deriving a model takes seconds of Python, and a process has one interpreter: done in the server's, pages would stand
+still meanwhile.  The process writes a line of JSON for each stage, and one for an error of the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, Location, ModelError, RunError
+
+_TOLD = 2000  # characters of a message
+
+
+async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    """Compile a model in another process; cancelled, that process is ended.
+
+    Parameters
+    ----------
+    model : str
+        As on the command line.
+    parameters : mapping
+        Values that replace the file's.
+    tell : callable
+        Called with every stage in words.
+
+    Raises
+    ------
+    FsmDynError
+        What is wrong with the model.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fsm_dyn.viewer.background_compile", model, json.dumps(dict(parameters)),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.create_task(process.stderr.read())
+    try:
+        async for line in process.stdout:
+            told = json.loads(line)
+            if "stage" in told:
+                tell(told["stage"])
+            else:
+                raise error_from(told)
+        if await process.wait() != 0:
+            raise RunError(
+                f"compiling '{model}' came to no end\n{(await complaints).decode(errors='replace')[-_TOLD:]}"
+            )
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        await complaints
+
+
+def error_data(error: FsmDynError) -> dict[str, Any]:
+    """Return an error as JSON can hold it."""
+    if not isinstance(error, InputError):
+        return {"message": str(error)[:_TOLD]}
+    texts = {name: getattr(error, name)[:_TOLD] for name in ("message", "found", "allowed", "remedy")}
+    return {**texts, "where": list(error.where)}
+
+
+def error_from(data: Mapping[str, Any]) -> FsmDynError:
+    """Return the error that :func:`error_data` told."""
+    if "where" not in data:
+        return RunError(data["message"])
+    where = Location(*data["where"]) if data["where"] else NOWHERE
+    return ModelError(data["message"], where, found=data["found"], allowed=data["allowed"], remedy=data["remedy"])
+
+
+def main() -> None:
+    """Compile a model, hold it, and have made all machine code that its live run calls."""
+
+    def say(data: dict[str, Any]) -> None:
+        sys.stdout.write(f"{json.dumps(data)}\n")
+        sys.stdout.flush()
+
+    model, parameters = sys.argv[1], json.loads(sys.argv[2])
+    say({"stage": f"compiling {Path(model).name}"})
+    try:
+        _compile(model, parameters, lambda stage: say({"stage": stage}))
+    except FsmDynError as error:
+        say(error_data(error))
+
+
+def _compile(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    # SymPy comes with these; the server imports this module too.
+    from fsm_dyn import compilation
+    from fsm_dyn.live.live_stepper import LiveStepper
+    from fsm_dyn.viewer.live_view import coupled_for_page
+
+    graph = compilation.compile(model)
+    tell("deriving the model with its handles")
+    held, _ = coupled_for_page(graph, parameters)
+    tell("making machine code")
+    LiveStepper(held)
+
+
+if __name__ == "__main__":
+    main()

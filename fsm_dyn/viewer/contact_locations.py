@@ -1,0 +1,207 @@
+"""Where the forces of contacts act, found from the equations themselves.
+
+A contact's row ``A`` of Kane's equations is the power of a unit force per unit speed.  If one and the same point P
+(or pair of points P, Q of two bodies) gives ``A = d · (J_P - J_Q)`` for some direction ``d``, at several
+configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row that turns
+frames against each other is a torque likewise.  Where contact points travel over shapes, the row is that of a point
+which no name has: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
+angular velocities, and the moments ``m = (C - P) × d`` tell the contact point C.  A contact for which nothing fits has
+no arrow.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
+from fsm_dyn.viewer.scene_drawing import ORIGIN
+
+TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
+TRIES: Final = 4  # configurations at which a place must fit
+SPREAD: Final = 0.3  # m or rad, of these configurations
+MOST_PAIRS: Final = 400
+
+
+@dataclass(frozen=True)
+class ContactLocation:
+    """Where a contact acts.
+
+    ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
+    against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
+    the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
+    """
+
+    contact: int
+    kind: Literal["force", "torque"]
+    one: int
+    other: int | None
+    at: int = -1
+    spins: tuple[int | None, int | None] | None = None
+    back: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Partial velocities of points and frames, and the rows, at one configuration."""
+
+    linear: Floats
+    angular: Floats
+    rows: Floats
+
+
+def locate_contacts(instants: RowEvaluator, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
+    """Return the places of the contacts for which there is one."""
+    automaton = instants.automaton
+    samples = list(_samples(instants, x, c))
+    found = []
+    for number, contact in enumerate(automaton.contacts):
+        rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
+        named, others = _points_in_order(automaton, contact)
+        place = (
+            _force(automaton, samples, number, rows, named)
+            or _torque(automaton, samples, number, rows)
+            or _force(automaton, samples, number, rows, [*named, *others])
+            or _travelling(automaton, samples, number, rows)
+        )
+        if place is not None:
+            found.append(place)
+    return tuple(found)
+
+
+def _samples(instants: RowEvaluator, x: Floats, c: Floats) -> Iterator[_Sample]:
+    n_u = len(instants.layout.u)
+    for there in neighbours(instants, x):
+        rows = instants.terms.outputs(0.0, there, c)["A"][:, :n_u]
+        linear, angular = instants.partial_velocities(there, c)
+        if all(np.isfinite(values).all() for values in (rows, linear, angular)):
+            yield _Sample(linear, angular, rows)
+
+
+def neighbours(instants: RowEvaluator, x: Floats) -> Iterator[Floats]:
+    """Yield a state and some with other coordinates, the same ones every time."""
+    random = np.random.default_rng(20030818)
+    n_q = len(instants.layout.q)
+    for k in range(TRIES):
+        there = x.copy()
+        if k:
+            there[:n_q] += SPREAD * random.uniform(-1.0, 1.0, n_q)
+            for first in instants.automaton.quaternions:
+                there[first : first + 4] /= np.linalg.norm(there[first : first + 4])
+        yield there
+
+
+def _force(
+    automaton: Automaton, samples: list[_Sample], number: int, rows: list[int], order: list[str]
+) -> ContactLocation | None:
+    names = list(automaton.point_names)
+    singles: Iterator[tuple[str, str | None]] = ((one, None) for one in order)
+    pairs = itertools.islice(itertools.permutations(order, 2), MOST_PAIRS)
+    for one, other in itertools.chain(singles, pairs):
+        i, j = names.index(one), None if other is None else names.index(other)
+        if all(_fits(_between(s.linear, i, j), s.rows[r]) for s in samples for r in rows):
+            return ContactLocation(number, "force", i, j)
+    return None
+
+
+def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
+    """Return the place of a contact between shapes of two bodies, or of one and N."""
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    bodies = [
+        (points.index(body.center), frames.index(body.frame) if body.frame in frames else None)
+        for body in automaton.mechanism.bodies.values()
+        if body.center in points
+    ]
+    pairs = itertools.chain(((one, None) for one in bodies), itertools.permutations(bodies, 2))
+    for one, other in itertools.islice(pairs, MOST_PAIRS):
+        place = ContactLocation(
+            number, "force", one[0], None if other is None else other[0],
+            spins=(one[1], None if other is None else other[1]),
+        )  # fmt: skip
+        if all(_fits(partial_of(place, s.linear, s.angular), s.rows[r]) for s in samples for r in rows):
+            return place
+    return None
+
+
+def partial_of(place: ContactLocation, linear: Floats, angular: Floats) -> Floats:
+    """Return what a contact's rows are combinations of: the relative partial velocity, and the bodies' spins."""
+    parts = [_between(linear, place.one, place.other)]
+    if place.spins is not None:
+        nothing = np.zeros_like(parts[0])
+        one, other = place.spins
+        parts += [nothing if one is None else angular[one], nothing if other is None else -angular[other]]
+    return np.vstack(parts)
+
+
+def contact_point(place: ContactLocation, forces: Floats, points: Floats) -> Floats:
+    """Return where a contact acts, shape (3,), from the forces and moments of its rows, shape (k, 9).
+
+    ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
+    """
+    one = place.spins is not None and place.spins[0] is not None
+    moments, base = (forces[:, 3:6], place.one) if one or place.other is None else (forces[:, 6:9], place.other)
+    across = np.vstack([np.cross(np.eye(3), d).T for d in forces[:, :3]])  # (C - P) ↦ (C - P) × d
+    lever = np.linalg.lstsq(across, moments.ravel(), rcond=1e-7)[0]
+    return np.asarray(points[base] + lever, dtype=np.float64)
+
+
+def _torque(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
+    names = list(automaton.frame_names)
+    moving = [i for i, name in enumerate(names) if name != "N"]
+    candidates: Iterator[tuple[int, int | None]] = itertools.chain(
+        ((i, None) for i in moving), itertools.permutations(moving, 2)
+    )
+    for i, j in candidates:
+        if all(_fits(_between(s.angular, i, j), s.rows[r]) for s in samples for r in rows):
+            return ContactLocation(number, "torque", i, j, _joint(automaton, names[i], None if j is None else names[j]))
+    return None
+
+
+def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[str], list[str]]:
+    """Return the points that the contact's own text names, and the others, the centres of bodies first."""
+    mechanism = automaton.mechanism
+    given = mechanism.contacts[contact.name]
+    named: list[str] = []
+    for text in (given.gap, given.slip):
+        if text is not None:
+            free = expressions.free_names(expressions.parse(text))
+            named += [name for name in automaton.point_names if name in free]
+    centres = [body.center for body in mechanism.bodies.values()]
+    others = [p for p in dict.fromkeys([*centres, *automaton.point_names]) if p != ORIGIN and p not in named]
+    return named, others
+
+
+def _between(partial: Floats, one: int, other: int | None) -> Floats:
+    return np.asarray(partial[one] if other is None else partial[one] - partial[other], dtype=np.float64)
+
+
+def _fits(partial: Floats, row: Floats) -> bool:
+    apart, size = np.linalg.norm(direction(partial, row) @ partial - row), float(np.linalg.norm(row))
+    return bool(apart <= TOLERANCE * max(size, 1e-12))
+
+
+def direction(partial: Floats, row: Floats) -> Floats:
+    """Return the shortest ``d``, shape (3,), for which ``d @ partial`` (3, n_u) comes closest to ``row`` (n_u,)."""
+    return np.asarray(np.linalg.lstsq(partial.T, row, rcond=1e-7)[0], dtype=np.float64)
+
+
+def _joint(automaton: Automaton, one: str, other: str | None) -> int:
+    """Return the point about which two frames turn: from which the points of the one are measured."""
+    names = list(automaton.point_names)
+    if other is not None and automaton.mechanism.frames[other].parent == one:
+        one, other = other, one
+    for frame in (one, other):
+        for point in automaton.mechanism.points.values():
+            if frame is not None and f"{frame}." in point.at.text and point.origin in names:
+                beside = [p for p in automaton.mechanism.points.values() if p.name == point.origin]
+                if not beside or f"{frame}." not in beside[0].at.text:
+                    return names.index(point.origin)
+    centres = [body.center for body in automaton.mechanism.bodies.values() if body.frame == one]
+    return names.index(centres[0]) if centres and centres[0] in names else -1

@@ -1,0 +1,83 @@
+"""Ports for whoever drags a mechanism with a pointer: the model's own, or one for every body that can move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.expressions import Text
+from fsm_dyn.live.port_coupling import coupled_ports
+from fsm_dyn.spec import Mechanism
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.model import Body
+from fsm_dyn.spec.python_mapping import plain_data
+from fsm_dyn.spec.reader import compose
+from fsm_dyn.spec.values import evaluate, parameter_values
+
+MOST: Final = 6  # ports made up for a model
+FREQUENCY: Final = 2.0  # Hz of a body on the spring of its port
+DAMPING: Final = 0.7  # of critical
+
+_AXES: Final = ("N.x", "N.y", "N.z")
+
+
+def with_default_ports(mechanism: Mechanism, axes: int = 2) -> Mechanism:
+    """Return the mechanism with ports: unchanged if it has any, else with one for each of its first bodies.
+
+    A body is held by its centre along the first ``axes`` axes of N, or, where its centre rests, by the angle it turns
+    by.
+    """
+    if mechanism.ports:
+        return mechanism
+    data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
+    ports: dict[str, Any] = {}
+    for body in mechanism.bodies.values():
+        port = _port(mechanism, body, axes)
+        if port is not None and len(ports) < MOST:
+            ports[f"{body.name}_grip"] = port
+    if not ports:
+        return mechanism
+    data.setdefault("name", mechanism.name)
+    data.pop("variants", None)  # the form that is held has been chosen
+    return load_mechanism({**data, "ports": ports})
+
+
+def _port(mechanism: Mechanism, body: Body, axes: int) -> dict[str, Any] | None:
+    if body.center != "O":
+        return {"point": body.center, "body": body.name, "axes": list(_AXES[:axes])}
+    frame = mechanism.frames.get(body.frame or "")
+    if frame is not None and frame.kind == "simple" and len(frame.rotations) == 1:
+        angle = frame.rotations[0][1].text.strip()
+        if angle in mechanism.coordinates:
+            return {"coordinate": angle}
+    return None
+
+
+def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
+    """Return stiffness and damping of couplers that no file has chosen, by the mass of the body that is held."""
+    mechanism = graph.automaton.mechanism
+    values = parameter_values(mechanism)
+    found: dict[str, float] = {}
+    for port in coupled_ports(mechanism):
+        body = mechanism.bodies.get(mechanism.ports[port.name].body or "")
+        if body is None or not port.name.endswith("_grip"):
+            continue
+        mass = _number(body.mass, values)
+        if mass is None:
+            continue
+        rate = 2.0 * math.pi * FREQUENCY
+        for axis in port.axes:
+            found[axis.stiffness] = mass * rate * rate
+            found[axis.damping] = 2.0 * DAMPING * mass * rate
+    return found
+
+
+def _number(text: Text, values: Mapping[str, Any]) -> float | None:
+    """Return a mass that parameters alone decide, if there is one."""
+    if not expressions.free_names(expressions.parse(text)) <= set(values):
+        return None
+    number = float(evaluate(text, values))
+    return number if number > 0.0 else None

@@ -1,0 +1,56 @@
+"""What is heard of a run: contacts that close, when, and how fast, straight from the records of transitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.laws import Event
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.simulation.run_arrays import read_transitions
+
+SLOWEST: Final = 0.012  # m/s or rad/s: nothing slower is heard
+APART: Final = 0.03  # s between two blows of a contact that are heard apart, unless the second is the faster
+
+
+class Blows:
+    """Follows the transitions of a session; far quicker than their words, so that it may be asked often.
+
+    Parameters
+    ----------
+    session : LiveSession
+    automaton : Automaton
+        Of the held model.
+    """
+
+    def __init__(self, session: LiveSession, automaton: Automaton) -> None:
+        self._session = session
+        self._names = [contact.name for contact in automaton.contacts]
+        self._gaps = np.array([contact.contact_law.has_gap for contact in automaton.contacts] or [False])
+        self._shape = len(automaton.rows), len(automaton.terms.layout.u)
+        self._asked = 0
+        self._last: dict[str, tuple[float, float]] = {}
+
+    def more(self) -> list[tuple[str, float, float]]:
+        """Return contact, model time (s) and speed of its gap (m/s or rad/s) of the blows since this was asked last."""
+        if self._session.transition_count <= self._asked:
+            return []
+        records, self._asked = self._session.records(self._asked)
+        found = read_transitions(records[:, 1:], *self._shape)
+        closed = found.event == Event.CLOSES
+        heard = closed & self._gaps[np.where(closed, found.contact, 0)] & (-found.slope > SLOWEST)
+        blows = [
+            (self._names[found.contact[i, k]], float(found.time[i]), -float(found.slope[i, k]))
+            for i, k in zip(*np.nonzero(heard), strict=True)
+        ]
+        return [blow for blow in blows if self._apart(*blow)]
+
+    def _apart(self, name: str, t: float, speed: float) -> bool:
+        """Whether a blow is heard beside the one of this contact before."""
+        before, fast = self._last.get(name, (-np.inf, 0.0))
+        if before <= t < before + APART and speed <= fast:
+            return False
+        self._last[name] = t, speed
+        return True

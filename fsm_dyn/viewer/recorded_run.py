@@ -1,0 +1,213 @@
+"""Runs that are over, live or off line, as one kind of thing: instants in order, transitions, words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.compilation import graph_with_parameters
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.recording_reader import Recording, recorded_graph
+from fsm_dyn.live.tick_columns import ADVANCED, FIXED, TickColumns
+from fsm_dyn.results.result_builder import transition_of
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.run_arrays import read_transitions
+from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.values import named_values
+from fsm_dyn.viewer.frame_encoder import FrameEncoder
+from fsm_dyn.viewer.row_evaluation import MODE, TIME, Floats
+
+Integers = NDArray[np.int64]
+States = tuple[int, ...]
+
+_TICK = FIXED.index("tick")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One row: contact states, state, context, and the row itself where the run was live."""
+
+    states: States
+    x: Floats
+    c: Floats
+    row: Floats | None = None
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that is over.
+
+    Attributes
+    ----------
+    sight : Sight
+        Reads it.
+    source : str
+        Where it comes from, in words.
+    t : ndarray, shape (n,)
+        Model time of every instant, s; it goes back where a live run was reset.
+    clock : ndarray, shape (n,)
+        The same where it never goes back, else the time that has passed in the model, s: what a page goes along.
+    mode : ndarray of int, shape (n,)
+        Index into ``states``.
+    states : tuple of tuple of int
+        Contact states of the modes met.
+    at : callable
+        Gives the instant with a number.
+    changes : ndarray of int, shape (m, 2)
+        Mode before and after every transition, indices into ``states``.
+    when : ndarray, shape (m,)
+        ``clock`` of every transition.
+    tell : callable
+        Gives the transition with a number, in words.
+    """
+
+    sight: FrameEncoder
+    source: str
+    t: Floats
+    clock: Floats
+    mode: Integers
+    states: tuple[States, ...]
+    at: Callable[[int], Instant]
+    changes: Integers
+    when: Floats
+    tell: Callable[[int], Transition]
+
+    def number(self, clock: float, *, after: bool = False) -> int:
+        """Return the last instant not after a time of the clock, or the first there is.
+
+        With ``after`` the first instant that is not before it, and of several at one time the last.
+        """
+        last = int(np.searchsorted(self.clock, clock, side="right")) - 1
+        if after:
+            last = max(last, int(np.searchsorted(self.clock, clock, side="left")))
+        return max(0, min(last, len(self.clock) - 1))
+
+
+def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
+    """Return a live run that was recorded; raises InputError where its file does not hold together."""
+    graph = recorded_graph(recorded)
+    table, records = recorded.table, recorded.records
+    ticks, times, charts = table.columns((_TICK, TIME, MODE))
+    start = initial_state(graph.automaton, graph.values, graph.parameters)
+    sight = FrameEncoder(graph, recorded.columns, start.x, start.context)
+    automaton = graph.automaton
+    states, mode, names = _modes_of(graph, recorded, ticks, charts)
+    parameters = _parameters_of(graph, recorded)
+    clock = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(times), 0.0))]) + (times[0] if len(times) else 0.0)
+
+    def at(number: int) -> Instant:
+        row = table[number]
+        before = table[number - 1] if number and row[ADVANCED] else None
+        x, c = sight.instants.take(row, before)
+        c[sight.instants.layout.p_slice] = parameters(row[_TICK])
+        return Instant(states[mode[number]], x, c, row)
+
+    made = np.minimum(np.searchsorted(ticks, records[:, 0]), max(len(ticks) - 1, 0))
+    found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
+    known = names(records[:, 0])
+    changes = np.array(
+        [_looked_up(lookup, np.array([a, b])) for lookup, a, b in zip(known, found.source, found.target, strict=True)],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+
+    def tell(number: int) -> Transition:
+        own = known[number]
+        labels = [automaton.name_of(states[k]).name for k in own]
+        return transition_of(automaton, labels, found, [states[k] for k in own], number)
+
+    # a transition stands between two ticks: where within, its own time tells
+    within = found.time - times[made]
+    within[np.abs(within) > recorded.settings["period"]] = 0.0
+    return RecordedRun(sight, source, times, clock, mode, states, at, changes, clock[made] + within, tell)
+
+
+def _modes_of(
+    graph: ModeGraph, recorded: Recording, ticks: Floats, charts: Floats
+) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
+    """Return the contact states met, the number of those of every row, and what the numbers in records stand for.
+
+    A live run numbers charts, and ``charts`` are the numbers in the rows, shape (n,), of ``ticks``; modes that
+    it has met are told by events; a reset forgets the charts of one mode but one.
+    """
+    by_name = {mode.name: mode.states for mode in graph.automaton.modes}
+    current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
+    stretches: list[tuple[float, list[States]]] = [(-np.inf, current)]
+    for event in recorded.events:
+        if event.get("event") == "supplied":
+            current += [tuple(codes) for codes in event["states"]]
+        elif event.get("event") == "done" and event["command"]["do"] == "reset":
+            current = list(dict.fromkeys(current))
+            stretches.append((float(event["tick"]), current))
+    states = tuple(dict.fromkeys(codes for _, known in stretches for codes in known))
+    numbers = {codes: k for k, codes in enumerate(states)}
+    lookups = [[numbers[codes] for codes in known] for _, known in stretches]
+    begins = np.array([begin for begin, _ in stretches])
+
+    def known_at(some: Floats) -> list[list[int]]:
+        return [lookups[k] for k in np.searchsorted(begins, some, side="right") - 1]
+
+    mode = np.zeros(len(ticks), dtype=np.int64)
+    which = np.searchsorted(begins, ticks, side="right") - 1
+    for k, lookup in enumerate(lookups):
+        own = which == k
+        mode[own] = _looked_up(lookup, charts[own].astype(np.int64))
+    return states, mode, known_at
+
+
+def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
+    """Return what the numbers of charts stand for; raises InputError where there is no such chart."""
+    if not ((numbers >= 0) & (numbers < len(lookup))).all():
+        raise InputError("the recording does not fit its model", found="a mode that was never met")
+    return np.array(lookup, dtype=np.int64)[numbers]
+
+
+def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], Floats]:
+    """Return the parameters at a tick: those that were set on the way count from then on."""
+    names = list(graph.automaton.terms.layout.p)
+    begins, values = [-np.inf], [graph.parameters]
+    for event in recorded.events:
+        if event.get("event") == "done" and event["command"]["do"] == "set":
+            changed = values[-1].copy()
+            for name, value in event["command"]["values"].items():
+                if name in names:
+                    changed[names.index(name)] = float(value)
+            begins.append(float(event["tick"]))
+            values.append(changed)
+    return lambda tick: values[int(np.searchsorted(begins, tick, side="right")) - 1]
+
+
+def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph | None = None) -> RecordedRun:
+    """Return an off-line run; its model is compiled from its text where no graph is given."""
+    model, record = trajectory.model, trajectory.record
+    if graph is None:
+        mechanism = load_mechanism("run", text=model.text)
+        values = named_values(mechanism, model.parameters.tolist())
+        graph = graph_with_parameters(compile_mechanism(mechanism).automaton, values)
+    layout = graph.automaton.terms.layout
+    rows = trajectory.rows
+    sight = FrameEncoder(
+        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), held=False
+    )
+    charts: Sequence[Any] = model.charts
+    states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
+    lookup = np.array([states.index(tuple(chart.states)) for chart in charts], dtype=np.int64)
+    mode = lookup[record.mode]
+    transitions = trajectory.transitions
+    named = {name: lookup[k] for k, name in enumerate(model.modes)}
+    changes = np.array([[named[x.source], named[x.target]] for x in transitions], dtype=np.int64).reshape(-1, 2)
+
+    def at(number: int) -> Instant:
+        return Instant(states[mode[number]], rows.x[number], np.array(rows.context[number]))
+
+    when = np.array([x.time for x in transitions])
+    return RecordedRun(
+        sight, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
+    )

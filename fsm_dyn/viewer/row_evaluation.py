@@ -1,0 +1,157 @@
+"""One instant of a live run made whole again: state, context and what the compiled programs say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.live.mode_pool import PooledExecutable
+from fsm_dyn.live.tick_columns import FIXED, TickColumns
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.online.mode import ModeEvaluator, OnlineMode
+from fsm_dyn.programs import compile_programs
+from fsm_dyn.results.shares import reported_forces
+
+Floats = NDArray[np.float64]
+
+TIME: Final = FIXED.index("t")
+MODE: Final = FIXED.index("mode")
+
+
+@dataclass(frozen=True)
+class ModeReader:
+    """A mode and what evaluates it; ``number`` counts all that were needed."""
+
+    number: int
+    mode: OnlineMode
+    reading: ModeEvaluator
+
+
+class RowEvaluator:
+    """Evaluates the programs of a held graph at rows of a live run; every evaluation takes some microseconds.
+
+    Modes are embedded on line, all of them: a mode that the run meets is there at once, where deriving and compiling it
+    would hold up every page for a fraction of a second.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Held; its parameters are those of the run.
+    columns : Columns
+        Of the run's rows.
+    """
+
+    def __init__(self, graph: ModeGraph, columns: TickColumns) -> None:
+        self.automaton: Automaton = graph.automaton
+        self.layout = self.automaton.terms.layout
+        self.parameters: Floats = graph.parameters.copy()  # those that are set on the way are entered here
+        self._places = columns.places
+        self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
+        self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
+        self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
+        start = initial_state(graph.automaton, graph.values, graph.parameters)
+        self._machine = PooledExecutable(graph.automaton, (start.x, start.context))
+        self.readers: list[ModeReader] = []
+        self._readers: dict[tuple[int, ...], ModeReader] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._labels: dict[str, int] = {}
+        for known in self.automaton.modes:
+            self._add(known.states)
+
+    def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
+        layout, places = self.layout, self._places
+        c = np.zeros(layout.n_c)
+        c[layout.p_slice] = self.parameters
+        c[layout.w_slice] = row[places["inputs"]]
+        c[layout.sigma_slice.start : layout.memory_slice.stop] = row[places["discrete"]]
+        if before is not None and row[TIME] > before[TIME]:
+            # inputs run straight from tick to tick
+            rate = (row[places["inputs"]] - before[places["inputs"]]) / (row[TIME] - before[TIME])
+            c[layout.w_rate_slice] = rate
+        if len(self._smooth):  # save those that run as cubics
+            motion = row[places["motion"]]
+            c[layout.w_rate_slice.start + self._smooth] = motion[: len(self._smooth)]
+            c[layout.w_rate2_slice.start + self._smooth] = motion[len(self._smooth) :]
+        return row[places["state"]], c
+
+    def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[ModeReader, dict[str, Floats]]:
+        """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there.
+
+        Of the forces of redundant contacts the smallest that the contact laws admit.
+        """
+        key = tuple(int(code) for code in states)
+        reader = self._readers.get(key)
+        if reader is None:
+            mode = self._machine.mode_of(key)
+            reader = self._readers[key] = ModeReader(len(self.readers), mode, ModeEvaluator(mode.full))
+            self.readers.append(reader)
+        out = reader.reading(0.0, x, c)
+        if reader.reading.redundant:
+            values = self.terms.outputs(0.0, x, c)
+            forces, _ = reported_forces(
+                self.layout, self.automaton.contacts, key,
+                lambda which, only: {
+                    name: (values[name] if rows is None else values[name][list(rows)])[None]
+                    for name, rows in only.items()
+                },
+                x[None], c[None], out["multipliers"][None],
+            )  # fmt: skip
+            out = {**out, "multipliers": forces[0]}
+        return reader, out
+
+    def number(self, states: Sequence[int]) -> int:
+        """Return the number of a mode in the page's mode graph; the automaton knows it from now on.
+
+        Modes that only handovers tell apart have one number.
+        """
+        key = tuple(int(code) for code in states)
+        if key not in self._numbers:
+            name = self.automaton.name_of(key)
+            # what the graph is drawn from, states and guards, is the same for a mode that is not derived
+            mode = DerivedMode(name.name, name.pattern, cast(ModePrograms, self._machine.mode_of(key)))
+            self.automaton = self.automaton.with_mode(mode)
+            self._add(key)
+        return self._numbers[key]
+
+    def _add(self, states: tuple[int, ...]) -> None:
+        self._numbers[states] = self._labels.setdefault(self.automaton.labels.of(states), len(self._labels))
+
+    def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
+        """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""
+        out = self.geometry.outputs(0.0, x, c)
+        return out["points"], out["frames"]
+
+    def partial_velocities(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
+        """Return how points and frames move with the declared speeds.
+
+        Returns
+        -------
+        linear : ndarray, shape (n_points, 3, n_u)
+            Velocity of every point per speed, resolved in N.
+        angular : ndarray, shape (n_frames, 3, n_u)
+            Angular velocity of every frame per speed, resolved in N.
+        """
+        layout = self.layout
+        n_q = len(layout.q)
+        points, frames = self.points(x, c)
+        by_q = np.zeros((*points.shape, n_q))
+        turn = np.zeros((len(frames), 3, n_q))
+        for j in range(n_q):
+            h = 1e-6 * (1.0 + abs(x[j]))
+            ahead, behind = x.copy(), x.copy()
+            ahead[j] += h
+            behind[j] -= h
+            (p1, f1), (p0, f0) = self.points(ahead, c), self.points(behind, c)
+            by_q[..., j] = (p1 - p0) / (2.0 * h)
+            spin = np.einsum("fij,fkj->fik", (f1 - f0) / (2.0 * h), frames)  # Ṙ Rᵀ
+            turn[..., j] = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
+        w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
+        return by_q @ w, turn @ w

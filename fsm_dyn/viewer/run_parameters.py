@@ -1,0 +1,143 @@
+"""What can be set of a live run from its page: parameters, inputs that nobody drives, the mode it begins in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn import expressions
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.port_coupling import coupled_ports
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import ParameterValue, evaluate, flat_parameters, flat_values, parameter_values
+from fsm_dyn.spec.values import units as units_of
+from fsm_dyn.viewer.row_evaluation import Floats
+
+
+class RunParameters:
+    """The values of a run that may be changed, and which of them wait for a reset.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Held; as it runs.
+    session : LiveSession
+    parameters : mapping
+        Those that differ from the model's file.
+    scheduled : bool
+        Whether the model's scheduled inputs run.
+    """
+
+    def __init__(self, graph: ModeGraph, session: LiveSession, parameters: Mapping[str, Any], scheduled: bool) -> None:
+        self._mechanism: Mechanism = graph.automaton.mechanism
+        self._session, self._scheduled = session, scheduled
+        self.given: dict[str, Any] = dict(parameters)
+        self._values: dict[str, ParameterValue] = dict(graph.values)
+        self._begun: dict[str, ParameterValue] = dict(graph.values)
+        self._units = units_of(self._mechanism)
+        self._structural = session.structural
+        self.waiting: set[str] = set()  # names that are taken at the next reset
+
+    def told(self) -> dict[str, Any]:
+        """Return parameters and drives for the page."""
+        return {"parameters": self._parameters(), "drives": self._drives(), "waiting": sorted(self.waiting)}
+
+    def _parameters(self) -> list[dict[str, Any]]:
+        """Return the scalar parameters that depend on no other; couplers' stand last."""
+        couplers = {
+            name
+            for port in coupled_ports(self._mechanism)
+            for axis in port.axes
+            for name in (axis.stiffness, axis.damping)
+        }
+        found = []
+        for name, value in self._begun.items():
+            parameter = self._mechanism.parameters[name]
+            free = expressions.free_names(expressions.parse(parameter.values[0]))
+            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.given):
+                continue
+            found.append(
+                {
+                    "name": name, "value": value, "now": self._values[name], "unit": self._units.get(name, ""),
+                    "reset": bool(self._followers(name) & self._structural), "hand": name in couplers,
+                }
+            )  # fmt: skip
+        return sorted(found, key=lambda item: bool(item["hand"]))
+
+    def _followers(self, name: str) -> set[str]:
+        """Return a parameter and all that depend on it, elements of vectors by their own names."""
+        found = {name}
+        for other, parameter in self._mechanism.parameters.items():  # a parameter depends on earlier ones
+            if found & {free for text in parameter.values for free in expressions.free_names(expressions.parse(text))}:
+                found.add(other)
+        return {flat for flat in flat_parameters(self._mechanism) if flat.partition("[")[0] in found}
+
+    def _drives(self) -> list[dict[str, Any]]:
+        """Return the inputs that neither a device nor, in this run, a schedule drives."""
+        held = {name for port in coupled_ports(self._mechanism) for name in port.inputs}
+        return [
+            {"name": name, "unit": item.unit or "", "size": self._size(name)}
+            for name, item in self._mechanism.inputs.items()
+            if name not in held and (item.schedule is None or not self._scheduled)
+        ]
+
+    def _size(self, name: str) -> float:
+        """Return how large an input gets in the model's own schedule, 1 where it has none that tells."""
+        schedule = self._mechanism.inputs[name].schedule
+        texts = [text for _, text in schedule.points] if schedule is not None else []
+        return max((abs(float(np.sum(evaluate(text, self._values)))) for text in texts), default=0.0) or 1.0
+
+    def set(self, name: str, value: float) -> None:
+        """Set a parameter, and those that depend on it; what cannot be taken now is taken at the next reset.
+
+        Raises
+        ------
+        InputError
+            There is no such parameter, or the value cannot be.
+        """
+        given = {**self.given, name: value}
+        values = parameter_values(self._mechanism, given)
+        before = flat_values(self._mechanism, self.given)
+        after = flat_values(self._mechanism, given)
+        changed = {key: found for key, found in after.items() if found != before[key] and math.isfinite(found)}
+        if changed:
+            self._session.send("set", values=changed)
+        self.given, self._values = given, values
+
+    def drive(self, name: str, value: float) -> None:
+        """Set an input; raises InputError where it is none of those told."""
+        known = [item["name"] for item in self._drives()]
+        if name not in known:
+            raise InputError(f"no input '{name}' to set", allowed=", ".join(known))
+        self._session.send("input", values={name: value})
+
+    def heard(self, event: Mapping[str, Any], parameters: Floats, names: tuple[str, ...]) -> bool:
+        """Take in what a run tells; return whether it has begun anew with parameters that change what is drawn.
+
+        ``parameters`` are those that the run is read with, in the order of ``names``; those in force are written there.
+        """
+        if event.get("event") == "at reset":
+            self.waiting |= set(event["parameters"])
+        if event.get("event") != "done":
+            return False
+        command = event["command"]
+        if command["do"] == "set":
+            for name, value in command["values"].items():
+                if name not in self._structural and name in names:
+                    parameters[names.index(name)] = float(value)
+        anew = command["do"] == "reset" and bool(self.waiting)
+        if command["do"] == "reset":
+            self.waiting.clear()
+        return anew
+
+
+def check_mode(graph: ModeGraph, mode: str) -> None:
+    """Raise InputError unless a run can begin in a mode with the other values that the model gives."""
+    if mode:
+        initial_state(graph.automaton, graph.values, graph.parameters, {"mode": mode})

@@ -1,0 +1,107 @@
+"""The drawing of a mechanism on the page: outlines told once, and where they are at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.results.result_builder import scene_of
+from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
+
+ORIGIN: Final = "O"
+LONGEST_LINE: Final = 50.0  # m; endless lines are drawn so far, beyond what any view shows
+
+AZIMUTH, ELEVATION = 0.36, 0.35  # rad: from where mechanisms that leave the plane are seen at first
+PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def seen_from(azimuth: float, elevation: float) -> Floats:
+    """Return the directions to the right and up on the page, shape (2, 3), in N, of who looks from there; z is up."""
+    (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
+    return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn of a mechanism.
+
+    Attributes
+    ----------
+    scene : Scene
+    flat : ndarray, shape (2, 3)
+        From N to the page: x to the right, y up.
+    """
+
+    scene: Scene
+    flat: Floats
+
+    @classmethod
+    def of(cls, graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> Picture:
+        """Return the picture of a graph; the state is the one it starts from."""
+        scene = scene_of(graph.automaton, graph.parameters, graph.values)
+        return cls(scene, PLANAR if _is_planar(instants, x, c) else seen_from(AZIMUTH, ELEVATION))
+
+    @property
+    def planar(self) -> bool:
+        """Whether everything moves in planes across N.z, which are the page's."""
+        return self.flat is PLANAR
+
+    def look(self, azimuth: float, elevation: float) -> None:
+        """See a mechanism that leaves the plane from elsewhere (rad)."""
+        if not self.planar:
+            self.flat[:] = seen_from(azimuth, elevation)
+
+    def told(self) -> dict[str, Any]:
+        """Return the outlines, each in its own plane, for the page."""
+        return {
+            "planar": self.planar,
+            "shapes": [_told(shape) for shape in self.scene.shapes],
+            "links": len(self.scene.links),
+        }
+
+    def placed(self, points: Floats, frames: Floats) -> Floats:
+        """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then two ends per link."""
+        out = np.empty(6 * len(self.scene.shapes) + 4 * len(self.scene.links))
+        for i, shape in enumerate(self.scene.shapes):
+            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[self.scene.frames.index(shape.frame)]
+            out[6 * i : 6 * i + 4] = (self.flat @ turn[:, :2]).T.ravel()
+            out[6 * i + 4 : 6 * i + 6] = self.flat @ self.point(points, shape.origin)
+        at = 6 * len(self.scene.shapes)
+        for a, b in self.scene.links:
+            out[at : at + 2] = self.flat @ self.point(points, a)
+            out[at + 2 : at + 4] = self.flat @ self.point(points, b)
+            at += 4
+        return out
+
+    def point(self, points: Floats, name: str) -> Floats:
+        """Return a point's place in N, shape (3,)."""
+        return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
+
+
+def _told(shape: Shape) -> dict[str, Any]:
+    points = shape.points
+    if shape.endless:
+        middle, way = points.mean(axis=0), points[-1] - points[0]
+        points = middle + np.outer([-LONGEST_LINE, LONGEST_LINE], way / np.linalg.norm(way))
+    return {
+        "body": shape.body,
+        "points": [[round(float(x), 7) for x in point] for point in points],
+        "closed": shape.closed,
+        "endless": shape.endless,
+        "text": shape.text,
+    }
+
+
+def _is_planar(instants: RowEvaluator, x: Floats, c: Floats) -> bool:
+    """Tell whether everything moves in planes across N.z: whether no speed leads out of them."""
+    points, frames = instants.points(x, c)
+    if len(points) and np.ptp(points[:, 2]) > 1e-9:
+        return False
+    if np.abs(frames[:, 2, 2] - 1.0).max(initial=0.0) > 1e-9:
+        return False
+    linear, angular = instants.partial_velocities(x, c)
+    return bool(np.abs(linear[:, 2]).max(initial=0.0) < 1e-6 and np.abs(angular[:, :2]).max(initial=0.0) < 1e-6)

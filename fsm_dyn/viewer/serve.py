@@ -1,0 +1,235 @@
+"""Serving the page until Ctrl-C: the address, the loop, the watch over the file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.viewer.background_compile import compile_ahead
+from fsm_dyn.viewer.commands import LONGEST
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_view import LiveOptions
+from fsm_dyn.viewer.playback_session import PlaybackSession
+from fsm_dyn.viewer.recorded_run import RecordedRun
+from fsm_dyn.viewer.server import make_app, new_token
+
+LOOPBACK: Final = "127.0.0.1"
+LOOK: Final = 0.15  # s between looks at a watched file
+HEADERS: Final = 10.0  # s that a connection may take for the headers of a request
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A file that is compiled anew whenever it is saved, and the model in it as on the command line."""
+
+    path: Path
+    model: str
+    compile: Callable[[], ModeGraph]
+
+
+def serve(
+    graph: ModeGraph | FsmDynError,
+    wishes: LiveOptions,
+    port: int = 0,
+    watched: Watched | None = None,
+    opened: Callable[[str], None] = lambda address: None,
+) -> list[dict[str, Any]]:
+    """Serve the page of a model until Ctrl-C; return the reports of the runs.
+
+    Parameters
+    ----------
+    graph : ModeGraph, or the error that its model has
+    wishes : Wishes
+    port : int
+        0 for any that is free.
+    watched : Watched, optional
+    opened : callable
+        Called with the address once the page can be opened.
+
+    Raises
+    ------
+    InputError
+        The port is taken.
+    """
+    show = LiveBroadcast(wishes)
+    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(show, graph)]
+    if wishes.device is not None:
+        tasks.append(show.watch_device)
+    if watched is not None:
+        tasks.insert(0, lambda: _watch(watched, show))
+    _serve_until_asked(show, port, tasks, opened)
+    return show.summary
+
+
+def serve_film(
+    film: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
+) -> None:
+    """Serve the page of a run that is over until Ctrl-C; raises InputError where the port is taken.
+
+    Parameters
+    ----------
+    film : callable
+        Makes the film.
+    name : str
+        Told while it is made.
+    port, opened
+        As for :func:`serve`.
+    """
+    _serve_until_asked(PlaybackSession(film, name), port, [], opened)
+
+
+def _serve_until_asked(
+    show: LiveBroadcast | PlaybackSession,
+    port: int,
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+    opened: Callable[[str], None],
+) -> None:
+    listening = listen(port)
+    number, token = listening.getsockname()[1], new_token()
+    server = Server(configured(show, token, number))
+
+    def end(before: int) -> None:
+        """End the server in order; asked again, without waiting for its pages.  The run is ended in order anyhow."""
+        server.should_exit, server.force_exit = True, before > 0
+
+    with asked_to_end(end):
+        asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
+
+
+class Connection(H11Protocol):
+    """A connection that has to ask for something within some seconds, at first and after every answer."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and count the time."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, and count the time."""
+        super().on_response_complete()
+        self._await_request()
+
+    def _await_request(self) -> None:
+        cycle = self.cycle
+        self.loop.call_later(HEADERS, lambda: self._close_unless(cycle))
+
+    def _close_unless(self, before: object) -> None:
+        """Close where no request has come after the one before; another protocol may have taken over."""
+        if self.cycle is before and self.transport.get_protocol() is self:
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals alone: what runs has to end in order after it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def configured(show: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
+    """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
+    return uvicorn.Config(
+        make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
+        timeout_graceful_shutdown=1, server_header=False, http=Connection,
+    )  # fmt: skip
+
+
+def address(port: int, token: str) -> str:
+    """Return the address of the page."""
+    return f"http://{LOOPBACK}:{port}/{token}/"
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket bound to a port of the loopback interface; raises InputError where it is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((LOOPBACK, port))
+        listening.listen()  # whoever comes before the server is ready waits
+    except OSError as error:
+        listening.close()
+        raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --port") from error
+    return listening
+
+
+async def _serve(
+    server: uvicorn.Server,
+    listening: socket.socket,
+    show: LiveBroadcast | PlaybackSession,
+    works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+    opened: Callable[[], None],
+) -> None:
+    tasks = [asyncio.create_task(work()) for work in (show.play, *works)]
+    opened()
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await show.close()
+        listening.close()
+
+
+async def _begin(show: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
+    if isinstance(graph, FsmDynError):
+        show.failed(graph)
+    else:
+        await show.start(graph)
+
+
+async def _watch(watched: Watched, show: LiveBroadcast) -> None:
+    """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on.
+
+    A file saved again while it is compiled is compiled from the beginning.
+    """
+    seen = last = _stamp(watched.path)
+    compiling: asyncio.Task[None] | None = None
+    try:
+        while True:
+            await asyncio.sleep(LOOK)
+            now = _stamp(watched.path)
+            if now is not None and now != seen and now == last:
+                seen = now
+                if compiling is not None:
+                    compiling.cancel()
+                compiling = asyncio.create_task(_anew(watched, show))
+            last = now
+    finally:
+        if compiling is not None:
+            compiling.cancel()
+            await asyncio.gather(compiling, return_exceptions=True)
+
+
+async def _anew(watched: Watched, show: LiveBroadcast) -> None:
+    """Compile a file in a process of its own; then its run is started from what that left on disk."""
+    try:
+        with show.changing(watched.path.name) as tell:
+            await compile_ahead(watched.model, show.wishes.parameters or {}, tell)
+            graph = await asyncio.to_thread(watched.compile)
+    except FsmDynError as error:
+        show.failed(error)
+    else:
+        await show.start(graph)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file does; None while it is missing, as between the two steps of many editors."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

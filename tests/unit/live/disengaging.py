@@ -1,0 +1,113 @@
+"""Every way of letting go of a device that presses the virtual wall, on the clock of the loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
+from fsm_dyn.live.run_controller import RUNNING, RunController
+from fsm_dyn.live.tick_setup import watch_port
+
+PERIOD = 1e-3
+PRESSED = 600  # ticks until the hand presses the wall at rest
+RELEASE = 0.012  # s
+WATCHED = 400  # ticks that are looked at after it lets go
+BUTTONS = 0b10  # the dead man's is 1, the clutch 0
+DEVICES = {"hapkit": (1, 0.05, 0.2), "udp": (2, 0.2, 0.5)}  # axes, kg, N s/m
+COMMANDS = {
+    "pause": {"do": "pause"},
+    "reset": {"do": "reset"},
+    "scrub": {"do": "scrub", "t": 0.2},
+    "speed": {"do": "speed", "value": 0.5},
+    "set": {"do": "set", "values": {"k": 1e4}},
+    "port": {"do": "port", "force_scale": 0.9},
+}
+WAYS = (*COMMANDS, "clutch", "dead man", "not a number", "jump", "stall", "overrun", "supply", "held up", "owner")
+
+
+class Pressed:
+    """A stepper of the wall, pressed anew by a hand for every measurement."""
+
+    def __init__(self, graph, device):
+        self.axes, self.mass, self.damping = DEVICES[device]
+        mapping = device_map_for(graph, "", 1) if device == "hapkit" else DeviceMap()
+        self.stepper = LiveStepper(
+            graph, self.axes, PERIOD, mapping=mapping, limits=Limits(clutch_button=0, dead_man_button=1)
+        )
+
+    def begin(self, stiffness, passivity="off"):
+        """Press the wall through a coupler of this stiffness (N/m) until all rests."""
+        stepper = self.stepper
+        tick = stepper.tick_data
+        tick.counts[[ct.FAULT, ct.TAKEN, ct.REJECTED, ct.UNCHANGED, ct.OWNER_SILENT]] = 0
+        tick.numbers[ct.SPEED] = 1.0
+        stepper.set_device_map(replace(stepper.mapping, force_scale=1.0))
+        stepper.set_parameters({"handle_2_stiffness": stiffness, "k": 2e4})
+        stepper.reset()
+        watch_port(tick, passivity, None)
+        tick.numbers[[ct.LEAK, ct.LEAK_OPENING]] = 0.0
+        self.events = []
+        self.controller = RunController(stepper, self.events.append, stall_ticks=10**6)
+        tick.counts[[ct.RELEASE_TIME, ct.RELEASE_TICKS]] = int(1e9 * RELEASE), int(RELEASE / PERIOD)
+        self.handles = [
+            EmulatedHandle(self.mass, self.damping, hand_stiffness=60.0, hand_damping=1.0) for _ in range(self.axes)
+        ]
+        self.meter, self.sequence, self.buttons = Meter(), 0, BUTTONS
+        self.tick(250)
+        self.handles[-1].target = -0.05
+        self.tick(PRESSED)
+        assert self.handles[-1].force > 1.5, "it is pressed"
+
+    def tick(self, count=1, **changed):
+        """Tick with what the device tells, or with what is ``changed`` of it; then let it move."""
+        for _ in range(count):
+            self.sequence += 1
+            position, velocity = [h.position for h in self.handles], [h.velocity for h in self.handles]
+            sample = Sample(0.0, self.sequence, position, velocity, self.buttons)
+            self.controller.tick(sample._replace(**changed))
+            for handle, force in zip(self.handles, self.stepper.tick_data.force, strict=True):
+                handle.force = float(force)
+            self.meter.advance(self.handles, PERIOD)
+
+    def let_go(self, way, gone):
+        """Let go in a way, or not at all, the hand gone at that instant or not; return the meter until it is held."""
+        counts, controller = self.stepper.tick_data.counts, self.controller
+        self.meter = Meter()
+        if gone:
+            for handle in self.handles:
+                handle.hand_stiffness = handle.hand_damping = 0.0
+        bad, ticks = {}, WATCHED
+        match way:
+            case "":
+                pass
+            case "clutch" | "dead man":
+                self.buttons ^= {"clutch": 0b01, "dead man": 0b10}[way]
+            case "not a number":
+                bad = {"velocity": [math.nan] * self.axes}
+            case "jump":
+                bad = {"position": [h.position + 0.2 for h in self.handles]}
+            case "stall":
+                counts[ct.STALL_TICKS], bad = 8, {"sequence": self.sequence}
+            case "overrun":
+                controller.fault(ct.OVERRUN)
+            case "supply":
+                controller.disengage()
+            case "held up":
+                bad = {"sequence": self.sequence}
+            case "owner":
+                counts[ct.OWNER_SILENT] = 1
+            case _:
+                controller.command(COMMANDS[way])
+        opened = False
+        for _ in range(ticks):
+            self.tick(**bad)
+            opened = opened or counts[ct.HELD] == 0
+            if opened and counts[ct.HELD] != 0:
+                break
+        assert opened == bool(way) or controller.phase != RUNNING, way
+        return self.meter

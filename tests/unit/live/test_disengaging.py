@@ -1,0 +1,41 @@
+"""Letting go never pushes: what a device is given after that, whichever way it is let go of, and whoever holds it."""
+
+import pytest
+
+from fsm_dyn.live import tick_data as ct
+from tests.unit.live.disengaging import WAYS, Pressed
+
+MILLIJOULE = 1e-3
+STIFFNESS = (200.0, 1000.0, 5000.0)  # N/m
+
+
+@pytest.fixture(scope="module", params=["hapkit", "udp"])
+def pressed(request, held):
+    return Pressed(held("virtual_wall"), request.param)
+
+
+def lets_go(pressed, stiffness, way, gone):
+    pressed.begin(stiffness)
+    return pressed.let_go(way, gone)
+
+
+@pytest.mark.parametrize("stiffness", STIFFNESS)
+def test_letting_go_never_pushes(pressed, stiffness):
+    """A hand that has gone: no more than where the run goes on.  One that stays: no work is done on it."""
+    goes_on = lets_go(pressed, stiffness, "", True).peak_energy
+    for way in WAYS:
+        flies = lets_go(pressed, stiffness, way, True).peak_energy
+        assert flies <= 1.2 * goes_on + MILLIJOULE, (way, flies, goes_on)
+        done = lets_go(pressed, stiffness, way, False).most_work
+        assert done <= MILLIJOULE, (way, done)
+
+
+def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
+    """By an account of its own: force shown times way, less force of the coupler times the way of its end."""
+    for stiffness in STIFFNESS:
+        pressed.begin(stiffness, "observe")
+        numbers = pressed.stepper.tick_data.numbers
+        before = float(numbers[ct.LEAK])
+        pressed.let_go("pause", True)
+        assert numbers[ct.LEAK] == before
+        assert 0.0 <= numbers[ct.LEAK_OPENING] < 0.1 * MILLIJOULE

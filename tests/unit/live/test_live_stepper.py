@@ -1,0 +1,166 @@
+"""Tick by tick is the same as off line; substeps, bounded work, parameters, what is let go."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError
+from fsm_dyn.live import tick_data as ct
+from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
+from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.session_launch import coupled_graph as held_graph
+from fsm_dyn.live.session_launch import substeps_of
+from fsm_dyn.live.settings import Settings
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation import state as st
+
+MODELS = ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_the_same_transitions_as_off_line_to_the_last_bit(bench, name, substeps):
+    run = bench(name, substeps=substeps).run(3000)
+    assert run.controller.phase == 0, run.events
+    trajectory = fsm_dyn.simulate(
+        run.stepper.graph, until=run.times[-1], method="rk4", step=1e-3 / substeps, inputs=run.tables()
+    )
+    names = run.stepper.machine.chart_names
+    live = [(t, names[int(a)], names[int(b)]) for t, a, b in run.transitions]
+    assert len(live) >= 3, "a hand that changes nothing shows nothing"
+    assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
+    assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
+
+
+@pytest.mark.parametrize("name", ["push_button", "toggle_switch"])
+def test_ports_have_steps_that_suit_their_models(bench, held, name):
+    """Steps of 1 ms made the dome of the button fail after 0.8 s, and left a quarter of the switch's ticks behind."""
+    graph = held(name)
+    substeps = substeps_of(Settings(), graph)
+    assert substeps > 1
+    quick = Limits(velocity=200.0, angular_velocity=2000.0)  # a hand made of numbers is not let go for being quick
+    run = bench(name, substeps=substeps, schedule=True, limits=quick).run(3000)
+    assert run.controller.phase == 0, run.events
+    assert [event for event in run.events if event["event"] == "behind"] == []
+
+
+@pytest.mark.parametrize(
+    ("period", "asked", "steps"), [(1e-3, None, 4), (1e-4, None, 1), (2e-3, None, 8), (1.01e-3, None, 5), (1e-3, 2, 2)]
+)
+def test_no_step_is_longer_than_ports_say_unless_asked_for(held, period, asked, steps):
+    assert substeps_of(Settings(period=period, substeps=asked), held("toggle_switch")) == steps
+    assert substeps_of(Settings(period=period), held("virtual_wall")) == 1
+
+
+def test_the_model_and_the_device_feel_the_same_force(bench):
+    """Within its limits the device shows the opposite of what the coupler does to the model."""
+    run = bench("virtual_wall", limits=Limits(force=1e6, slew=1e9)).run(1500)
+    tick = run.stepper.tick_data
+    np.testing.assert_array_equal(tick.force, -tick.ports[:2])
+    assert np.abs(tick.force).max() > 0.1
+
+
+def test_scale_and_power():
+    """A device at half the scale feels half the force: the power on both sides is the same."""
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
+    stepper = LiveStepper(graph, 2, mapping=DeviceMap(scale=0.5), limits=Limits(force=1e6, slew=1e9, ramp=0.0))
+    tick = stepper.tick_data
+    tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
+    tick.numbers[ct.GRIP_TARGET] = 1.0
+    for _ in range(3):
+        stepper.tick()
+    tick.device[:] = [0.01, 0.0, 0.3, 0.0]
+    stepper.tick()
+    assert tick.now[tick.slot[0]] == pytest.approx(0.5 * 0.01, abs=1e-15)
+    power_of_device = tick.force[0] * 0.3
+    power_of_model = -tick.ports[0] * tick.now[tick.slot[2]]
+    assert power_of_device == pytest.approx(power_of_model, rel=1e-12)
+
+
+def test_pressed_at_rest_the_plate_yields_as_two_springs_in_series(bench):
+    """The device goes down by d from where it took hold, y above the plate: k z = kc (y - d - z)."""
+    depth, kc, k = 0.03, 200.0, 20e3
+    run = bench("virtual_wall", motion=(), axes=2)
+    y = run.stepper.loop.state.x[1]
+    for i in range(6000):
+        down = -depth * min(i / 1000, 1.0)
+        run.one(Sample(0.0, i, [0.0, down], [0.0, -depth / 1.0 if i < 1000 else 0.0]))
+    assert run.stepper.mode == "pressing"
+    # what is left of the motion after 5 s decays by exp(-t c / 2 m)
+    assert run.stepper.loop.state.x[2] == pytest.approx(kc * (y - depth) / (kc + k), rel=1e-6)
+
+
+def test_a_tick_does_no_more_than_its_share(bench):
+    """What a tick cannot finish waits for the next one: time slows down, and nothing is lost."""
+    run = bench("bouncing_ball")
+    run.stepper.options.counts[0] = 2  # turns of the stepper in a tick
+    run.run(4000)
+    assert len(run.times) < 4000
+    assert max(np.diff(run.times)) < 1.001e-3
+    trajectory = fsm_dyn.simulate(run.stepper.graph, until=run.times[-1], method="rk4", step=1e-3, inputs=run.tables())
+    assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
+
+
+def test_parameters_of_springs_apply_at_once_and_those_of_masses_at_reset(held):
+    stepper = LiveStepper(held_graph(held("virtual_wall")), 2)
+    layout = stepper.graph.automaton.terms.layout
+    assert stepper.set_parameters({"k": 1e4}) == ()
+    assert stepper.set_parameters({"m": 0.5, "mu_k": 0.2}) == ("m",)
+    values = stepper.loop.state.c[: len(layout.p)]
+    assert values[layout.p.index("k")] == 1e4
+    assert values[layout.p.index("mu_k")] == 0.2
+    assert values[layout.p.index("m")] == 0.2
+    stepper.reset()
+    assert stepper.loop.state.c[layout.p.index("m")] == 0.5
+
+
+def test_a_schedule_can_run_in_the_hand(bench):
+    run = bench("virtual_wall", motion=(), axes=2, schedule=True, limits=Limits(dead_man_button=0)).run(1000)
+    names = run.stepper.graph.automaton.terms.layout.w
+    assert run.stepper.tick_data.now[names.index("push")] == -4.0
+    assert run.grips[-1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "dopri5"}, "rk4"),
+        ({"mapping": DeviceMap(port="door")}, "handle"),
+        ({"mapping": DeviceMap(axes=(0, 1))}, "3 numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(held, options, words):
+    with pytest.raises(InputError, match=words):
+        LiveStepper(held("shopping_cart"), 3, **options)
+
+
+def test_a_model_that_is_not_held_is_refused():
+    with pytest.raises(InputError, match="not held"):
+        LiveStepper(fsm_dyn.compile("shopping_cart"), 3)
+
+
+def test_status_of_a_finished_tick(bench):
+    run = bench("latch")
+    assert run.one(run.hand.read()) == outcomes.DONE
+
+
+@pytest.mark.parametrize("limit", [0, 6])
+def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
+    """Of the latch door a force and two friction limits end in one instant; without end a tick's steps were halved.
+
+    By the count, not by the clock: without a limit no tick does more than a few dozen trial steps, and with one it ends
+    no more than one turn of the loop beyond it.
+    """
+    motion = [[0, 0.1, 0.5, 0.0]]
+    run = bench("latch_door", motion=motion, limits=Limits(velocity=20.0), schedule=True, work_per_tick=limit)
+    run.stepper.prepare()
+    done, behind = [], 0
+    for _ in range(4400):
+        run.one(run.hand.read())
+        done.append(int(run.stepper.counters[st.WORK_DONE]))
+        behind += int(run.stepper.tick_data.counts[ct.UNFINISHED])
+    assert run.controller.phase == 0, run.events
+    assert run.stepper.mode != run.stepper.machine.chart_names[0]
+    assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE
+    assert (behind > 0) == (limit > 0)

@@ -1,0 +1,207 @@
+"""How runs end that cannot go on: state, what was tried and the numbers, in words and as a picture."""
+
+import numpy as np
+import pytest
+import yaml
+
+import fsm_dyn
+from fsm_dyn import plot
+
+SLIDER = """
+fsm_dyn: 1
+name: corridor
+parameters: {m: 1, r: 0.1, width: 0.5}
+coordinates: [x]
+inputs: [push]
+points:
+  C: {from: O, at: x*N.x}
+bodies:
+  ball: {center: C, mass: m}
+contacts:
+  left: {gap: x - r}
+  right: {gap: width - x - r}
+loads:
+  - {force: push*N.x, at: C}
+initial: {x: 0.2}
+"""
+
+PADDLE = """
+fsm_dyn: 1
+name: paddle
+parameters: {m: 1, k: 10}
+coordinates: [x, y]
+points:
+  C: {from: O, at: x*N.x}
+  D: {from: O, at: y*N.x}
+bodies:
+  ball: {center: C, mass: m}
+contacts:
+  touch: {gap: y - x}
+modes:
+  riding: {touch: closed}
+loads:
+  - {force: k*(0.2-y)*N.x, at: D}
+initial: {mode: riding, x: 0.1}
+"""
+
+TOGGLE = """
+fsm_dyn: 1
+name: toggle
+parameters: {m: 1}
+coordinates: [x]
+points:
+  C: {from: O, at: x*N.x}
+bodies:
+  ball: {center: C, mass: m}
+memory: {n: 0}
+transitions:
+  - {from: "*", when: "x > 1e-10*n", set: {n: n + 1}, because: it passed}
+initial: {x: -0.5, x_dot: 1}
+"""
+
+
+SLED = """
+fsm_dyn: 1
+name: sled
+parameters: {m: 1, J: 0.1, mu: 0.1, rough: 0.3, a: 1}
+coordinates: [x, y, q]
+frames:
+  B: {parent: N, rotate: {z: q}}
+points:
+  C: {from: O, at: x*N.x + y*N.y}
+  L: {from: C, at: -a*B.x}
+  R: {from: C, at: a*B.x}
+bodies:
+  sled: {frame: B, center: C, mass: m, inertia: {zz: J}}
+loads:
+  - {gravity: -9.81*N.y}
+contacts:
+  rear:   {gap: "dot(pos(L), N.y)", slip: "dot(vel(L), N.x)", friction: mu}
+  middle: {gap: "dot(pos(C), N.y)", slip: "dot(vel(C), N.x)", friction: rough}
+  front:  {gap: "dot(pos(R), N.y)", slip: "dot(vel(R), N.x)", friction: mu}
+initial: {x_dot: 1}
+"""
+
+HEMMED_IN = """
+fsm_dyn: 1
+name: hemmed_in
+parameters: {m: 1, e: 1}
+coordinates: [x]
+impacts: sequential
+points:
+  C: {from: O, at: x*N.x}
+bodies:
+  ball: {center: C, mass: m}
+contacts:
+  left:  {gap: x, restitution: e}
+  right: {gap: -x, restitution: e}
+initial: {x_dot: 1}
+"""
+
+
+def ended(text, **options):
+    return fsm_dyn.simulate(fsm_dyn.compile(yaml.safe_load(text)), 2.0, on_failure="return", **options)
+
+
+def test_a_run_that_is_done_says_no_more():
+    run = ended(SLIDER)
+    assert run.describe_outcome() == ("done at t = 2 s in mode 'all_free'",)
+
+
+def test_a_jam_tells_its_candidates_in_words_in_the_file_and_in_the_picture(tmp_path):
+    graph = fsm_dyn.compile("sliding_rod")
+    run = fsm_dyn.simulate(
+        graph, 1.0, parameters={"mu": 2.0}, initial={"mode": "sliding", "q": 2.2, "vx": 1.0}, on_failure="return"
+    )
+    words = run.describe_outcome()
+    assert words[0] == "inconsistent contact state at t = 0 s in mode 'sliding'"
+    assert any(line.startswith("state: x = 0") for line in words)
+    tried = [line for line in words if line.startswith("tried: ")]
+    assert any("foot would sink in" in line for line in tried)
+    assert any("foot would pull" in line for line in tried)
+    assert fsm_dyn.open_run(run.save(tmp_path / "rod.run.json")).describe_outcome() == words
+    picture = plot.outcome(run)
+    assert "foot would pull" in picture.texts[-1].get_text()
+    assert plot.save(picture, tmp_path / "rod.png").stat().st_size > 10_000
+
+
+def test_several_answers_are_told_as_such(tmp_path):
+    """The rod of Painlevé while it turns fast: its foot may lift, or jam on, and nothing in rigid contact decides."""
+    start = {"mode": "sliding", "q": 2.2, "vx": 1.0, "w": 5.0}
+    graph = fsm_dyn.compile("sliding_rod")
+    run = fsm_dyn.simulate(graph, 1.0, parameters={"mu": 2.0}, initial=start, on_failure="return")
+    assert run.outcome.name == "several answers"
+    assert sum(line.endswith(": agrees") for line in run.describe_outcome()) == 2
+    assert plot.save(plot.outcome(run), tmp_path / "rod.png").stat().st_size > 10_000
+
+
+def test_motion_that_friction_leaves_open_is_told(tmp_path):
+    """Three feet, the middle one rougher: how they share the weight decides how fast the sled stops."""
+    several = ended(SLED)
+    assert several.outcome.name == "several answers"
+    assert any("leaves the motion undetermined" in line for line in several.describe_outcome())
+    in_slots = ended(SLED.replace("mu}", "mu, bilateral: true}").replace("rough}", "rough, bilateral: true}"))
+    assert in_slots.outcome.name == "non-unique motion"
+    assert any("leaves the motion undetermined" in line for line in in_slots.describe_outcome())
+    assert plot.save(plot.outcome(in_slots), tmp_path / "sled.png").stat().st_size > 10_000
+    alike = ended(SLED, parameters={"rough": 0.1})
+    assert alike.outcome.name == "done"
+    assert alike["x"][-1] == pytest.approx(1.0 / (2.0 * 0.1 * 9.81), rel=1e-9)
+
+
+def test_impacts_without_end_are_told(tmp_path):
+    run = ended(HEMMED_IN)
+    assert run.outcome.name == "endless impacts"
+    assert "left still closes with -1 m/s" in run.describe_outcome()
+    assert plot.save(plot.outcome(run), tmp_path / "ball.png").stat().st_size > 10_000
+    assert ended(HEMMED_IN, parameters={"e": 0.5}).outcome.name == "done"
+
+
+def test_a_start_inside_a_wall_tells_how_deep():
+    run = ended(SLIDER, initial={"x": 0.07})
+    assert run.outcome.name == "penetration at start"
+    assert "left is 0.03 m deep" in run.describe_outcome()
+
+
+def test_what_has_no_inertia_is_told():
+    run = ended(PADDLE)
+    assert run.outcome.name == "singular configuration"
+    assert "nothing has inertia along y_dot where no contact holds it" in run.describe_outcome()
+
+
+def test_chatter_tells_the_transitions_it_is_made_of():
+    run = ended(TOGGLE)
+    assert run.outcome.name == "unending chatter"
+    assert sum("it passed" in line for line in run.describe_outcome()) == 6
+
+
+@pytest.mark.parametrize("strategy", ["compiled", "online"])
+def test_a_combination_that_is_not_listed_ends_the_run_by_its_name(strategy):
+    tree = yaml.safe_load(SLIDER) | {"modes": {"only_listed": True, "free": {"left": "open", "right": "open"}}}
+    graph = fsm_dyn.compile(tree)
+    run = fsm_dyn.simulate(graph, 2.0, inputs={"push": 1.0}, strategy=strategy, on_failure="return")
+    assert run.outcome.name == "mode not allowed"
+    assert run.t[-1] == pytest.approx(np.sqrt(0.4), abs=1e-9)
+    assert "tried: right_closed" in run.describe_outcome()
+    with pytest.raises(fsm_dyn.RunError, match="right_closed"):
+        fsm_dyn.simulate(graph, 2.0, inputs={"push": 1.0}, strategy=strategy)
+
+
+def test_a_combination_that_was_pruned_is_derived_where_other_parameters_lead_into_it():
+    graph = fsm_dyn.compile(yaml.safe_load(SLIDER))
+    assert "exclude each other" in graph.infeasible["left_closed+right_closed"]
+    simulator = fsm_dyn.Simulator(graph)
+    settings = {"parameters": {"width": 0.2}, "initial": {"x": 0.1}, "inputs": {"push": 1.0}, "strategy": "compiled"}
+    run = simulator.run(1.0, **settings)
+    assert run.modes[-1] == "left_closed+right_closed"
+    assert run.outcome.name == "done"
+    reached = simulator.extended_graph()
+    assert reached.infeasible == {}
+    assert set(reached.modes) - set(graph.modes) == {"left_closed+right_closed"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_states_are_drawn_of_a_run_that_ended_at_once(tmp_path):
+    run = ended(SLIDER, initial={"x": 0.07})
+    assert len(run) == 1
+    assert plot.save(plot.states(run), tmp_path / "states.png").stat().st_size > 5_000

@@ -1,0 +1,118 @@
+"""What a page may set of a live run, and when it counts."""
+
+import asyncio
+import time
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_view import LiveOptions
+
+
+class Stage:
+    """A show with one page that keeps what it is told."""
+
+    def __init__(self, name, **wishes):
+        self.show, self.heard = LiveBroadcast(LiveOptions(**wishes)), []
+        self.show.join(self.heard.append)
+        self.name = name
+
+    async def __aenter__(self):
+        self.playing = asyncio.create_task(self.show.play())
+        await self.show.start(fsm_dyn.compile(self.name))
+        return self
+
+    async def __aexit__(self, *failure):
+        self.playing.cancel()
+        await self.show.close()
+
+    def told(self, kind):
+        return [message for message in self.heard if isinstance(message, dict) and message["kind"] == kind]
+
+    async def until(self, condition):
+        patience = time.monotonic() + 60.0
+        while not condition():
+            assert time.monotonic() < patience
+            await asyncio.sleep(0.01)
+
+    def named(self, key):
+        return {item["name"]: item for item in self.show.take.setup.told()[key]}
+
+
+def test_parameters_count_at_once_or_from_the_reset():
+    """The disk: its friction at once; its radius, and what is drawn of it, from the reset on; J goes with m and r."""
+
+    async def scene():
+        async with Stage("rolling_disk") as stage:
+            known = stage.named("parameters")
+            assert set(known) >= {"m", "r", "mu", "e"}
+            assert "J" not in known, "it follows m and r"
+            assert known["phi"]["value"] == pytest.approx(0.20944, rel=1e-4)
+            assert known["r"]["reset"]
+            assert not known["mu"]["reset"]
+            assert [known[name]["hand"] for name in ("mu", "disk_grip_1_stiffness")] == [False, True]
+
+            take = stage.show.take
+            layout, parameters = take.instants.layout, take.instants.parameters
+            await stage.show.carry_out({"do": "set", "name": "mu", "value": 0.6})
+            await stage.until(lambda: parameters[layout.p.index("mu")] == 0.6)
+            assert not stage.told("setup")[-1]["waiting"]
+
+            await stage.show.carry_out({"do": "set", "name": "r", "value": 0.2})
+            await stage.until(lambda: "r" in stage.show.take.setup.waiting)
+            assert take.instants.parameters[layout.p.index("r")] == 0.1
+            models = len(stage.told("model"))
+            await stage.show.carry_out({"do": "reset"})
+            await stage.until(lambda: len(stage.told("model")) > models)
+            assert not take.setup.waiting
+            now = take.instants.parameters
+            assert (now[layout.p.index("r")], now[layout.p.index("mu")]) == (0.2, 0.6)
+            assert now[layout.p.index("J")] == pytest.approx(2.0 * 0.2**2 / 2)
+            disk = stage.told("model")[-1]["picture"]["shapes"][0]["points"]
+            assert max(abs(x) for x, _ in disk) == pytest.approx(0.2, abs=1e-6)
+            # and the mechanism itself rolls on the larger disk
+            row = take.session.snapshot()
+            assert row["state"]["y"] > 0.15
+
+            with pytest.raises(InputError, match="no parameter"):
+                await stage.show.carry_out({"do": "set", "name": "nonsense", "value": 1.0})
+            with pytest.raises(InputError, match="m = -1: the mass"):
+                await stage.show.carry_out({"do": "set", "name": "m", "value": -1.0})
+            assert stage.named("parameters")["m"]["now"] > 0.0
+
+    asyncio.run(scene())
+
+
+def test_drives_are_those_that_nobody_else_drives():
+    async def scene():
+        async with Stage("shopping_cart", schedule=False) as stage:
+            drives = stage.named("drives")
+            of_its_schedule = {"push": 16.0, "turn": 15.0}
+            assert {name: item["size"] for name, item in drives.items()} == of_its_schedule
+            await stage.show.carry_out({"do": "drive", "name": "push", "value": 12.5})
+            take = stage.show.take
+            await stage.until(lambda: take.session.snapshot() is not None)
+            await stage.until(lambda: take.session.snapshot()["inputs"]["push"] == 12.5)
+            with pytest.raises(InputError, match="no input"):
+                await stage.show.carry_out({"do": "drive", "name": "handle_1", "value": 1.0})
+
+    asyncio.run(scene())
+
+
+def test_the_mode_it_begins_in():
+    async def scene():
+        async with Stage("shopping_cart", schedule=False) as stage:
+            with pytest.raises(InputError, match="nowhere"):
+                await stage.show.carry_out({"do": "initial", "mode": "nowhere"})
+            assert stage.show.take.number == 1
+            await stage.show.carry_out({"do": "initial", "mode": "sticking"})
+            take = stage.show.take
+            assert take.number == 2
+            await stage.until(lambda: take.session.snapshot() is not None)
+            rows, _ = take.session.rows()
+            assert take.session.modes[int(rows[0][5])] == "sticking"
+            assert stage.told("model")[-1]["setup"]["mode"] == "sticking"
+
+    asyncio.run(scene())
