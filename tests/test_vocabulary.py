@@ -143,3 +143,44 @@ def test_no_class_name_is_defined_twice():
     assert set(vocabulary.duplicate_classes()) <= set(allowed), (
         "one name for one thing; allowed are only those of before"
     )
+
+
+def glossary_tables():
+    """Yield the cells of every term of the glossary: term, definition, symbols and names, source."""
+    text = (vocabulary.ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 4 and cells[0] != "term" and set(cells[0]) != set("-"):
+            yield cells
+
+
+def test_glossary_defines_each_term_once():
+    terms = [term.strip() for term, *_ in glossary_tables() for term in re.split("[,;]", term)]
+    assert len(terms) > 100
+    assert sorted(terms) == sorted(set(terms))
+
+
+def test_names_in_the_glossary_exist():
+    """Keys and names of Python and of the runtime are found where they are defined: a name that has changed fails."""
+    places = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]"), vocabulary.ROOT / "docs" / "language.md"]
+    known = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in places)))
+    known |= {name.removeprefix("FSM_") for name in known}
+    missing = []
+    for term, _, names, _ in glossary_tables():
+        for name in re.findall("`([^`]+)`", names):
+            for word in re.findall(r"\w+\*?", re.sub("<[^>]*>", "", name)):
+                found = any(k.startswith(word.strip("*")) for k in known) if word.endswith("*") else word in known
+                missing += [] if found else [f"{term}: {name}"]
+    assert missing == []
+
+
+def test_sources_of_the_glossary_are_listed():
+    text = (vocabulary.ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    listed = [" ".join(entry.split()) for entry in text.split("## Sources")[1].split("\n- ")[1:]]
+    cited = {source.strip() for *_, sources in glossary_tables() for source in sources.split(";") if source.strip()}
+    for source in sorted(cited):
+        words = [word for word in re.findall(r"\w+", source) if word not in ("and", "et", "al")]
+        assert any(all(word in entry for word in words) for entry in listed), source
+    for entry in listed:
+        surname = re.match(r"(?:[A-Z][\w-]*\. ?)+([\w-]+)", entry)[1]
+        assert any(surname in source for source in cited), f"{entry} is not cited"
