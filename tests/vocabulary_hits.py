@@ -47,7 +47,7 @@ _C = re.compile(
     re.DOTALL,
 )
 _BETWEEN_PARTS = re.compile(r"[\s\\]*")  # what separates the parts of one text
-_PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|%[-+ .\d]*[dfgsi]\b")
+_PLACEHOLDER = re.compile(r"\$?\{(?:[^{}]|\{[^{}]*\})*\}|%[-+ .\d]*[dfgsi]\b")
 _SKIPPED = re.compile(r"``.+?``|`[^`]*`|\$[^$]*\$|https?://\S+|(?<=\])\([^()]*\)")
 
 
