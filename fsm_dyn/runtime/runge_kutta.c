@@ -96,6 +96,23 @@ FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h)
     return sqrt(square / (double)fsm_most(count, 1));
 }
 
+/* Whether a step of fixed length `h` (s) tells nothing of where the motion goes.
+
+   Derivatives at its end, before and after its last stage, then differ by more than all of the state and the
+   mechanism's own units: the method is not stable at this length. */
+FSM_LOCAL bool fsm_step_is_too_long(const struct fsm_run *run, double h)
+{
+    fsm_vector x = run->state->x, x_end = run->work->x_end, unit = run->tables->state_unit;
+    const double *last = run->work->k.at + (run->method->counts->stages - 1) * x.n, *end = last + x.n;
+    for (int64_t j = 0; j < unit.n; j++) {
+        double size = unit.at[j] + fsm_smaller(fabs(x.at[j]), fabs(x_end.at[j]));
+        if (h * fabs(end[j] - last[j]) > size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Return by how much to change the step after an accepted one (PI control).
 
    Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */

@@ -151,6 +151,10 @@ static enum fsm_status try_length(const struct fsm_run *run, struct fsm_trial *t
     case FSM_ACCEPT:
         break;
     }
+    if (!adaptive && trial->h > trial->least && fsm_step_is_too_long(run, trial->h)) {
+        reject(run, trial, 0.5);
+        return FSM_CONTINUE;
+    }
     enum fsm_status status = fsm_project_end(run, trial->t_end);
     if (status != FSM_CONTINUE) {
         return status;

@@ -16,6 +16,7 @@ FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int6
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);
 FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h);
+FSM_LOCAL bool fsm_step_is_too_long(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order);
 FSM_LOCAL double fsm_rejection_factor(double error, int64_t order);
 FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest);

@@ -231,3 +231,38 @@ def test_the_law_must_fit_the_units():
         fsm_dyn.load(
             {**drop(), "contacts": {"felt": {"gap": "y", "restitution": 0.5, "compliant": {"stiffness": "2 N/m"}}}}
         )
+
+
+def pressed_against_wall(side):
+    """Return the model of a ball that flies at a hard, lossy wall on one ``side`` (1 or -1) and is pressed on it."""
+    return {
+        "fsm_dyn": 1, "name": "pressed_against_wall", "parameters": {"side": side}, "coordinates": {"x": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x"}}, "bodies": {"ball": {"center": "P", "mass": "1 g"}},
+        "contacts": {"wall": {"gap": "10 mm - side*x", "compliant": {"stiffness": "2e4 N/m", "loss": "3 s/m"}}},
+        "loads": [{"force": "20 N*side*N.x", "at": "P"}], "initial": {"x_dot": "2 m/s*side"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["rk4", "heun"])
+def test_a_fixed_step_at_which_the_wall_is_too_stiff_is_shortened(method):
+    """The damper of the wall grows with the depth: at 1 mm its time is 17 us, and steps of 50 us are not stable."""
+    there, mirrored = (fsm_dyn.compile(pressed_against_wall(side)) for side in (1.0, -1.0))
+    until, times = 0.02, np.linspace(0.0, 0.02, 201)
+    fine = fsm_dyn.simulate(there, until, **FINE).sample(times).q
+    assert 1e-3 > fine.max() - 0.01 > 0.9e-3
+    for step in (2e-3, 1e-3, 2.5e-4, 1e-4, 6.25e-5):
+        run = fsm_dyn.simulate(there, until, method=method, step=step)
+        assert np.abs(run.sample(times).q - fine).max() < 5e-5  # a twentieth of the depth
+        twin = fsm_dyn.simulate(mirrored, until, method=method, step=step)
+        assert np.array_equal(twin.q, -run.q)
+
+
+@pytest.mark.parametrize("step", [1e-3, 1.25e-4, 6.25e-5])
+@pytest.mark.parametrize("force", [4.0, 20.0, 60.0])
+def test_a_button_is_struck_hard_at_any_fixed_step(force, step):
+    graph = fsm_dyn.compile("push_button")
+    stroke = {"finger": {"steps": [[0.0, 0.0], [0.02, force], [0.1, 0.0]]}}
+    fine = fsm_dyn.simulate(graph, 0.2, inputs=stroke, **FINE).q
+    run = fsm_dyn.simulate(graph, 0.2, inputs=stroke, method="rk4", step=step)
+    assert run.q.max() == pytest.approx(fine.max(), rel=0.01)
+    assert run.q.min() == pytest.approx(0.0, abs=1e-9)

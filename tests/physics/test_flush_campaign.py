@@ -6,6 +6,7 @@ separating axes; no transition gains energy; every run ends as asked.
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,3 +131,60 @@ def test_a_tall_brick_turns_as_it_slides_off_an_edge(tall, mu, push):
     assert run.u[late, 2] == pytest.approx(run.u[-1, 2], rel=1e-9), "nothing turns it in the air"
     fallen = run.u[late, 1] + 9.81 * run.t[late]
     assert fallen == pytest.approx(fallen[0], abs=1e-8)
+
+
+OFF = 0.01  # m, along which two faces still lie on each other
+
+
+def slide_off(speed, turn, tilt, mirror=1.0):
+    """Return the start of two equal bricks that P presses on each other, and that slide apart along the flush faces.
+
+    Seen from the middle of the face one brick is the other turned by half a turn, so that both ends bear the same force
+    until they meet, but for the angle ``tilt`` (rad) between the bricks.  ``mirror``: -1 for the picture of it.
+    """
+    along = np.array([-mirror * np.sin(turn), np.cos(turn)])
+    across = np.array([mirror * np.cos(turn), np.sin(turn)])
+    place = -0.5 * THIN * across - 0.5 * (TALL - OFF) * along
+    initial = {"q_a": mirror * (turn + tilt), "q_b": mirror * turn}
+    for name, side in (("a", 1.0), ("b", -1.0)):
+        initial |= dict(zip((f"x_{name}", f"y_{name}"), (side * place).tolist(), strict=True))
+        initial |= dict(zip((f"x_{name}_dot", f"y_{name}_dot"), (-0.5 * side * speed * along).tolist(), strict=True))
+    return Start("sliding off", 0, 1.5 * OFF / speed, initial, {"P": mirror}, {}, ADAPTIVE)
+
+
+@pytest.fixture(scope="module")
+def sliding_off():
+    loads = [{"force": "P*F_a.x", "at": "C_a"}, {"force": "-P*F_b.x", "at": "C_b"}]
+    bodies = {name: Body(rectangle(THIN, TALL)) for name in "ab"}
+    return Checked(scene(bodies, {}, friction=0.0, gravity=None, loads=loads, parameters={"P": 1.0}))
+
+
+@pytest.mark.parametrize("mirror", [1.0, -1.0])
+@pytest.mark.parametrize("turn", [0.3, 1.1, -2.4])
+@pytest.mark.parametrize("tilt", [3e-16, 4e-15, -5e-14, -6e-13])
+def test_no_contact_pulls_where_the_two_of_a_face_meet(sliding_off, tilt, turn, mirror):
+    """Just before the ends of the faces meet a rounding of an angle is a thousandth of the force."""
+    for speed in np.linspace(0.4, 2.0, 9):
+        one = slide_off(float(speed), turn, tilt, mirror)
+        run = sliding_off.run(one)
+        assert run.outcome.name == "done"
+        assert not list(sliding_off.forces(run)), one
+        # both ends bear the same force until they are so near that the tilt decides
+        meet = [change.time for change in run.transitions]
+        assert np.abs(np.array(meet) - OFF / speed).max() < 0.03 * OFF / speed
+        half = run.sample([0.5 * OFF / speed]).multiplier_table[0]
+        ends = half[sliding_off.normal][half[sliding_off.normal] != 0.0]
+        assert len(ends) == 2
+        np.testing.assert_allclose(ends[0], ends[1], rtol=1e-5)  # the tilt makes 1e-6
+
+
+def test_a_pull_at_the_ends_of_faces_is_seen(sliding_off):
+    """Up to a hundredth of the way from where they meet, a ten-thousandth of the pressure is no rounding."""
+    run = sliding_off.run(slide_off(1.0, 0.3, 4e-15))
+    layout = run.model.layout
+    for fraction in (0.0, 0.5, 0.9, 0.99):
+        samples = run.sample([fraction * OFF])
+        assert not sliding_off.judge(samples)
+        pulled = samples.context.copy()
+        pulled[:, layout.p.index("P")] = -1e-4
+        assert "pulls" in sliding_off.judge(replace(samples, context=pulled))[0]
