@@ -14,6 +14,7 @@ from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.machine import NO_MODES, Array, Chart, Machine
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
@@ -39,7 +40,7 @@ class OnlineMachine(Machine):
         home: tuple[Array, Array] | None = None,
         tolerances: Tolerances | None = None,
         derived: Sequence[Mode] = (),
-        known: dict[tuple[int, ...], Mode] | None = None,
+        known: DerivedModes | None = None,
     ) -> None:
         self._sets = [mode.states for mode in derived]
         self._online: dict[int, OnlineKernels] = {}  # by the address of the full kernel
