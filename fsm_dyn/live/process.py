@@ -125,9 +125,10 @@ class TickProcess:
         """Leave a message for whoever listens."""
         event.setdefault("wall", time.time())
         try:
-            memory.put_text(self.block.events, self.header, memory.EVENTS, event)
-        except ValueError:
-            memory.put_text(self.block.events, self.header, memory.EVENTS, {"event": event.get("event"), "long": True})
+            memory.put_text(self.block.events, self.header, memory.EVENTS, event, memory.LONGEST_EVENT)
+        except ValueError as error:
+            told = {"event": "too long", "of": event.get("event"), "why": str(error)}
+            memory.put_text(self.block.events, self.header, memory.EVENTS, told)
 
     def run(self) -> None:
         """Go through the life of a live run."""

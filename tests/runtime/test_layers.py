@@ -218,7 +218,7 @@ PYTHON_ONLY = {
     "simulation.state": {"DRIFT_COUNT"},
     "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
     "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
-                    "TEXT_BYTES", "POINTER_SLOTS", "POINTER_WIDTH"},
+                    "TEXT_BYTES", "PART_BYTES", "LONGEST_EVENT", "POINTER_SLOTS", "POINTER_WIDTH"},
 }  # fmt: skip
 
 

@@ -1,9 +1,12 @@
 """Rings and mailboxes, and the histogram of times."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from fsm_dyn.live import guard, memory
+from fsm_dyn.live.process import TickProcess
 from fsm_dyn.live.realtime import percentiles, value_of
 from tests.runtime.internals import internals
 
@@ -62,6 +65,49 @@ def test_texts_round_trip_and_too_long_ones_are_refused(block):
     assert following == 2
     with pytest.raises(ValueError, match="bytes"):
         memory.put_text(block.mail, block.header, memory.MAIL, {"x": "y" * memory.TEXT_BYTES})
+
+
+def test_long_texts_take_several_slots(block):
+    """Whatever their length: also where a part ends with the text, or a reader comes between two parts."""
+    short = {"n": 0}
+    lengths = [k * memory.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
+    long = [{"x": "y" * length} for length in (*lengths, memory.LONGEST_EVENT * memory.PART_BYTES - 9)]
+    since, found = 0, []
+    for value in long:
+        for each in (short, value, short):
+            memory.put_text(block.events, block.header, memory.EVENTS, each, memory.LONGEST_EVENT)
+        last = int(block.header[memory.EVENTS])
+        for until in (last - 2, last):  # once as if the writer had not come to the end of the long one yet
+            block.header[memory.EVENTS] = until
+            texts, since = memory.take_texts(block.events, block.header, memory.EVENTS, since)
+            found += texts
+        assert since == last
+    assert found == [each for value in long for each in (short, value, short)]
+    with pytest.raises(ValueError, match="bytes"):
+        memory.put_text(block.events, block.header, memory.EVENTS, {"x": "y" * 300_000}, memory.LONGEST_EVENT)
+
+
+def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
+    memory.put_text(block.events, block.header, memory.EVENTS, {"x": "y" * 10_000}, memory.LONGEST_EVENT)
+    for k in range(memory.TEXT_SLOTS - 3):
+        memory.put_text(block.events, block.header, memory.EVENTS, {"n": k})
+    texts, following = memory.take_texts(block.events, block.header, memory.EVENTS, 0)
+    assert texts == [{"n": k} for k in range(memory.TEXT_SLOTS - 3)]
+    assert following == block.header[memory.EVENTS]
+
+
+def test_events_of_thousands_of_contacts_are_told_as_they_are(block):
+    """Of more than 600 contacts ``taken over`` was told without its states, and ``supplied`` could not be read."""
+    states = [k % 4 for k in range(5000)]
+    told = [
+        {"event": "taken over", "tick": 10**9, "t": 1 / 3, "states": states, "evaluations": 2**40, "wall": 0.0},
+        {"event": "supplied", "t": 1 / 3, "what": "x", "modes": ["+".join(f"contact{k}" for k in range(5000))],
+         "states": [states], "wall": 0.0},
+    ]  # fmt: skip
+    telling = SimpleNamespace(block=block, header=block.header)
+    for event in told:
+        TickProcess.tell(telling, dict(event))
+    assert memory.take_texts(block.events, block.header, memory.EVENTS, 0)[0] == told
 
 
 def test_bins_hold_what_they_say():
