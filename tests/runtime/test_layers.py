@@ -244,7 +244,8 @@ def test_texts_of_statuses():
     for number, outcome in outcomes.OUTCOMES.items():
         texts = [library.function(f"fsm_status_{part}")(number) for part in ("text", "sentence", "remedy")]
         assert [text.decode() for text in texts] == [outcome.name, outcome.sentence, outcome.remedy]
-    assert library.function("fsm_status_text")(max(outcomes.OUTCOMES) + 1) is None
+    for part in ("text", "sentence", "remedy"):
+        assert library.function(f"fsm_status_{part}")(max(outcomes.OUTCOMES) + 1) is None
 
 
 # -- no state, no memory of its own ----------------------------------------------------------------------
