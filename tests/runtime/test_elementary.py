@@ -102,7 +102,7 @@ def test_exp_minus_one_is_right_to_the_last_place():
 
 
 def test_lengths_are_right_to_the_last_place_at_every_size():
-    """Also where squares would be infinite, zero or subnormal; one sign and one order of both are as good as another."""
+    """Also where squares would be infinite, zero or subnormal, with either sign and in either order."""
     rng = random.Random(12)
     for _ in range(600):
         x = rng.choice([-1, 1]) * rng.uniform(1, 10) * 10.0 ** rng.randint(-290, 307)
