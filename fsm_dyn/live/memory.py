@@ -59,7 +59,8 @@ ENDED: Final = 3  # in order, with the force at zero
 
 ROW_SLOTS: Final = 4096
 RECORD_SLOTS: Final = 512
-TEXT_SLOTS: Final = 256
+EVENT_SLOTS: Final = 256
+MAIL_SLOTS: Final = 64
 TEXT_BYTES: Final = 2048
 PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between what begins and what ends it
 LONGEST_EVENT: Final = 128  # slots: room for the states and names of thousands of contacts
@@ -93,8 +94,8 @@ class Shape:
             "header": ("<i8", (HEADER,)),
             "rows": ("<f8", (ROW_SLOTS, self.row)),
             "records": ("<f8", (RECORD_SLOTS, self.record)),
-            "events": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
-            "mail": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
+            "events": ("u1", (EVENT_SLOTS, TEXT_BYTES)),
+            "mail": ("u1", (MAIL_SLOTS, TEXT_BYTES)),
             "pointer": ("<f8", (POINTER_SLOTS, POINTER_WIDTH)),
             "durations": ("<i8", (BINS,)),
             "processor": ("<i8", (BINS,)),

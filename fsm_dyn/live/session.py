@@ -350,7 +350,7 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[memory.MAIL] - header[memory.MAIL_READ] >= memory.TEXT_SLOTS - 1:
+            if header[memory.MAIL] - header[memory.MAIL_READ] >= memory.MAIL_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
             memory.put_text(self._block.mail, header, memory.MAIL, {"do": command, **arguments})
 

@@ -217,8 +217,8 @@ PYTHON_ONLY = {
     "simulation.tables": {"NEVER"},  # the largest integer there is
     "simulation.state": {"DRIFT_COUNT"},
     "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
-    "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
-                    "TEXT_BYTES", "PART_BYTES", "LONGEST_EVENT", "POINTER_SLOTS", "POINTER_WIDTH"},
+    "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "EVENT_SLOTS",
+                    "MAIL_SLOTS", "TEXT_BYTES", "PART_BYTES", "LONGEST_EVENT", "POINTER_SLOTS", "POINTER_WIDTH"},
 }  # fmt: skip
 
 

@@ -89,10 +89,10 @@ def test_long_texts_take_several_slots(block):
 
 def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
     memory.put_text(block.events, block.header, memory.EVENTS, {"x": "y" * 10_000}, memory.LONGEST_EVENT)
-    for k in range(memory.TEXT_SLOTS - 3):
+    for k in range(memory.EVENT_SLOTS - 3):
         memory.put_text(block.events, block.header, memory.EVENTS, {"n": k})
     texts, following = memory.take_texts(block.events, block.header, memory.EVENTS, 0)
-    assert texts == [{"n": k} for k in range(memory.TEXT_SLOTS - 3)]
+    assert texts == [{"n": k} for k in range(memory.EVENT_SLOTS - 3)]
     assert following == block.header[memory.EVENTS]
 
 
