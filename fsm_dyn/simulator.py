@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -36,6 +36,7 @@ from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.resumption import Before, Run, numbered
 from fsm_dyn.run_inputs import InputValue, last_breakpoint, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS
@@ -56,7 +57,7 @@ TIME_STEPPING: Final = "moreau_jean"
 ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 _DEFAULTS: Final = Tolerances()
 SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
-MOST_KEPT: Final = 2**26  # bytes of modes that were embedded on line, up to which the next run has them at once
+MOST_KEPT: Final = 2**26  # bytes of modes that runs have met, up to which the next run has them at once
 MOST_MACHINES: Final = 8  # ways of running for which kernels are kept
 LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
 
@@ -108,7 +109,7 @@ class Simulator:
         self.workspace = Workspace()
         # by strategy, those that no run has at the moment
         self._machines: dict[tuple[str, Hashable], list[Executable]] = {}
-        self._modes: dict[tuple[int, ...], DerivedMode] = {}  # derived by runs
+        self._modes = DerivedModes(MOST_KEPT)  # by runs
         self._memory: dict[Hashable, Any] = {}
         self._running = threading.RLock()
         if graph.start is not None:
@@ -202,10 +203,11 @@ class Simulator:
         ----------
         run : Trajectory, optional
             A run of the graph whose modes are added; those that were embedded on line are derived now, except where
-            that cannot be.  By default, all modes that runs of this simulator have derived are added.
+            that cannot be.  By default, all modes that runs of this simulator have derived are added, up to 64 MiB of
+            them: those that were used last.
         """
         if run is None:
-            return self.graph.with_modes(self._modes.values())
+            return self.graph.with_modes(self._modes)
         machine, modes = self.take("compiled"), []
         try:
             for chart in run.model.charts:
@@ -232,8 +234,12 @@ class Simulator:
         return machine
 
     def give_back(self, machine: Executable, strategy: str, derive_after: Allowance = None) -> None:
-        """Keep a machine for the next run, unless what its runs have met fills too much memory."""
+        """Keep a machine for the next run, unless what its runs have met fills too much shared_memory.
+
+        The next run makes a new one then, which meets the modes anew; its result is the same.
+        """
         if machine.memory > MOST_KEPT:
+            self._memory = {key: kept for key, kept in self._memory.items() if not isinstance(kept, RunModel)}
             return
         self._machines.setdefault(_machine_key(strategy, derive_after), []).append(machine)
         if len(self._machines) > MOST_MACHINES:
@@ -241,8 +247,12 @@ class Simulator:
 
     @property
     def memory(self) -> int:
-        """Memory of modes embedded on line that are kept for the next runs, bytes: at most 64 MiB a way of running."""
-        return sum(machine.memory for idle in self._machines.values() for machine in idle)
+        """Memory of modes that are kept for the next runs, bytes.
+
+        At most 64 MiB of those that runs have derived, and 64 MiB a way of running, of which eight are kept.  What is
+        dropped is made again by the run that needs it, which gives the same to the last bit.
+        """
+        return self._modes.memory + sum(machine.memory for idle in self._machines.values() for machine in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""

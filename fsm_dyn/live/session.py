@@ -355,7 +355,7 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[shared_memory.MAIL] - header[shared_memory.MAIL_READ] >= shared_memory.TEXT_SLOTS - 1:
+            if header[shared_memory.MAIL] - header[shared_memory.MAIL_READ] >= shared_memory.MAIL_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
             shared_memory.put_text(self._block.mail, header, shared_memory.MAIL, {"do": command, **arguments})
 

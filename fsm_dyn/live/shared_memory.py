@@ -59,8 +59,12 @@ ENDED: Final = 3  # in order, with the force at zero
 
 ROW_SLOTS: Final = 4096
 RECORD_SLOTS: Final = 512
-TEXT_SLOTS: Final = 64
+EVENT_SLOTS: Final = 256
+MAIL_SLOTS: Final = 64
 TEXT_BYTES: Final = 2048
+PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between what begins and what ends it
+LONGEST_EVENT: Final = 128  # slots: room for the states and names of thousands of contacts
+_HEAD: Final = 128  # begins a slot with the first part of a text, together with how many parts there are to come
 POINTER_SLOTS: Final = 8
 POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
 BINS: Final = 64 * 16
@@ -90,8 +94,8 @@ class BlockLayout:
             "header": ("<i8", (HEADER,)),
             "rows": ("<f8", (ROW_SLOTS, self.row)),
             "records": ("<f8", (RECORD_SLOTS, self.record)),
-            "events": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
-            "mail": ("u1", (TEXT_SLOTS, TEXT_BYTES)),
+            "events": ("u1", (EVENT_SLOTS, TEXT_BYTES)),
+            "mail": ("u1", (MAIL_SLOTS, TEXT_BYTES)),
             "pointer": ("<f8", (POINTER_SLOTS, POINTER_WIDTH)),
             "durations": ("<i8", (BINS,)),
             "processor": ("<i8", (BINS,)),
@@ -196,25 +200,45 @@ def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) ->
     return rows[min(kept - first, len(rows)) :], count, kept - since
 
 
-def put_text(ring: NDArray[np.uint8], header: Integers, counter: int, value: dict[str, Any]) -> None:
-    """Append a small mapping, as JSON, to a ring of texts.
+def put_text(
+    ring: NDArray[np.uint8], header: Integers, counter: int, value: dict[str, Any], most_slots: int = 1
+) -> None:
+    """Append a mapping, as JSON, to a ring of texts, in as many slots as it takes.
 
     Raises
     ------
     ValueError
-        It is too long.
+        It takes more than ``most_slots``.
     """
     data = json.dumps(value).encode()
-    if len(data) >= TEXT_BYTES:
-        raise ValueError(f"a message has at most {TEXT_BYTES - 1} bytes, this one has {len(data)}")
-    count = int(header[counter])
-    slot = ring[count % len(ring)]
-    slot[: len(data)] = np.frombuffer(data, np.uint8)
-    slot[len(data)] = 0
-    header[counter] = count + 1
+    parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
+    if len(parts) > most_slots:
+        raise ValueError(f"a message has at most {most_slots * PART_BYTES} bytes, this one has {len(data)}")
+    for k, part in enumerate(parts):
+        count = int(header[counter])
+        slot = ring[count % len(ring)]
+        slot[0] = len(parts) - 1 - k + (0 if k else _HEAD)
+        slot[1 : 1 + len(part)] = np.frombuffer(part, np.uint8)
+        slot[1 + len(part)] = 0
+        header[counter] = count + 1
 
 
 def take_texts(ring: NDArray[np.uint8], header: Integers, counter: int, since: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the mappings from number ``since`` on, and the next number."""
+    """Return the mappings from slot ``since`` on that are there as a whole, and the slot after the last of them.
+
+    A mapping whose first part was overwritten is left out.
+    """
     rows, count, _ = take_rows(ring, header, counter, since)
-    return [json.loads(bytes(row).split(b"\0", 1)[0]) for row in rows], count
+    found: list[dict[str, Any]] = []
+    parts: list[bytes] = []  # of a text that is not there as a whole yet
+    for row in rows:
+        begins, to_come = divmod(int(row[0]), _HEAD)
+        if begins:
+            parts = []
+        elif not parts:
+            continue  # the beginning is lost
+        parts.append(bytes(row[1:]).split(b"\0", 1)[0])
+        if not to_come:
+            found.append(json.loads(b"".join(parts)))
+            parts = []
+    return found, count - len(parts)

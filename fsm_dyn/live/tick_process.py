@@ -127,11 +127,12 @@ class TickProcess:
         """Leave a message for whoever listens."""
         event.setdefault("wall", time.time())
         try:
-            shared_memory.put_text(self.block.events, self.header, shared_memory.EVENTS, event)
-        except ValueError:
             shared_memory.put_text(
-                self.block.events, self.header, shared_memory.EVENTS, {"event": event.get("event"), "long": True}
+                self.block.events, self.header, shared_memory.EVENTS, event, shared_memory.LONGEST_EVENT
             )
+        except ValueError as error:
+            told = {"event": "too long", "of": event.get("event"), "why": str(error)}
+            shared_memory.put_text(self.block.events, self.header, shared_memory.EVENTS, told)
 
     def run(self) -> None:
         """Go through the life of a live run."""

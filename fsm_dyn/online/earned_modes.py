@@ -19,6 +19,7 @@ from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Array, Executable
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
@@ -44,7 +45,7 @@ class EarningMachine(OnlineExecutable):
         home: tuple[Array, Array] | None = None,
         tolerances: Tolerances | None = None,
         derived: Sequence[DerivedMode] = (),
-        known: dict[tuple[int, ...], DerivedMode] | None = None,
+        known: DerivedModes | None = None,
         derive_after: float | Mapping[str, float] | None = None,
     ) -> None:
         self._by_name = derive_after if isinstance(derive_after, Mapping) else None

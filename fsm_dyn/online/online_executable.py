@@ -14,6 +14,7 @@ from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import NO_MODES, Array, Executable, ModeChart
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
@@ -39,7 +40,7 @@ class OnlineExecutable(Executable):
         home: tuple[Array, Array] | None = None,
         tolerances: Tolerances | None = None,
         derived: Sequence[DerivedMode] = (),
-        known: dict[tuple[int, ...], DerivedMode] | None = None,
+        known: DerivedModes | None = None,
     ) -> None:
         self._sets = [mode.states for mode in derived]
         self._online: dict[int, OnlineKernels] = {}  # by the address of the full kernel

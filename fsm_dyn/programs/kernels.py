@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import itertools
 import json
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,11 @@ ABI = "void(double t, const double *x, const double *c, double *out)"
 OPTIMISATION = 3
 # Without optimisation code takes two to three times as long to run, and a tenth of the time to make.
 SELDOM_RUN = 0
+# JITLink maps all sections of an object as one block, so that references of 32 bits among them always reach.
+# RuntimeDyld maps each where there is room, and aborts the process where that is more than 2 GiB away; llvmlite has
+# nothing else on Windows, where references are of 64 bits instead.
+JIT_LINK = sys.platform != "win32"
+CODE_MODEL = "small" if JIT_LINK else "large"
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _library_numbers = itertools.count()
@@ -211,20 +217,21 @@ def target() -> Target:
 def _machine(optimisation: int) -> llvm.TargetMachine:
     here = target()
     return llvm.Target.from_triple(here.triple).create_target_machine(
-        cpu=here.processor, features=here.features, opt=optimisation, reloc="pic", codemodel="small"
+        cpu=here.processor, features=here.features, opt=optimisation, reloc="pic", codemodel=CODE_MODEL
     )
 
 
 @cache
 def _engine() -> llvm.LLJIT:
     target()
-    return llvm.create_lljit_compiler()
+    return llvm.create_lljit_compiler(use_jit_link=JIT_LINK)
 
 
 def _key(digests: Sequence[str], optimisation: int, keep_zeros: bool = False) -> str:
     """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
     parts = [
         CODE_VERSION,
+        CODE_MODEL,
         optimisation,
         keep_zeros,
         ABI,

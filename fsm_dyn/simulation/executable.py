@@ -19,8 +19,9 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Kernels, Program, compile_programs
+from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
 from fsm_dyn.simulation.tables import Tables
@@ -44,7 +45,8 @@ _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAY
 class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
-    ``allowance``: see :attr:`fsm_dyn.simulation.tables.Tables.mode_allowance`.
+    ``allowance``: see :attr:`fsm_dyn.simulation.tables.Tables.mode_allowance`.  ``code`` keeps the kernels in memory,
+    where nothing else does.
     """
 
     mode: int
@@ -52,6 +54,7 @@ class ModeChart:
     rhs: int
     full: int
     allowance: int = tb.NEVER
+    code: object = None
 
 
 class Executable:
@@ -66,8 +69,8 @@ class Executable:
         Until other ones are given for a run, see :meth:`use`.
     modes : sequence of Mode, optional
         The modes to compile beforehand; by default all that the automaton has.
-    known : dict, optional
-        By contact states, modes that other machines of this automaton have derived; those derived here are added.
+    known : DerivedModes, optional
+        Modes that other machines of this automaton have derived; those derived here are added.
     """
 
     def __init__(
@@ -76,11 +79,12 @@ class Executable:
         home: tuple[Array, Array] | None = None,
         tolerances: Tolerances | None = None,
         modes: Sequence[DerivedMode] | None = None,
-        known: dict[tuple[int, ...], DerivedMode] | None = None,
+        known: DerivedModes | None = None,
     ) -> None:
-        self.known = {} if known is None else known
+        self.known = DerivedModes() if known is None else known
         modes = automaton.modes if modes is None else modes
         self.automaton = automaton
+        self._given = len(automaton.modes)
         self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
         self._places: list[Place] = []  # where the charts beside the first ones were asked for
         layout = automaton.terms.layout
@@ -91,7 +95,7 @@ class Executable:
         long = len(automaton.terms.instructions) > _LONG
         terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
         kernels = compile_programs(programs if terms else [automaton.terms, *programs])
-        self._kernels: list[Kernels] = [kernels, *([terms] if terms else [])]
+        self._kernels = kernels, terms  # as long as their addresses are in use
         addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
         self._terms = next(addresses)
         self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
@@ -157,8 +161,8 @@ class Executable:
 
     @property
     def memory(self) -> int:
-        """Memory of the modes embedded on line, bytes."""
-        return 0
+        """Memory of the modes that were met since the machine was made, bytes."""
+        return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:
         """Addresses of the modes embedded on line by their numbers, 0 for others, which may be missing at the end."""
@@ -189,9 +193,7 @@ class Executable:
 
     def derived(self, codes: tuple[int, ...]) -> DerivedMode:
         """Return the mode with these contact states, derived if need be."""
-        if codes not in self.known:
-            self.known[codes] = self.automaton.derive(codes, 0.0, *self.home)
-        return self.known[codes]
+        return self.known.get(codes, lambda: self.automaton.derive(codes, 0.0, *self.home))
 
     def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
         """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
@@ -226,9 +228,8 @@ class Executable:
 
     def _append(self, mode: int, programs: ModePrograms) -> None:
         kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
-        self._kernels += kernels
         rhs, full = (kernel.address for each in kernels for kernel in each)
-        self.charts.append(ModeChart(mode, programs, rhs, full))
+        self.charts.append(ModeChart(mode, programs, rhs, full, code=kernels))
         self.tables = self._build()
 
     def _build(self) -> Tables:

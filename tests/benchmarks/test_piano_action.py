@@ -19,8 +19,8 @@ READY = """
 import json, time
 import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
-from fsm_dyn import compiling, simulator, symbolic
-from fsm_dyn.simulation.executable import Machine
+from fsm_dyn import compilation, simulator, symbolic
+from fsm_dyn.simulation.executable import Executable
 begin = time.perf_counter()
 graph = fsm_dyn.compile("piano_action")
 compiled = time.perf_counter() - begin

@@ -266,3 +266,45 @@ def test_a_button_is_struck_hard_at_any_fixed_step(force, step):
     run = fsm_dyn.simulate(graph, 0.2, inputs=stroke, method="rk4", step=step)
     assert run.q.max() == pytest.approx(fine.max(), rel=0.01)
     assert run.q.min() == pytest.approx(0.0, abs=1e-9)
+
+
+BESIDE = """
+fsm_dyn: 1
+name: bouncing_beside_a_cushion
+summary: A ball chatters to rest on a floor while a cushion pushes it sideways.
+source: closed form
+parameters: {m: 1 kg, g: 9.81 m/s^2, e: 0.5, h: 0.05 m, k: 4 N/m, d: 0.1 m}
+coordinates: {x: m, y: m}
+points:
+  P: {from: O, at: x*N.x + y*N.y}
+bodies:
+  ball: {center: P, mass: m}
+speeds:
+  a: "dot(vel(P), N.x)"
+  b: "dot(vel(P), N.y)"
+contacts:
+  ground: {gap: y, restitution: e}
+  cushion: {joint_stop: {coordinate: x, lower: 0 m}, compliant: {stiffness: k}}
+loads:
+  - {gravity: -g*N.y}
+modes:
+  flight: {ground: open, cushion: compressed}
+initial: {mode: flight, x: -d, y: h}
+"""
+
+
+def test_a_train_of_impacts_ends_while_a_cushion_pushes(tmp_path):
+    """The ball rests from sqrt(2 h / g) (1 + e) / (1 - e) on; sideways it swings to where the cushion ends, as ever."""
+    path = tmp_path / "beside.yaml"
+    path.write_text(BESIDE)
+    run = fsm_dyn.simulate(fsm_dyn.compile(path), 1.2, **FINE)
+    fall, e, d, rate = np.sqrt(2 * 0.05 / 9.81), 0.5, 0.1, 2.0  # s, -, m, rad/s
+    rests = next(x.time for x in run.transitions if "ground_closed" in x.target)
+    assert rests == pytest.approx(fall * (1 + e) / (1 - e), rel=1e-6)  # where the train is cut short by tolerances
+    opens = run.transitions[-1].time
+    assert opens == pytest.approx(np.pi / 2 / rate, rel=CLOSE)
+    for t in np.linspace(0.0, opens, 50):
+        state = run.at(t)
+        assert state.q[0] == pytest.approx(-d * np.cos(rate * t), abs=CLOSE * d)
+        assert state.u[0] == pytest.approx(d * rate * np.sin(rate * t), abs=CLOSE * d * rate)
+    assert run.u[-1] == pytest.approx([d * rate, 0.0], abs=CLOSE)

@@ -27,6 +27,15 @@ LIMITS = {
 MPMATH = {"pow": mpmath.power, **{name: getattr(mpmath, name) for name in FUNCTIONS if name != "pow"}}
 
 
+def inner(name, arity):
+    """A function that kernels do not call, and the runtime itself does."""
+    types = (arity + 1) * (library.c_double,)
+    return library.ctypes.CFUNCTYPE(*types)(library.address(f"fsm_{name}"))
+
+
+expm1, hypot = inner("expm1", 1), inner("hypot", 2)
+
+
 def arguments(name, rng, count):
     """Yield arguments of every size, and some where it is difficult."""
     low, high = LIMITS.get(name, (-1e308, 1e308))
@@ -78,6 +87,37 @@ def test_errors_stay_below_one_unit_in_the_last_place(name):
         for given in pairs(name, rng, 400) if two else ((x,) for x in arguments(name, rng, 500)):
             exact = MPMATH[name](*map(mpmath.mpf, given))
             assert error(FUNCTIONS[name](*given), exact) < LARGEST_ERROR, given
+
+
+def test_exp_minus_one_is_right_to_the_last_place():
+    rng = random.Random(11)
+    sizes = [rng.choice([-1, 1]) * 10 ** rng.uniform(-18, 1.6) for _ in range(400)]
+    around = [x + y for x in (0.25, -0.25, -44.0, 44.0) for y in (-1e-9, 0.0, 1e-9)]
+    for x in (*sizes, *around, 700.0, -700.0, 2.0**-54, 2.0**-55, 5e-324):
+        with mpmath.workprec(300):
+            assert error(expm1(x), mpmath.expm1(mpmath.mpf(x))) < LARGEST_ERROR, x
+    for x, expected in ((0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (710.0, INF)):
+        assert struct.pack("d", expm1(x)) == struct.pack("d", expected)
+    assert math.isnan(expm1(NAN))
+
+
+def test_lengths_are_right_to_the_last_place_at_every_size():
+    """Also where squares would be infinite, zero or subnormal, with either sign and in either order."""
+    rng = random.Random(12)
+    for _ in range(600):
+        x = rng.choice([-1, 1]) * rng.uniform(1, 10) * 10.0 ** rng.randint(-290, 307)
+        y = x * rng.choice([-1, 1]) * 10 ** rng.uniform(-18, 0)
+        with mpmath.workprec(200):
+            exact = mpmath.sqrt(mpmath.mpf(x) ** 2 + mpmath.mpf(y) ** 2)
+            assert error(hypot(x, y), exact) < LARGEST_ERROR, (x, y)
+        assert hypot(x, y) == hypot(-y, x) == hypot(y, -x)
+    for x, y, expected in (
+        (0.0, -0.0, 0.0), (-3.0, 4.0, 5.0), (0.0, -2.0, 2.0), (5e-324, 0.0, 5e-324), (1.5e308, 1.5e308, INF),
+        (INF, NAN, INF), (NAN, -INF, INF), (1.0, -INF, INF),
+    ):  # fmt: skip
+        assert hypot(x, y) == expected
+    assert math.isnan(hypot(NAN, 1.0))
+    assert math.isnan(hypot(0.0, NAN))
 
 
 EDGES = (0.0, -0.0, 2.0, -3.0, INF, -INF)

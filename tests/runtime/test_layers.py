@@ -217,8 +217,8 @@ PYTHON_ONLY = {
     "simulation.tables": {"NEVER"},  # the largest integer there is
     "simulation.state": {"DRIFT_COUNT"},
     "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
-    "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "TEXT_SLOTS",
-                    "TEXT_BYTES", "POINTER_SLOTS", "POINTER_WIDTH"},
+    "live.memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "EVENT_SLOTS",
+                    "MAIL_SLOTS", "TEXT_BYTES", "PART_BYTES", "LONGEST_EVENT", "POINTER_SLOTS", "POINTER_WIDTH"},
 }  # fmt: skip
 
 
@@ -244,7 +244,8 @@ def test_texts_of_statuses():
     for number, outcome in outcomes.OUTCOMES.items():
         texts = [library.function(f"fsm_status_{part}")(number) for part in ("text", "sentence", "remedy")]
         assert [text.decode() for text in texts] == [outcome.name, outcome.sentence, outcome.remedy]
-    assert library.function("fsm_status_text")(max(outcomes.OUTCOMES) + 1) is None
+    for part in ("text", "sentence", "remedy"):
+        assert library.function(f"fsm_status_{part}")(max(outcomes.OUTCOMES) + 1) is None
 
 
 # -- no state, no memory of its own ----------------------------------------------------------------------

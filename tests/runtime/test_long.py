@@ -98,8 +98,8 @@ def test_lines_that_are_run(tmp_path):
     shutil.copy(library.stdout.strip(), installed)
     python("-m", "tests.runtime.runs", str(installed), *names())
     tests = python("-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *COVERING, check=False)
-    inner = [f"tests/runtime/{name}.py" for name in ("test_saved_state", "test_elementary")]
-    python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "runtime and not long", *inner, check=False)
+    inner = [f"tests/runtime/{name}.py" for name in ("test_saved_state", "test_elementary", "test_layers")]
+    python("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *inner)
     found = lines_run(copy / "build" / "tests")
     print(tests.stdout[-1500:], *(f"{name}: {share:.1f} %" for name, share in sorted(found.items())), sep="\n")
     assert len(found) >= len(list(FOLDER.glob("*.c"))) - 1

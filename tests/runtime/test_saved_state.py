@@ -7,11 +7,14 @@ import pytest
 
 from fsm_dyn.runtime import library
 from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.moreau_jean_run import _arrays
 from tests.runtime import saved_states as saved
 from tests.runtime.test_layers import FOLDER, code
 
 HEADER = code(FOLDER / "saved_state.h")
 NAMES = {int(number): name for name, number in re.findall(r"\bX\((\w+), (\d+),", HEADER)}
+RESTORED = next(number for number, name in NAMES.items() if name == "RESTORED")
 SECTIONS = {name.lower(): int(number) for name, number in re.findall(r"FSM_SECTION_(\w+) = (\d+)", HEADER)}
 
 
@@ -70,13 +73,52 @@ def test_what_belongs_elsewhere_is_refused_by_name(run):
             assert restored(run, another.words) == ("OTHER_LAYOUT", True)
 
 
+def sections_of(words):
+    """Place and length of every section, by its number."""
+    found, at = {}, saved.HEADER
+    while at < len(words):
+        found[int(words[at])] = (at + 2, int(words[at + 1]))
+        at += 2 + int(words[at + 1])
+    return found
+
+
+@pytest.mark.parametrize("change", ["missing", "one word less", "one word more"])
+def test_sections_of_other_lengths_are_refused(run, change):
+    for kind, (at, n) in sections_of(run.words).items():
+        before, section, after = run.words[: at - 2], run.words[at - 2 : at + n], run.words[at + n :]
+        if change == "one word less":
+            if n == 0:
+                continue
+            section = np.concatenate([[section[0], n - 1], section[2:-1]])
+        elif change == "one word more":
+            section = np.concatenate([[section[0], n + 1], section[2:], [0]])
+        else:
+            section = section[:0]
+        words = np.concatenate([before, section.astype(np.uint64), after])
+        expected = "OTHER_METHOD" if kind == SECTIONS["method"] else "OUT_OF_RANGE"
+        assert restored(run, saved.sealed(words)) == (expected, True), kind
+
+
+def test_no_word_that_counts_or_numbers_may_be_anything(run):
+    """Each word that is an integer; among those of a mode on line is one real number, the level of its alarm."""
+    sections = sections_of(run.words)
+    for name in ("counters", "mode", "armed", "fired", "limits", "spent", "online"):
+        at, n = sections[SECTIONS[name]]
+        accepted = []
+        for place in range(n):
+            words = run.words.copy()
+            words[at + place] = 2**63 + 5
+            result, unchanged = restored(run, saved.sealed(words))
+            assert result == "RESTORED" or (result, unchanged) == ("OUT_OF_RANGE", True)
+            accepted += [place] if result == "RESTORED" else []
+        assert len(accepted) == (name == "online" and n > 0), (name, accepted)
+    assert restored(run, run.words)[0] == "RESTORED"
+
+
 def test_numbers_out_of_range_are_refused():
     """A section that is missing, cut short, or holds what the runtime would take for an index or a time."""
     run = saved.stopped("ball_in_corner", 30)
-    sections, at = {}, saved.HEADER
-    while at < len(run.words):
-        sections[int(run.words[at])] = (at + 2, int(run.words[at + 1]))
-        at += 2 + int(run.words[at + 1])
+    sections = sections_of(run.words)
     huge, nan = np.uint64(2**63 + 5), np.float64(np.nan).view(np.uint64)
     refused = {
         "clock": [(st.TIME, nan), (st.TIME, np.float64(np.inf).view(np.uint64))],
@@ -100,6 +142,51 @@ def test_numbers_out_of_range_are_refused():
     assert restored(run, saved.sealed(words)) == ("OUT_OF_RANGE", True)
     unknown = np.concatenate([run.words, np.array([4711, 2, 1, 2], np.uint64)])
     assert restored(run, saved.sealed(unknown))[0] == "RESTORED"
+
+
+def time_stepping(tables, fill=0):
+    """A run by time stepping with room for two rows, and its arrays."""
+    n_x = int(tables.sizes[tb.N_Q] + tables.sizes[tb.N_U])
+    arrays = {
+        **_arrays(tables, n_x, 2),
+        "times": np.zeros(2),
+        "free_side": np.zeros(tables.sizes[tb.N_CONTACTS], np.int8),
+    }
+    report = np.zeros(4)
+    rng = np.random.default_rng(fill)
+    if fill:
+        for each in (arrays["x"], arrays["c"], report):
+            each[...] = rng.normal(size=each.shape)
+        arrays["codes"][...] = rng.integers(0, 4, arrays["codes"].shape)
+        arrays["free_side"][...] = rng.integers(0, 2, arrays["free_side"].shape)
+    return library.time_stepping(fill, report, **arrays), {**arrays, "report": report}
+
+
+def test_time_stepping_goes_on_where_it_was_saved_and_refuses_the_rest():
+    tables = saved.stopped("ball_in_corner", 0).machine.tables
+    address = st.TABLES.pack(tables).address
+    given, sent = time_stepping(tables, fill=3)
+    given.row = 1
+    words = library.save_steps(address, given, 41, saved.DIGEST)
+    taken, found = time_stepping(tables)
+    assert library.restore_steps(address, taken, 4, saved.DIGEST, words) == (RESTORED, 41)
+    assert (taken.row, taken.segment) == (0, 3)
+    for name in ("x", "c", "codes"):
+        assert found[name][0].tobytes() == sent[name][1].tobytes()
+    for name in ("free_side", "report"):
+        assert found[name].tobytes() == sent[name].tobytes()
+    sections, n_contacts = sections_of(words), int(tables.sizes[tb.N_CONTACTS])
+    step, codes = sections[SECTIONS["step"]][0], sections[SECTIONS["codes"]][0]
+    changes = [(step, 2**63 + 5), (step + 1, 4), (step + 1, 2**63), (codes, 99), (codes + n_contacts, 2)]
+    others = [words[: at - 2].tolist() + words[at + n :].tolist() for at, n in sections.values()]
+    for place, value in changes:
+        others.append([value if k == place else each for k, each in enumerate(words.tolist())])
+    for other in others:
+        empty, untouched = time_stepping(tables)
+        result, _ = library.restore_steps(address, empty, 4, saved.DIGEST, saved.sealed(np.array(other, np.uint64)))
+        assert NAMES[result] == "OUT_OF_RANGE"
+        assert not any(each.any() for each in untouched.values())
+    assert NAMES[library.restore_steps(address, taken, 4, 1, words)[0]] == "OTHER_MODEL"
 
 
 def test_too_little_room_is_told():

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn import simulator as simulators
+from fsm_dyn.programs import Kernels
+from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulator import simulator_of
 
 THREADS = 8
@@ -99,3 +102,62 @@ def test_a_graph_that_nobody_has_is_let_go_with_its_simulator():
     del graph
     gc.collect()
     assert [reference() for reference in kept] == [None, None]
+
+
+def codes_in_memory():
+    """How often kernels are held; LLVM keeps each code but once."""
+    gc.collect()
+    return sum(isinstance(thing, Kernels) for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize("strategy", [{"strategy": "compiled"}, {"derive_after": 5}, {"strategy": "online"}])
+def test_a_run_made_again_holds_no_further_code(strategy):
+    """Kernels of charts that were forgotten were held for as long as the simulator: some for every run."""
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile("box_on_table"))
+    begin = {"mode": "in_air", "y": 0.17, "q": 0.05}
+
+    def held(runs):
+        for _ in range(runs):
+            simulator.run(0.4, initial=begin, **strategy)
+        return codes_in_memory()
+
+    assert held(2) == held(6)
+
+
+@pytest.mark.parametrize("most", [1, 20_000])
+@pytest.mark.parametrize("strategy", [{"strategy": "compiled"}, {"derive_after": 20}, {"strategy": "online"}])
+def test_modes_are_kept_up_to_a_bound_and_runs_do_not_show_it(monkeypatch, strategy, most):
+    graph = fsm_dyn.compile("box_on_table")
+    begins = [{"mode": "in_air", "y": 0.17, "q": q} for q in (0.05, -0.1, 0.6, 0.05, 2.0, -0.1)]
+
+    def runs(simulator):
+        for begin in begins:
+            yield content(simulator.run(0.4, initial=begin, on_failure="return", **strategy))
+
+    unbounded = fsm_dyn.Simulator(graph)
+    expected = list(runs(unbounded))
+    assert unbounded.memory > most, "nothing would have to be dropped"
+    monkeypatch.setattr(simulators, "MOST_KEPT", most)
+    bounded = fsm_dyn.Simulator(graph)
+    for found, right in zip(runs(bounded), expected, strict=True):
+        assert found == right
+        assert len(bounded._modes) <= 1 or bounded._modes.memory <= most
+        assert bounded.memory - bounded._modes.memory <= most
+
+
+def test_the_mode_used_longest_ago_is_dropped():
+    graph = fsm_dyn.compile("box_on_table")
+    first, second, third = graph.automaton.modes[:3]
+    made = []
+
+    def get(modes, mode):
+        assert modes.get(mode.states, lambda: made.append(mode) or mode) is mode
+
+    modes = DerivedModes(sum(program_memory(mode.programs) for mode in (first, second, third)) - 1)
+    for mode in (first, second, first, third, first, third):
+        get(modes, mode)
+    assert made == [first, second, third]
+    assert list(modes) == [first, third]
+    get(modes, second)
+    assert made[3:] == [second]
+    assert modes.memory == sum(program_memory(mode.programs) for mode in modes)

@@ -1,10 +1,13 @@
 """Rings and mailboxes, and the histogram of times."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from fsm_dyn.live import shared_memory, watchdog
 from fsm_dyn.live.realtime import bin_upper_edge, percentiles
+from fsm_dyn.live.tick_process import TickProcess
 from tests.runtime.internals import internals
 
 bin_of = internals().bin_of
@@ -64,6 +67,53 @@ def test_texts_round_trip_and_too_long_ones_are_refused(block):
     assert following == 2
     with pytest.raises(ValueError, match="bytes"):
         shared_memory.put_text(block.mail, block.header, shared_memory.MAIL, {"x": "y" * shared_memory.TEXT_BYTES})
+
+
+def test_long_texts_take_several_slots(block):
+    """Whatever their length: also where a part ends with the text, or a reader comes between two parts."""
+    short = {"n": 0}
+    lengths = [k * shared_memory.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
+    long = [{"x": "y" * length} for length in (*lengths, shared_memory.LONGEST_EVENT * shared_memory.PART_BYTES - 9)]
+    since, found = 0, []
+    for value in long:
+        for each in (short, value, short):
+            shared_memory.put_text(block.events, block.header, shared_memory.EVENTS, each, shared_memory.LONGEST_EVENT)
+        last = int(block.header[shared_memory.EVENTS])
+        for until in (last - 2, last):  # once as if the writer had not come to the end of the long one yet
+            block.header[shared_memory.EVENTS] = until
+            texts, since = shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, since)
+            found += texts
+        assert since == last
+    assert found == [each for value in long for each in (short, value, short)]
+    with pytest.raises(ValueError, match="bytes"):
+        shared_memory.put_text(
+            block.events, block.header, shared_memory.EVENTS, {"x": "y" * 300_000}, shared_memory.LONGEST_EVENT
+        )
+
+
+def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
+    shared_memory.put_text(
+        block.events, block.header, shared_memory.EVENTS, {"x": "y" * 10_000}, shared_memory.LONGEST_EVENT
+    )
+    for k in range(shared_memory.EVENT_SLOTS - 3):
+        shared_memory.put_text(block.events, block.header, shared_memory.EVENTS, {"n": k})
+    texts, following = shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, 0)
+    assert texts == [{"n": k} for k in range(shared_memory.EVENT_SLOTS - 3)]
+    assert following == block.header[shared_memory.EVENTS]
+
+
+def test_events_of_thousands_of_contacts_are_told_as_they_are(block):
+    """Of more than 600 contacts ``taken over`` was told without its states, and ``supplied`` could not be read."""
+    states = [k % 4 for k in range(5000)]
+    told = [
+        {"event": "taken over", "tick": 10**9, "t": 1 / 3, "states": states, "evaluations": 2**40, "wall": 0.0},
+        {"event": "supplied", "t": 1 / 3, "what": "x", "modes": ["+".join(f"contact{k}" for k in range(5000))],
+         "states": [states], "wall": 0.0},
+    ]  # fmt: skip
+    telling = SimpleNamespace(block=block, header=block.header)
+    for event in told:
+        TickProcess.tell(telling, dict(event))
+    assert shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, 0)[0] == told
 
 
 def test_bins_hold_what_they_say():

@@ -1,3 +1,4 @@
+import platform
 import subprocess
 import sys
 import threading
@@ -135,8 +136,66 @@ def test_threads_compile_at_once(layout):
     assert results == {i: pytest.approx(np.sin(i + 1) + i + 1, rel=1e-15) for i in range(16)}
 
 
+SCATTERED = """
+import ctypes, mmap, sys
+from fsm_dyn import programs as p
+from fsm_dyn.programs import kernels
+
+kernels.JIT_LINK, kernels.CODE_MODEL = sys.argv[1] == "JITLink", sys.argv[2]
+system = ctypes.CDLL(None)
+system.mmap.restype = ctypes.c_size_t
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+NOTHING, NO_RESERVE = 0, 0x4000  # protection and flag of Linux
+
+
+def reserve(size):
+    address = system.mmap(None, size, NOTHING, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE, -1, 0)
+    assert address != 2**64 - 1
+    return address
+
+
+def kernel(number):
+    q = p.Graph().symbol("q")
+    value = p.sin(q * (0.1 + number)) + p.cos(q) * 0.3
+    return p.compile_programs([p.Program.from_nodes(p.Layout(q=("q",)), {"a": value})], p.ObjectCache(None))[0]
+
+
+expected = kernel(-1)(0.0, [0.0], [])[0]  # LLVM is at work before room becomes scarce
+barrier = reserve(2**34)
+for size in (2**24, 2**20, 2**16, mmap.PAGESIZE):  # all gaps on this side of it
+    while (address := reserve(size)) > barrier:
+        pass
+    system.munmap(address, size)
+split = []
+for pages in (1, 2, 3, 4, 5, 6):  # one gap, which the first section may fill; what does not fit lies beyond the barrier
+    first = barrier + 2**34 - pages * mmap.PAGESIZE
+    system.munmap(first, pages * mmap.PAGESIZE)
+    made = kernel(pages)
+    assert made(0.0, [0.0], [])[0] == expected
+    split.append(made.address >= first)
+    while reserve(mmap.PAGESIZE) > barrier:
+        pass
+assert any(split), "no code was ever put into the gap"
+print("done")
+"""
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="where memory is mapped is known of Linux"
+)
+@pytest.mark.parametrize(("linker", "model"), [("JITLink", "small"), ("RuntimeDyld", "large")])
+def test_code_is_loaded_where_memory_is_scattered(linker, model):
+    """RuntimeDyld with small references, as it was, ends the process: sections of one object lie 16 GiB apart."""
+    run = subprocess.run([sys.executable, "-c", SCATTERED, linker, model], capture_output=True, text=True)
+    assert (run.returncode, run.stdout.strip()) == (0, "done"), run.stderr
+
+
 def test_the_key_depends_on_what_code_depends_on(monkeypatch):
     key = kernels._key(["a"], kernels.OPTIMISATION)
+    with monkeypatch.context() as patched:
+        patched.setattr(kernels, "CODE_MODEL", "other")
+        assert kernels._key(["a"], kernels.OPTIMISATION) != key
     assert kernels._key(["b"], kernels.OPTIMISATION) != key
     assert kernels._key(["a"], kernels.SELDOM_RUN) != key
     monkeypatch.setattr(kernels, "CODE_VERSION", -1)

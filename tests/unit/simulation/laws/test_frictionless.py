@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from fsm_dyn.simulation import outcomes
+
 
 def brute_force(K, base):
     """The solution of ``v = K y + base``, y ⊥ v, over all subsets, with NumPy alone."""
@@ -53,6 +55,41 @@ def test_a_dozen_contacts_that_feel_each_other_go_by_complementarity(instant, se
     assert (found.forces >= -1e-9).all()
     assert (found.answers >= -1e-9).all()
     assert found.forces @ found.answers == pytest.approx(0.0, abs=1e-8)
+
+
+def coupled(diagonal):
+    """A matrix of contacts that feel each other a little, all of them one island."""
+    n = len(diagonal)
+    return np.diag(np.asarray(diagonal, float)) + 0.01 * (np.ones((n, n)) - np.eye(n))
+
+
+def test_many_contacts_of_which_one_can_neither_open_nor_close_have_no_solution(instant):
+    """A force would press the first of them in, as in Painlevé's example; so does every subset say."""
+    K, base = coupled([-1.0, *[1.0] * 7]), -np.ones(8)
+    with pytest.raises(RuntimeError, match="none"):
+        brute_force(K, base)
+    found = instant(K, base, [{"normal": i} for i in range(8)], free=np.ones(8))
+    status, verdict = found.decide()
+    assert status == outcomes.INCONSISTENT
+    assert verdict.consistent == 0
+    assert verdict.tried > 0
+    assert not found.forces.any(), "what was refused is not entered"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_contacts_in_space_stick_by_one_linear_system(instant, seed):
+    """Seven in one island, pressed so that all loads lie inside the cones of friction."""
+    random = np.random.default_rng(200 + seed)
+    K, base = coupled(np.ones(21)), random.uniform(-0.2, 0.2, 21)
+    base[::3] = random.uniform(-2.0, -1.0, 7)
+    contacts = [{"normal": 3 * i, "tangent": 3 * i + 1, "spatial": 1, "mu": 0.6} for i in range(7)]
+    found = instant(K, base, contacts)
+    status, _ = found.decide()
+    expected = np.linalg.solve(K, -base)
+    assert (np.hypot(expected[1::3], expected[2::3]) < 0.55 * expected[::3]).all()
+    assert status == outcomes.GOING
+    np.testing.assert_allclose(found.forces, expected, atol=1e-12)
+    np.testing.assert_allclose(found.answers, 0.0, atol=1e-12)
 
 
 def test_contacts_apart_are_decided_apart(instant):
