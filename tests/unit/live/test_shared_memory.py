@@ -112,7 +112,7 @@ def test_events_of_thousands_of_contacts_are_told_as_they_are(block):
     ]  # fmt: skip
     telling = SimpleNamespace(block=block, header=block.header)
     for event in told:
-        TickProcess.tell(telling, dict(event))
+        TickProcess.emit_event(telling, dict(event))
     assert shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, 0)[0] == told
 
 

@@ -218,7 +218,7 @@ COMPILE = """
 import sys, time
 from fsm_dyn import programs as p
 start = float(sys.argv[1])
-graph = p.Graph()
+graph = p.ExpressionGraph()
 names = tuple(f"q{i}" for i in range(6))
 symbols = [graph.symbol(name) for name in names]
 values = list(symbols)

@@ -156,7 +156,7 @@ def reserve(size):
 
 
 def kernel(number):
-    q = p.Graph().symbol("q")
+    q = p.ExpressionGraph().symbol("q")
     value = p.sin(q * (0.1 + number)) + p.cos(q) * 0.3
     return p.compile_programs([p.Program.from_nodes(p.Layout(q=("q",)), {"a": value})], p.ObjectCache(None))[0]
 
@@ -206,7 +206,7 @@ def test_sympy_is_not_needed():
     script = """
 import sys
 from fsm_dyn import programs as p
-x = p.Graph().symbol("x")
+x = p.ExpressionGraph().symbol("x")
 assert p.compile_programs([p.Program.from_nodes(p.Layout(q=("x",)), {"a": p.sin(x)})])[0](0.0, [0.0], []) == 0.0
 print(sorted({"sympy", "scipy"} & set(sys.modules)))
 """
