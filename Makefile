@@ -40,10 +40,11 @@ test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a brow
 	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m browser -n 0 tests/browser
 
-lint: $(VENV)/.installed-dev  ## check style and types
+lint: $(VENV)/.installed-dev  ## check style, types and repeated code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pylint --score=no fsm_dyn
 
 format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .
