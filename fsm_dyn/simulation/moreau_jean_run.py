@@ -269,7 +269,8 @@ def _as_run(
     mode[before] = modes[changes - 1]
     held[before, sigma.start - n_p : sigma.stop - n_p] = c[changes - 1, sigma]
     rates = np.zeros_like(x)
-    rates[1:] = np.diff(x, axis=0) / np.diff(times)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is named by its status
+        rates[1:] = np.diff(x, axis=0) / np.diff(times)[:, None]
     if n > 1:
         rates[0] = rates[1]
     events = [_events(codes[i - 1], codes[i], c[i - 1, sigma], c[i, sigma], struck[i]) for i in changes]
