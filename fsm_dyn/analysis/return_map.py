@@ -188,7 +188,7 @@ class ReturnMap:
             if horizon >= self.longest:
                 raise RunError(
                     f"the motion does not return to '{section.text}' within {self.longest:g} s\n  remedy: start"
-                    " elsewhere (initial=), look at a run of the model, or wait longer (longest=)"
+                    " elsewhere (initial=), look at a run of the model, or wait longer (max_return_time=)"
                 )
             horizon = min(2.0 * horizon, self.longest)
 

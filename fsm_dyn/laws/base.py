@@ -261,9 +261,9 @@ VERBS: Final[Mapping[Event, str]] = {
     Event.LEAVES: "leaves",
 }
 SIGNS: Final[Mapping[Event, str]] = {
-    Event.CLOSES: "gap fell to zero",
-    Event.OPENS: "force fell to zero",
-    Event.SLIDES: "friction reached its limit",
-    Event.STICKS: "slip came to rest",
-    Event.LEAVES: "its face ends there",
+    Event.CLOSES: "gap zero",
+    Event.OPENS: "normal force zero",
+    Event.SLIDES: "friction limit reached",
+    Event.STICKS: "slip velocity zero",
+    Event.LEAVES: "end of its face",
 }

@@ -167,4 +167,4 @@ def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples:
             return ""
         direction = np.abs(scale * (vectors[:, 0] @ free))
     names = [name for name, part in zip(system.layout.u, direction, strict=True) if part > 1e-6 * direction.max()]
-    return f"nothing has inertia along {' and '.join(names)}"
+    return f"mass matrix singular along {' and '.join(names)}"

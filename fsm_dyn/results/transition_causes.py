@@ -53,11 +53,11 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
     if reason == event_resolution.START:
         parts.insert(0, "start")
     elif reason == event_resolution.INPUT_JUMP:
-        parts.insert(0, "an input jumps")
+        parts.insert(0, "input jump")
     elif reason == event_resolution.CONTRADICTION:
-        parts.insert(0, "what it holds is moved apart")
+        parts.insert(0, "redundant constraints became inconsistent")
     elif reason == event_resolution.ZENO:
-        parts.insert(0, "a train of impacts comes to its end")
+        parts.insert(0, "Zeno time reached")
     along = []
     for pair, words in handovers.items():
         if pair[1] not in told:
@@ -98,9 +98,9 @@ def _moved(automaton: Automaton, contact: int, event: Event, before: int, after:
     """Return what a contact whose guard fired did; a guard may be answered by more than one thing."""
     law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE and law.has_gap:
-        return f"{name} strikes and rebounds"
+        return f"{name} impacts and rebounds"
     if event is Event.OPENS and automaton.contacts[contact].bilateral:
-        return f"{name} presses on its other face"
+        return f"{name} changes to its opposite face"
     if event is Event.OPENS and after != FREE:  # it stays, with others beside it
         return f"the force of {name} fell to zero"
     if event is Event.STICKS and after == before == SLIDING:

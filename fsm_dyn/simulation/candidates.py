@@ -18,23 +18,23 @@ _CHOICES: Final = (
     "slide - (other face)",
 )  # fmt: skip
 _BROKEN: Final = {
-    codes.TENSION: "{0} would pull",
-    codes.PENETRATION_RATE: "{0} would sink in",
-    codes.FRICTION_EXCEEDED: "{0} would need more friction than it has",
-    codes.SLIP_AGAINST_FRICTION: "{0} would slide against its acceleration",
-    codes.NO_SOLUTION: "its rows contradict each other",
-    codes.MOTION_INDETERMINATE: "it leaves the motion undetermined",
-    codes.EXCLUDED: "it is the state whose guard fired",
+    codes.TENSION: "{0}: tensile normal force",
+    codes.PENETRATION_RATE: "{0}: penetrating acceleration",
+    codes.FRICTION_EXCEEDED: "{0}: friction limit exceeded",
+    codes.SLIP_AGAINST_FRICTION: "{0}: slip against friction",
+    codes.NO_SOLUTION: "inconsistent constraint rows",
+    codes.MOTION_INDETERMINATE: "motion undetermined",
+    codes.EXCLUDED: "excluded: its guard fired",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 CHOSEN: Final = {
-    codes.NO_CANDIDATES: "nothing to choose",
-    codes.UNIQUE: "the only one that agrees with forces and accelerations",
-    codes.LEAST_CHANGE: "of those that agree, the one that changes least",
-    codes.FIRED_STATE_KEPT: "nothing else agreed, so the state whose guard fired goes on",
-    codes.POLICY: "several motions agree; by on_several the one that changes least goes on",
-    codes.CONTINUITY: "several motions agree; by continuity what stuck before and is not at its limit goes on sticking",
-    codes.IMPACT_WITHOUT_COLLISION: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
+    codes.NO_CANDIDATES: "no candidates",
+    codes.UNIQUE: "only consistent candidate",
+    codes.LEAST_CHANGE: "fewest state changes among consistent candidates",
+    codes.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
+    codes.POLICY: "several consistent motions; fewest state changes, by on_nonunique",
+    codes.CONTINUITY: "several consistent motions; by continuity, sticking contacts within their limits keep sticking",
+    codes.IMPACT_WITHOUT_COLLISION: "no consistent candidate; impact without collision, by on_inconsistent",
 }
 
 
@@ -66,7 +66,7 @@ class Candidate:
         """Say what was tried and how it fared."""
         tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
         if self.is_consistent:
-            return f"{tried}: agrees"
+            return f"{tried}: consistent"
         return f"{tried}: {_BROKEN[self.law].format(names[self.contact])} (by {self.violation:.3g} of the scale)"
 
 

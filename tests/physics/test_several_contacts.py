@@ -154,8 +154,8 @@ def test_a_jam_tells_what_was_tried():
     with pytest.raises(fsm_dyn.RunError) as caught:
         rod(1.6, slip)
     text = str(caught.value)
-    assert "end open: end would sink in" in text
-    assert "end would pull" in text
+    assert "end open: end: penetrating acceleration" in text
+    assert "end: tensile normal force" in text
     assert "state:" in text
     run = rod(1.6, slip, policy="impact")  # the declared policy: friction stops the slip at once
     first = run.transitions[0]

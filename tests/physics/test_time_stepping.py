@@ -208,7 +208,7 @@ def test_a_start_inside_a_wall_is_named():
         fsm_dyn.compile("bouncing_ball"), 1.0, method="moreau_jean", step=1e-3, initial={"mode": "flight", "y": -0.01},
         on_failure="return",
     )  # fmt: skip
-    assert run.outcome.name == "penetration at start"
+    assert run.outcome.name == "initial penetration"
     assert len(run.t) == 1
 
 
@@ -288,7 +288,7 @@ def test_impulses_push_and_energy_does_not_rise():
     run = fsm_dyn.simulate(graph, until=2.0, method="moreau_jean", step=1e-3)
     assert len(run.transitions) >= 3
     for strike in run.transitions:
-        assert strike.cause == "ground strikes and rebounds"
+        assert strike.cause == "ground impacts and rebounds"
         assert min(value[0] for value in strike.impulse.values()) >= 0.0
         assert strike.energy_after <= strike.energy_before * (1 + 1e-9)
 

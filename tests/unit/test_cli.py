@@ -155,7 +155,7 @@ def test_a_malformed_file_is_bad_input_with_its_place(tmp_path):
 def test_run_tells_when_and_why(tmp_path):
     result = call("run", "pendulum_with_stop", "--until", "0.5")
     assert result.exit_code == 0
-    assert "block strikes and rebounds" in result.stdout
+    assert "block impacts and rebounds" in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 
