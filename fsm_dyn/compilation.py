@@ -216,7 +216,7 @@ def _check_count(mechanism: Mechanism) -> None:
     held = len(mechanism.constraints) + 3 * len(mechanism.contacts)
     if n > most + held:
         raise ModelError(
-            f"more coordinates than the bodies can move along: mass matrix singular along {n - most - held} coordinates",
+            f"more coordinates than the bodies can have: mass matrix singular along {n - most - held} coordinates",
             list(mechanism.coordinates.values())[-1].where,
             found=f"{n} coordinates",
             allowed=f"6 for each of {len(mechanism.bodies)} bodies, and 1 for each row of {held}",

@@ -56,7 +56,7 @@ class Relabelling:
             bare = old[1:].strip() if old.startswith("-") else old
             for name in (new, bare):
                 if name not in layout.x and name not in contacts:
-                    raise InputError(f"symmetry: '{name}' is unknown", remedy=did_you_mean(name, (*layout.x, *contacts)))
+                    raise InputError(f"symmetry: unknown '{name}'", remedy=did_you_mean(name, (*layout.x, *contacts)))
             if (new in contacts) != (bare in contacts):
                 raise InputError(f"symmetry: '{new}' and '{bare}' are not of one kind")
             if new in contacts:

@@ -67,7 +67,7 @@ class Automaton:
     terms, report, geometry : Program
         Unconstrained terms; energies, powers and outputs; points and frames for drawing.
     resets : tuple of Program or None
-        One per written transition.
+        One per user-defined transition.
     modes : tuple of Mode
         Those derived so far.
     infeasible : mapping
@@ -168,7 +168,7 @@ class Automaton:
         return next((i for i, mode in enumerate(self.modes) if mode.states == key), -1)
 
     def outgoing_transitions(self, name: ModeName) -> list[int]:
-        """Indices of the written transitions that leave a mode."""
+        """Indices of the user-defined transitions that leave a mode."""
         return [
             index
             for index, item in enumerate(self.mechanism.transitions)

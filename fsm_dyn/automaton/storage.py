@@ -1,6 +1,6 @@
 """An automaton as a file: JSON with the model's text and its programs as lists of operations.
 
-Never pickle, never machine code: a file from a stranger is checked like a model file and can run nothing.
+Never pickle, never machine code: a file from an untrusted source is checked like a model file and can run nothing.
 """
 
 from __future__ import annotations

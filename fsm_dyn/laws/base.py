@@ -29,7 +29,7 @@ class Event(IntEnum):
 
 
 class Quantity(IntEnum):
-    """What a guard measures; the codes are those of modes embedded on line (``runtime/online_mode.h``)."""
+    """What a guard measures; the codes are those of modes embedded online (``runtime/online_mode.h``)."""
 
     GAP = 0
     MEETING = 1  # gap of a surface with loss: what left faster than it follows may meet it again before

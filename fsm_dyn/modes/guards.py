@@ -187,7 +187,7 @@ def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> 
 
 
 def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
-    """The guards of the written transitions (given by index) that leave a mode."""
+    """The guards of the user-defined transitions (given by index) that leave a mode."""
     guards: list[tuple[Guard, Node]] = []
     for index in leaving:
         when = system.user_transitions[index]

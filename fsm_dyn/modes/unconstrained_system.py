@@ -103,7 +103,7 @@ def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
 
 
 class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A written transition's guard: ``falling`` or not, and its text."""
+    """A user-defined transition's guard: ``falling`` or not, and its text."""
 
     name: str
     index: int

@@ -31,7 +31,7 @@ class Layout:
     contacts : tuple of str
         Contacts; their slip directions are the symbols ``<contact>.sigma``.
     memory : tuple of str
-        Values that written transitions keep.
+        Values that user-defined transitions keep.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The stored form of a program, which may come from a stranger: nothing is believed, everything is bounded."""
+"""The stored form of a program, which may come from an untrusted source: nothing is believed, everything is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the energy of a run went (docs/theory.md, "The energy account")."""
+"""Where the energy of a run went (docs/theory.md, "The energy balance")."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EnergyBalance:
     constraints : mapping of str to ndarray
         Work done by every other constraint or contact: zero unless it is moved by an input or by time.
     transitions : ndarray
-        Sum of the energy changes at transitions: impacts (negative) and written resets (either sign).
+        Sum of the energy changes at transitions: impacts (negative) and user-defined resets (either sign).
     """
 
     kinetic: FloatArray
@@ -78,7 +78,7 @@ class EnergyBalance:
 def energy_balance(
     rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, IntArray], Samples]
 ) -> EnergyBalance:
-    """Draw up the energy account of a run.
+    """Draw up the energy balance of a run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One instant of a run in words: why this mode, what bears it, and what may end it."""
+"""One instant of a run as text: why this mode, what bears it, and what may end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in a notebook: how it went in words, a picture over time, its transitions in a table."""
+"""A run in a notebook: how it went as text, a picture over time, its transitions in a table."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class RunRecord:
     outcome : Outcome
         Why the run ended.
     tried : tuple of str
-        Where it ended undecided: the combinations of contact states that were tried, in words.
+        Where it ended undecided: the combinations of contact states that were tried, as text.
     change_points : tuple of ChangePoint
         Passages through change points, in order.
     """

@@ -276,7 +276,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
 
 
 def smallest_admissible(forces: FloatArray, free: FloatArray, laws: Sequence[Law], size: float) -> FloatArray | None:
-    """Solve ``min |λ|`` over ``λ = forces + free s`` that keeps the laws; None where there is none.
+    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None where there is none.
 
     Parameters
     ----------

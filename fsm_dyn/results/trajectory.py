@@ -281,7 +281,7 @@ class Trajectory:
         return explain(self.model, self.sample([time]), self.transitions, self.change_points)
 
     def describe_outcome(self) -> tuple[str, ...]:
-        """Tell why the run ended; where it failed with its state, what was tried, the numbers and the remedy."""
+        """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""
         return describe_outcome(self.rows, self.transitions, self.record)
 
     def save(self, path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Why a run changed its mode, in words: the contacts that moved, and what set them off."""
+"""Why a run changed its mode, as text: the contacts that moved, and what set them off."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def selection_log(automaton: Automaton, found: TransitionArrays, number: int) ->
 
 
 def _written(automaton: Automaton, index: int) -> str:
-    """Return what the model says of its written transition, or the condition itself."""
+    """Return what the model says of its user-defined transition, or the condition itself."""
     return automaton.mechanism.transitions[index].because or automaton.user_transitions[index].name
 
 
@@ -120,7 +120,7 @@ def _handovers(
     after: Sequence[int],
     number: int,
 ) -> dict[tuple[int, int], str]:
-    """Return the contacts that passed on to others, without an impulse and not for want of a force, in words."""
+    """Return the contacts that passed on to others, without an impulse and not for want of a force, as text."""
     opened = {
         int(found.contact[number, k])
         for k in range(int(found.fired[number]))

@@ -32,7 +32,7 @@ class Transition:
     guard_value, slope : float
         Value and rate of the guard that fired, just before; nan where none did.
     selection : tuple of str
-        How the answer was found, then what was tried and how each candidate fared.
+        How the answer was found, then the candidates examined and how each candidate fared.
     fired : tuple of (str, float, float)
         All guards that fired together: what each announces, its value and its slope just before.
     source_label, target_label : str

@@ -75,7 +75,7 @@ enum fsm_event {
     FSM_EVENT_OPENS = 2,
     FSM_EVENT_SLIDES = 3,
     FSM_EVENT_STICKS = 4,
-    FSM_EVENT_WRITTEN = 5, // the condition of a written transition is met
+    FSM_EVENT_WRITTEN = 5, // the condition of a user-defined transition is met
     FSM_EVENT_LEAVES = 6,  // leaves a bounded face
 };
 
@@ -127,7 +127,7 @@ enum fsm_contact_flag {
 
 /* Roles of rows (`fsm_tables.row_role`). */
 enum fsm_row_role {
-    FSM_ROLE_KINEMATIC = 0,       // hidden in the choice of speeds
+    FSM_ROLE_KINEMATIC = 0,       // eliminated by the choice of speeds
     FSM_ROLE_ALWAYS = 1,          // a constraint on speeds
     FSM_ROLE_ALWAYS_POSITION = 2, // a constraint on coordinates
     FSM_ROLE_CONTACT = 3,         // belongs to a contact

@@ -20,7 +20,7 @@
 #define FSM_FLAT     1e-15 // times its tolerance: a rate up to this is none
 #define FSM_SHORT    1e-6  // first step where nothing tells its length, in the mechanism's own unit of time
 
-/* Take one step of length `h` (s) from the state at hand.
+/* Take one step of length `h` (s) from the current state.
 
    `work->k` holds x_dot there on entry and all stages on return, (stages, n); `work->x_end` is the state at the end,
    `work->y` scratch.  The inputs in the context are overwritten with those at the stages. */

@@ -45,7 +45,7 @@ class Bundle:
     Attributes
     ----------
     words : int
-        Length of the structure, in words of eight bytes.
+        Length of the structure, as text of eight bytes.
     """
 
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The candidates of a decision, read back from its log and told in words."""
+"""The candidates of a decision, read back from its log and told as text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Candidate:
         return self.violation <= LAWS_KEPT
 
     def describe(self, names: Sequence[str]) -> str:
-        """Say what was tried and how it fared."""
+        """Say the candidates examined and how it fared."""
         tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
         if self.is_consistent:
             return f"{tried}: consistent"
@@ -92,7 +92,7 @@ def _held(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
-    """Tell whether a log, shape (n, LOG_WIDTH), that may come from a stranger names what there is."""
+    """Tell whether a log, shape (n, LOG_WIDTH), that may come from an untrusted source names what there is."""
     numbers = log[:, [0, 1, 3]]
     if not ((numbers >= 0.0) & (numbers < [np.inf, np.inf, 1e15])).all():
         return False

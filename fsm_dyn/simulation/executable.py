@@ -165,7 +165,7 @@ class Executable:
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:
-        """Addresses of the modes embedded on line by their numbers, 0 for others, which may be missing at the end."""
+        """Addresses of the modes embedded online by their numbers, 0 for others, which may be missing at the end."""
         return NO_MODES
 
     def mode_index(self, states: tuple[int, ...]) -> int:
@@ -296,7 +296,7 @@ class Executable:
         }
 
     def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
-        """Return the name of a mode and the written transitions that leave it."""
+        """Return the name of a mode and the user-defined transitions that leave it."""
         if states not in self._known:
             name = self.automaton.name_of(states)
             self._known[states] = name.name, self.automaton.outgoing_transitions(name)

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
-CHUNK = 2000  # steps between signs of life
+CHUNK = 2000  # steps between heartbeat
 
 SWEEPS = 2000  # of the projected Gauss-Seidel method, at most (``runtime/moreau_jean.c``)
 
@@ -76,7 +76,7 @@ def run_moreau_jean(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
         )
     if tables.sizes[tb.N_TRANSITIONS]:
-        raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
+        raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
     _check_laws(tables)
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)

@@ -1,4 +1,4 @@
-"""Every way a run can end or pause, as a number for the compiled loop and as words for people.
+"""Every way a run can end or pause, as a number for the compiled loop and as words for the user.
 
 The integer constants are what compiled functions return; :data:`OUTCOMES` gives each one a name, a sentence
 and a remedy.  Statuses up to :data:`LAST_INTERNAL` never reach a user: they ask the Python side for
@@ -188,7 +188,7 @@ _ALL: Final = (
     ),
 )
 
-UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list what was tried
+UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list the candidates examined
 AT_CHANGE_POINTS: Final = (STRETCHED, UNDETERMINED, NO_BRANCH)  # outcomes that name the rows that lose rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}

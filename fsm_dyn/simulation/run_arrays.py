@@ -27,7 +27,7 @@ class TransitionArrays:
 
     ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
     ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.event_resolution`.  Of the guards that fired together,
-    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a written transition
+    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a user transition
     ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
     ``candidates consistent chosen_by log`` tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
     """

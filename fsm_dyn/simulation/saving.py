@@ -34,7 +34,7 @@ class Savable(Protocol):
         """Charts that the run has asked for."""
 
     def online_modes(self) -> NDArray[np.int64]:
-        """Addresses of the modes embedded on line by their numbers, 0 for others."""
+        """Addresses of the modes embedded online by their numbers, 0 for others."""
 
 
 class Saver:
@@ -56,7 +56,7 @@ class Saver:
     def save(
         self, loop: LoopState, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
     ) -> None:
-        """Save the state at hand; not once it has mattered where the run ends, nor before anything was recorded."""
+        """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
         counters = loop.state.counters
         fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
         starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == event_resolution.START

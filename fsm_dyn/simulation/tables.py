@@ -50,7 +50,7 @@ SLIDING_UNDER: Final = laws.SLIDING_UNDER  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
-REPEATS: Final = 8  # rows of the mode repeat each other: whether they still agree is asked after each step
+REPEATS: Final = 8  # rows of the mode are redundant: whether they still agree is asked after each step
 TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
 RANKS: Final = 16  # constraints on coordinates hold: their rows may lose rank
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
@@ -89,7 +89,7 @@ def law_flags(law: Law) -> int:
 TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
 
 # roles of rows (``Tables.row_role``)
-KINEMATIC: Final = 0  # hidden in the choice of speeds
+KINEMATIC: Final = 0  # eliminated by the choice of speeds
 ALWAYS: Final = 1  # a constraint on speeds
 ALWAYS_POSITION: Final = 2  # a constraint on coordinates
 CONTACT_ROW: Final = 3  # belongs to a contact
@@ -119,7 +119,7 @@ class Tables(NamedTuple):
     mode_group : int64 array, shape (n_modes,)
         Modes with the same number are charts of the same active set: same states, other independent speeds.
     mode_allowance : int64 array, shape (n_modes,)
-        Evaluations in a run after which a mode that is embedded on line has earned kernels of its own; ``NEVER`` for
+        Evaluations in a run after which a mode that is embedded online has earned kernels of its own; ``NEVER`` for
         modes that have them, or are to have none.
     mode_guard_start : int64 array, shape (n_modes + 1,)
         Guards of mode ``m`` are numbers ``mode_guard_start[m]`` up to (not including) ``mode_guard_start[m + 1]``.

@@ -126,7 +126,7 @@ def test_a_cycle_goes_round_again(walls):
         ({"section": "x + y falling"}, "y"),
         ({"section": "left closes", "advancing": ["y"]}, "no coordinate 'y'"),
         ({"section": "left closes", "symmetry": {"x": "-x"}}, "rates of the coordinates do not follow"),
-        ({"section": "left closes", "symmetry": {"x": "z"}}, "'z' is unknown"),
+        ({"section": "left closes", "symmetry": {"x": "z"}}, "unknown 'z'"),
         ({"section": "left closes", "guess": {"x": 0.0, "v": 0.0}}, "does not return"),
     ],
 )

@@ -95,13 +95,13 @@ def test_converges_to_the_event_driven_motion(model):
 
 
 REFUSED = {
-    "latch": "written transitions",
-    "ratchet": "written transitions",
-    "cart_on_ramp": "written transitions",
-    "compass_gait": "written transitions",
-    "escapement_anchor": "written transitions",
-    "escapement_deadbeat": "written transitions",
-    "rimless_wheel": "written transitions",
+    "latch": "user-defined transitions",
+    "ratchet": "user-defined transitions",
+    "cart_on_ramp": "user-defined transitions",
+    "compass_gait": "user-defined transitions",
+    "escapement_anchor": "user-defined transitions",
+    "escapement_deadbeat": "user-defined transitions",
+    "rimless_wheel": "user-defined transitions",
     "newtons_cradle": "at once",
 }
 
@@ -296,7 +296,7 @@ def test_impulses_push_and_energy_does_not_rise():
 def test_what_it_refuses():
     with pytest.raises(InputError, match="needs the length of its steps"):
         fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), until=1.0, method="moreau_jean")
-    with pytest.raises(InputError, match="written transitions"):
+    with pytest.raises(InputError, match="user-defined transitions"):
         fsm_dyn.simulate(fsm_dyn.compile("latch"), until=1.0, method="moreau_jean", step=1e-3)
     with pytest.raises(InputError, match="at once"):
         fsm_dyn.simulate(fsm_dyn.compile("newtons_cradle"), until=1.0, method="moreau_jean", step=1e-3)
