@@ -132,7 +132,7 @@ def limit_cycle(
         The motion does not return, or no cycle is found; the message says how near it came.
     """
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
-    automaton = setting.machine.automaton
+    automaton = setting.executable.automaton
     layout = automaton.terms.layout
     begin = read_section(automaton, section)
     for name in advancing:
@@ -159,7 +159,7 @@ def limit_cycle(
         period=returns.period(found, point),
         q=point.x[: len(layout.q)],
         u=point.x[len(layout.q) :],
-        mode=setting.machine.automaton.name_of(point.states).name,
+        mode=setting.executable.automaton.name_of(point.states).name,
         floquet_multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
         states=layout.x,
         monodromy=derivative,
@@ -257,7 +257,7 @@ def _growth(advancing: Mapping[str, float | str], setting: AnalysisSetup) -> dic
 def _require_autonomous(setting: AnalysisSetup) -> None:
     """Refuse a motion that depends on the time: it returns to no state, but to a state and a time."""
     arrays = setting.drive.arrays
-    _, symbols, nodes = setting.machine.automaton.terms.graph()
+    _, symbols, nodes = setting.executable.automaton.terms.graph()
     moving = len(arrays.kernels) > 0 or bool(np.any(arrays.pieces[:, :, 1:] != 0.0)) or len(arrays.pieces) > 1
     read = support([node for table in nodes.values() for node in table.ravel()])
     if symbols["t"] in read or (moving and setting.drive.names):

@@ -27,7 +27,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 RUNS = 10  # what is derived serves the runs that follow, too: a run has to earn this part of it
 
 
-class EarningMachine(OnlineExecutable):
+class EarnedExecutable(OnlineExecutable):
     """A machine whose modes get kernels of their own when their evaluations in a run have earned them.
 
     Parameters
