@@ -115,7 +115,7 @@ FSM_LOCAL bool fsm_step_is_too_long(const struct fsm_run *run, double h)
 
 /* Return by how much to change the step after an accepted one (PI control).
 
-   Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */
+   Hairer, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order)
 {
     if (error < FSM_NO_ERROR) {

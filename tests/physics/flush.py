@@ -119,7 +119,7 @@ def losses(run):
 
     At a Zeno time loads work between the impacts left out, so energy gained there is not counted.
     """
-    lost = [(change.energy_lost, "train of impacts" in change.cause) for change in run.transitions]
+    lost = [(change.energy_lost, "Zeno time" in change.cause) for change in run.transitions]
     return np.array([max(loss, 0.0) if train else loss for loss, train in lost])
 
 

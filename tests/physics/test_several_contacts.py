@@ -159,7 +159,7 @@ def test_a_jam_tells_what_was_tried():
     assert "state:" in text
     run = rod(1.6, slip, policy="impact")  # the declared policy: friction stops the slip at once
     first = run.transitions[0]
-    assert "impact without collision" in first.why[0]
+    assert "impact without collision" in first.selection[0]
     assert first.energy_after <= first.energy_before
     assert abs(first.u_after[0] - first.u_before[0]) > 0.1
 

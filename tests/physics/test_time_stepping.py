@@ -146,7 +146,7 @@ def test_a_rebound_with_friction_gains_no_energy():
     ends = []
     for step in (2e-4, 2.5e-5):
         run = fsm_dyn.simulate(graph, 0.4, method="moreau_jean", step=step, **given)
-        strike = next(x for x in run.transitions if "strikes" in x.cause)
+        strike = next(x for x in run.transitions if "impacts" in x.cause)
         assert strike.energy_after <= strike.energy_before + 1e-9
         ends.append(np.abs(run.q[-1] - exact.q[-1]).max())
     assert ends[1] <= 0.3 * ends[0]
@@ -194,10 +194,10 @@ def test_a_body_that_goes_round_a_wall_comes_to_its_other_side():
     }
     exact = fsm_dyn.simulate(graph, 1.42, inputs=over, **TIGHT)
     struck = 1.2 + np.sqrt(2.0 * 0.03 / 4.0)
-    assert [round(x.time, 6) for x in exact.transitions if "strikes" in x.cause] == [round(struck, 6)]
+    assert [round(x.time, 6) for x in exact.transitions if "impacts" in x.cause] == [round(struck, 6)]
     for step in (1e-3, 1e-4):
         run = fsm_dyn.simulate(graph, 1.42, method="moreau_jean", step=step, inputs=over)
-        strikes = [x.time for x in run.transitions if "strikes" in x.cause]
+        strikes = [x.time for x in run.transitions if "impacts" in x.cause]
         assert len(strikes) == 1
         assert abs(strikes[0] - struck) <= 2 * step
         np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=2 * step)
