@@ -127,7 +127,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     Raises
     ------
     InputError
-        The file is not a saved run, or does not hold together.
+        The file is not a saved run, or is inconsistent or corrupt.
     """
     saved = read_run(os.fspath(path))
     mechanism = load_mechanism(f"<{path}>", text=saved.text)

@@ -234,7 +234,7 @@ class Simulator:
         return executable
 
     def give_back(self, executable: Executable, strategy: str, derive_after: Allowance = None) -> None:
-        """Keep a machine for the next run, unless what its runs have met fills too much shared_memory.
+        """Keep an executable for the next run, unless its modes occupy too much memory.
 
         The next run makes a new one then, which meets the modes anew; its result is the same.
         """

@@ -83,7 +83,7 @@ class AnalysisSetup:
         executable = simulator.take("compiled")
         executable.use(numerics_of(automaton, numbers))
         setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names)
-        # the machine is the setting's own as long as that lives
+        # the executable is the setting's own as long as that lives
         weakref.finalize(setting, simulator.give_back, executable, "compiled")
         return setting
 

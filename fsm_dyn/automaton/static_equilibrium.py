@@ -1,4 +1,4 @@
-"""Static equilibria with contacts: the mechanism let go in syrup, until nothing moves.
+"""Static equilibria with unilateral contacts and friction by pseudo-transient continuation (Kelley and Keyes 1998).
 
 Each step is one implicit step of a motion without inertia, ``(M/τ - K) v = f + Aᵀ λ`` for the displacement v, with the
 contacts complementary at its end.  So the mechanism relaxes, heavily damped, towards a stable rest; from near it

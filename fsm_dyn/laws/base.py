@@ -18,7 +18,7 @@ SLIDING_UNDER: Final = 3
 
 
 class Event(IntEnum):
-    """What a guard announces; the codes are those of the compiled tables."""
+    """Event of a guard; the codes are those of the compiled tables."""
 
     CLOSES = 1
     OPENS = 2

@@ -25,7 +25,7 @@ _LIMITS = (Quantity.NORMAL_FORCE, Quantity.FRICTION_LIMIT, Quantity.HOLDING_LIMI
 class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One guard of a mode.
 
-    ``event``: what it announces; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
+    ``event``: its event; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
     slip direction begun; ``quantity`` and ``sign``: what it measures, and that times this is the guard.
     """
 
@@ -168,7 +168,7 @@ def _force_guards(
 
 
 def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
-    """Return the guard of a contact on its multipliers that announces an event."""
+    """Return the guard of a contact on its multipliers with an event."""
     contact = system.contacts[index]
     watched = contact.contact_law.guards_of(contact, code)
     return next(item for item in watched if item.event is event and item.quantity in _LIMITS)

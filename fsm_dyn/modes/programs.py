@@ -37,7 +37,7 @@ class RunnableMode(Protocol):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """Return what can end the mode."""
+        """Return the guards of the mode."""
 
     @property
     def full(self) -> Evaluates:

@@ -1,4 +1,4 @@
-"""Forces that a mode leaves open because its rows are redundant, and the limits that hold nevertheless.
+"""Indeterminate multipliers of a mode with redundant constraint rows, and the force limits that remain determinate.
 
 Where contacts are redundant (a block on two corners that both stick) the multipliers are ``λ + N s`` for any
 ``s``: N spans the forces that move nothing.  What a single contact's share is cannot be known; whether *some* shares
@@ -45,7 +45,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class IndeterminateForces:
-    """N: one list of nodes per force left open, an entry per row, and its values where the mode's contacts touch."""
+    """N: a list of nodes per indeterminate multiplier, an entry per row, and its values with the mode's contacts closed."""
 
     vectors: tuple[tuple[Node, ...], ...] = ()
     numbers: Array | None = None
@@ -141,7 +141,7 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
                 "the contacts of a mode share their forces in more ways than can be listed",
                 found=f"{len(current)} limits of {len(contacts)} contacts, {count} of their forces not determined",
                 allowed=f"{MOST_LIMITS} limits",
-                remedy="simulate(..., strategy='online') needs no list; or leave out contacts that others stand in for",
+                remedy="simulate(..., strategy='online') needs no list; or omit redundant contacts",
             )
     return current
 

@@ -1,11 +1,10 @@
-"""The running form of an automaton that embeds online what it meets, and derives what that has been done to for long.
+"""Executable that embeds modes online when they are reached, and derives those that are evaluated often.
 
-A mode that a run meets is there at once, embedded online.  An evaluation costs more so than by kernels of its own, and
-those cost a derivation.  A mode gets them when the evaluations made in it have cost as much as its share of deriving
-it: whoever rents until the rent comes to the price, and then buys, pays at most twice what would have been best
-(Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988).  What is compared are counts: evaluations
-made in this run, and operations of the model.  Neither the clock nor what a cache or an earlier run holds takes part,
-so the same run takes over the same kernels at the same steps.
+Online embedding is available at once.  Its evaluations cost more than those of kernels, and kernels cost a derivation.
+A mode gets kernels when its evaluations have cost as much as its share of the derivation: to rent until the rent equals
+the price, and then to buy, costs at most twice the optimum (Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy
+caching", 1988).  Costs are counts: evaluations made in this run, and operations of the model.  They are independent of
+the clock, of caches and of earlier runs, so the same run uses the same kernels from the same steps.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from fsm_dyn.simulation.executable import Array, Executable
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
-RUNS = 10  # what is derived serves the runs that follow, too: a run has to earn this part of it
+RUNS = 10  # runs among which the cost of a derivation is divided
 
 
 class EarnedExecutable(OnlineExecutable):
-    """A machine whose modes get kernels of their own when their evaluations in a run have earned them.
+    """Executable whose modes get kernels of their own after a number of evaluations in a run.
 
     Parameters
     ----------

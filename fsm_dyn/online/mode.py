@@ -109,7 +109,7 @@ class ModeEvaluator:
 
 @dataclass(frozen=True)
 class OnlineMode:
-    """A mode without programs of its own: states, guards, what evaluates it, rows that others stand in for."""
+    """Mode without programs of its own: states, guards, evaluator, redundant rows."""
 
     states: tuple[int, ...]
     guards: tuple[Guard, ...]

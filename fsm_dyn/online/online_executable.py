@@ -1,4 +1,4 @@
-"""The running form of an automaton whose modes, all or those not derived, are embedded online."""
+"""Executable whose modes, all or those not derived, are embedded online."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 
 class OnlineExecutable(Executable):
-    """A machine that derives nothing while it runs, unless a subclass grants an allowance.
+    """Executable that derives nothing during a run, unless a subclass grants an allowance.
 
     Its modes keep charts and workspace, so one run at a time may use it.
 

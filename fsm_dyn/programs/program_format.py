@@ -1,4 +1,4 @@
-"""The stored form of a program, which may come from an untrusted source: nothing is believed, everything is bounded."""
+"""Validating reader of stored programs: every size, index and operation is checked."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def continuation_of(
     Raises
     ------
     InputError
-        It does not hold together.
+        It is inconsistent or corrupt.
     """
     places = tuple((place.states, place.t, np.array(place.x), np.array(place.c)) for place in data.charts)
     changes = np.array(data.changes, np.int64).reshape(-1, 2)

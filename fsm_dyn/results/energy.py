@@ -140,7 +140,7 @@ def _work_in_steps(
 def _by_owner(
     model: RunModel, forces: FloatArray, losses: FloatArray
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Split the work of the rows into heat by contact and work of moved constraints by owner."""
+    """Split the work of the rows into dissipation by contact and work of driven constraints by owner."""
     friction: dict[str, FloatArray] = {}
     constraints: dict[str, FloatArray] = {}
     for i, row in enumerate(model.rows):

@@ -1,4 +1,4 @@
-"""One instant of a run as text: why this mode, what bears it, and what may end it."""
+"""Explanation of one time of a run: cause of the mode, contact forces, guards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ContactReport:
 
 @dataclass(frozen=True)
 class GuardReport:
-    """A guard at an instant: what it announces, its value and slope, and when it would be zero if it went on so (s)."""
+    """A guard at one time: its event, value and slope, and the time to its zero by linear extrapolation (s)."""
 
     event: str
     what: str
@@ -68,7 +68,7 @@ class Explanation:
     constraints : mapping of str to list of float
         Forces of the constraints (N, N m).
     guards : tuple of GuardAt
-        What may end the mode, the one that falls to zero soonest first.
+        Guards of the mode, the one with the earliest zero first.
     passed : tuple of ChangePoint
         Change points passed since the mode began.
     """

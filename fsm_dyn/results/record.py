@@ -113,7 +113,7 @@ class RunRecord:
         The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
         row that begins a stretch, else from the left.
     read_transitions : callable
-        Gives the transitions with their reasons, in order; asked when somebody wants to know.
+        Returns the transitions with their causes, in order; called on first use.
     inputs : InputFunction
         For times between the rows.
     outcome : Outcome

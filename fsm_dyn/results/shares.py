@@ -9,7 +9,7 @@ the limit of equal springs in all rows, on ``λ + N s`` with ``N`` an orthonorma
 (docs/theory.md, "Shares of redundant contacts").  That is a least distance problem in ``s``; it is solved as a
 non-negative least squares problem (C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, 1974, chapter 23).
 In space the cones are approached by tangent planes.  Where no shares are admissible the forces of least norm remain,
-and that is told.
+which is reported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Law:
     tangents: tuple[int, ...] = ()
 
     def margin(self, forces: FloatArray) -> FloatArray:
-        """By how much the forces (n, n_rows) keep the law, shape (n,)."""
+        """Margin by which the forces (n, n_rows) satisfy the contact law, shape (n,)."""
         friction = np.linalg.norm(forces[:, list(self.tangents)], axis=1) if self.tangents else 0.0
         found: FloatArray = np.einsum("nr,nr->n", self.normal, forces) + self.load - friction
         return found

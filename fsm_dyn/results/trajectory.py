@@ -88,7 +88,7 @@ class Trajectory:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody ended the run from outside."""
+        """Whether the run was interrupted from outside."""
         return self.outcome.code == INTERRUPTED
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ class Trajectory:
         return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
 
     def explain(self, time: float) -> Explanation:
-        """Return why the mechanism is in its mode at a time, what bears it there, and what may end it.
+        """Return the cause of the mode at a time, its contact forces and its guards.
 
         Raises
         ------

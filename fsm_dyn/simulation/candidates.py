@@ -1,4 +1,4 @@
-"""The candidates of a decision, read back from its log and told as text."""
+"""Candidates of a contact problem, read from its log."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ CHOSEN: Final = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One combination that was tried.
+    """One candidate: a choice for every contact of the problem.
 
     Attributes
     ----------
     choices : tuple of (contact, code)
         Indices of contacts, and choices of :mod:`fsm_dyn.simulation.candidate_codes`.
     violation : float
-        Worst violation of a law, as a fraction of the largest force or acceleration at hand; up to 1e-9 it is none.
+        Worst violation of a law, relative to the largest current force or acceleration; consistent up to 1e-9.
     law, contact : int
-        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is broken, by which contact.
+        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is violated, by which contact.
     """
 
     choices: tuple[tuple[int, int], ...]
@@ -59,11 +59,11 @@ class Candidate:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether all laws are kept."""
+        """Whether the contact laws are satisfied."""
         return self.violation <= LAWS_KEPT
 
     def describe(self, names: Sequence[str]) -> str:
-        """Say the candidates examined and how it fared."""
+        """Return the choices, and the contact law they violate if any, as text."""
         tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
         if self.is_consistent:
             return f"{tried}: consistent"
@@ -71,9 +71,9 @@ class Candidate:
 
 
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
-    """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them.
+    """Read the log of a contact problem with ``tried`` candidates; it has the first of them.
 
-    Contacts are bits of a double and choices its digits: combinations that it cannot hold are left out.
+    Contacts are bits of a double and choices its digits: candidates that a double cannot represent are omitted.
     """
     found = []
     entries = log.reshape(-1, codes.LOG_WIDTH)[:tried]
@@ -87,12 +87,12 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
 
 
 def _held(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell for entries of a log, shape (n, LOG_WIDTH), whether doubles hold their contacts and choices exactly."""
+    """Whether doubles represent contacts and choices of log entries, shape (n, LOG_WIDTH), exactly."""
     return np.asarray((entries[:, :2] < _WHOLE).all(axis=1))
 
 
 def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
-    """Tell whether a log, shape (n, LOG_WIDTH), that may come from an untrusted source names what there is."""
+    """Whether an untrusted log, shape (n, LOG_WIDTH), has valid contacts, choices and laws."""
     numbers = log[:, [0, 1, 3]]
     if not ((numbers >= 0.0) & (numbers < [np.inf, np.inf, 1e15])).all():
         return False

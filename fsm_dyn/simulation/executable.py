@@ -1,7 +1,7 @@
-"""An automaton made ready to run: its kernels in memory and the tables of the compiled loop.
+"""Executable form of an automaton: its kernels in memory and the tables of the runtime.
 
-A machine grows while it runs: a mode that is reached for the first time, or a chart that a singular
-configuration asks for, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
+An executable grows during runs: a mode that is reached for the first time, or a chart required near a singular
+configuration, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
 So that a run does not depend on the runs before it, a mode is always derived for the model's own start, and charts
 are forgotten when the next run begins.
 """
@@ -70,7 +70,7 @@ class Executable:
     modes : sequence of Mode, optional
         The modes to compile beforehand; by default all that the automaton has.
     known : DerivedModes, optional
-        Modes that other machines of this automaton have derived; those derived here are added.
+        Modes that other executables of this automaton have derived; those derived here are added.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Executable:
 
     @property
     def memory(self) -> int:
-        """Memory of the modes that were met since the machine was made, bytes."""
+        """Memory of the modes that were met since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:

@@ -223,7 +223,7 @@ class _Stiff:
         )
 
     def restart(self, target: float) -> None:
-        """Begin anew at the current state; where the end of the run has a say in it, that is saved before."""
+        """Restart at the current state; if the end of the run influences that, the state is saved before."""
         kind = self.starter if self.since < _STARTED else self.solver_class
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:

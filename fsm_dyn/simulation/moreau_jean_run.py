@@ -57,14 +57,14 @@ def run_moreau_jean(
 
     ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run_loop.run_automaton`.
 
-    The mode of a row is told from the impulses of its step; where contact states change, two rows at the end of the
+    The mode of a row follows from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
 
     Raises
     ------
     InputError
-        There is no step; it is too long for the compliant contacts that the run meets; or the model has written
-        transitions, sequential impacts or Poisson's restitution, which this method does not carry out.
+        There is no step; it is too long for the compliant contacts of the run; or the model has user-defined
+        transitions, sequential impacts or Poisson's restitution, which this method does not support.
 
     Warns
     -----
@@ -345,7 +345,7 @@ def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]
 def _events(
     before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: NDArray[np.bool_]
 ) -> list[tuple[int, int, float]]:
-    """What the contacts did between two steps, as the events that guards announce."""
+    """Changes of the contacts between two steps, as events of guards."""
     found = []
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
         if struck[k] or (old == tb.FREE and new != tb.FREE):

@@ -185,7 +185,7 @@ def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tu
 def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
     """Number the modes of a run by what happened in it alone.
 
-    A machine numbers modes in the order in which its runs reached them, earlier runs too.
+    An executable numbers modes in the order in which its runs reached them, earlier runs too.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
     RawRun
         The run; the further modes it reached have the next numbers in their order of appearance.
     tuple of int
-        By new number the number in the machine.
+        By new number the number in the executable.
     """
     count = int(raw.tables.sizes[tb.N_MODES])
     if order is None and count <= fixed:

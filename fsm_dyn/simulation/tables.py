@@ -1,7 +1,7 @@
 """A compiled automaton as the arrays that the compiled loop reads.
 
-All arrays are C-contiguous.  Mode, guard and row numbers are stable: whoever derives further modes during a
-run only appends to the mode and guard arrays.
+All arrays are C-contiguous.  Mode, guard and row numbers are stable: modes derived during a
+run are appended to the mode and guard arrays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZE_COUNT: Final = 15
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
 
-# what a guard announces (``Tables.guard_event``)
+# event of a guard (``Tables.guard_event``)
 CLOSES: Final = int(Event.CLOSES)
 OPENS: Final = int(Event.OPENS)
 SLIDES: Final = int(Event.SLIDES)
@@ -124,7 +124,7 @@ class Tables(NamedTuple):
     mode_guard_start : int64 array, shape (n_modes + 1,)
         Guards of mode ``m`` are numbers ``mode_guard_start[m]`` up to (not including) ``mode_guard_start[m + 1]``.
     guard_event : int64 array, shape (n_guards,)
-        What the guard announces.  Every guard fires when it falls through zero.
+        Event of the guard.  Every guard fires at its falling zero crossing.
     guard_contact : int64 array, shape (n_guards,)
         The contact concerned; for ``WRITTEN`` the transition.
     guard_direction : float64 array, shape (n_guards,)
@@ -149,7 +149,7 @@ class Tables(NamedTuple):
         zero, ascending: those of row ``r`` are ``row_columns[row_begin[r]]`` up to (not including)
         ``row_columns[row_begin[r + 1]]``.
     transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
-        Written transitions.
+        User-defined transitions.
     transition_states : int8 array, shape (n_transitions, n_contacts)
         Contact states that a transition's target asks for, -1 where it leaves them open.
     transition_leaves : int8 array, shape (n_transitions, n_modes)
