@@ -1,4 +1,4 @@
-"""The edges of the mode graph: what each guard of a mode can lead to.
+"""Edges of the mode graph: target modes of each guard of a mode.
 
 Where a run goes is decided by the resolution at the instant; the edges show what one guard alone leads to, each
 with its reset.  Several contacts that change together take an edge of each.

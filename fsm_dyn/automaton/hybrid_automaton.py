@@ -1,4 +1,4 @@
-"""The compiled mechanism: programs, modes and edges as frozen data, everything a run needs and no sympy."""
+"""Compiled mechanism: programs, modes and edges as frozen data, sufficient for runs, without SymPy."""
 
 from __future__ import annotations
 

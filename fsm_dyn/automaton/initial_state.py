@@ -1,4 +1,4 @@
-"""Where a run begins: the values under ``initial`` turned into a state, a mode and slip directions."""
+"""Initial state of a run: state, mode and slip directions from the values under ``initial``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modes are called where people read them: faces flat on faces, corners on faces; for display only.
+"""Labels of modes for the user: faces flat on faces, corners on faces.
 
 A mode's name, which the API and files use, lists the pairs of features that are closed.  Several sets of pairs can
 stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which of

@@ -1,4 +1,4 @@
-"""An automaton as a file: JSON with the model's text and its programs as lists of operations.
+"""Saved automata: JSON with the model's text and its programs as lists of operations.
 
 Never pickle, never machine code: a file from an untrusted source is checked like a model file and can run nothing.
 """

@@ -1,4 +1,4 @@
-"""What a contact law declares: states, forces, guards, events and the words for them.
+"""Declaration of a contact law: states, forces, guards, events and their words.
 
 A law is data.  Python derives guards, draws edges and names causes from it, and the library gets its properties as bits
 of ``contact_flags`` (``fsm_dyn/runtime/codes.h``); no other module asks which law a contact has, only what it is like.

@@ -1,4 +1,4 @@
-"""Gaussian elimination on expression nodes, its order fixed beforehand by numeric samples.
+"""Gaussian elimination on expression nodes, in an order determined in advance by numeric samples.
 
 A straight-line program cannot choose pivots, so the order is chosen here once, for a set of sampled
 configurations: among the entries that are large enough in every sample (partial pivoting with a threshold)

@@ -1,4 +1,4 @@
-"""Which modes there are: contact states combined, named after the model's patterns, impossible ones set aside.
+"""Mode enumeration: combinations of contact states, named after the model's patterns, without infeasible ones.
 
 A mode is one state code per contact.  Patterns of the model name them: the most specific pattern that fits
 gives the name, contacts that it leaves open are added where they are not in their first state

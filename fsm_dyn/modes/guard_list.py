@@ -1,4 +1,4 @@
-"""The guards of a mode listed without deriving it: online embedding evaluates them from the terms."""
+"""Guards of a mode listed without deriving it; online embedding evaluates them from the terms."""
 
 from __future__ import annotations
 

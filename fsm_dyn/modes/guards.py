@@ -1,4 +1,4 @@
-"""Guards of a mode: scalars that are positive while the mode holds and fire when they fall through zero.
+"""Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossing.
 
 Which guards a contact has follows from its law (:mod:`fsm_dyn.laws`); here are the values that they measure, as nodes.
 The friction force opposes the slip it gives way to: where λ_t has reached +μ_s λ_n the slip begins with σ = -1.

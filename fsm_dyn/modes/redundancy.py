@@ -45,7 +45,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class IndeterminateForces:
-    """N: a list of nodes per indeterminate multiplier, an entry per row, and its values with the mode's contacts closed."""
+    """N: a list of nodes per indeterminate multiplier, one per row, and its values with closed contacts of the mode."""
 
     vectors: tuple[tuple[Node, ...], ...] = ()
     numbers: Array | None = None

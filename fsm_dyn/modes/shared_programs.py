@@ -1,4 +1,4 @@
-"""From the derived terms to the programs and tables that all modes share; the last place that sees ``symbolic``."""
+"""Programs and tables that all modes share, from the derived terms; the last module that uses ``symbolic``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unconstrained system as nodes, rebuilt from its saved program: what every mode is derived from.
+"""Unconstrained system as expression nodes, rebuilt from its saved program; source of all modes.
 
 No sympy here: a mode or a chart can be derived from a saved automaton, long after the model was compiled.
 """

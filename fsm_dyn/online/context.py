@@ -1,4 +1,4 @@
-"""What the evaluation of one mode embedded online works with: its tables, its chart, its workspace.
+"""Context of one mode embedded online: tables, chart, workspace.
 
 Every mode has a context of its own, as a closure has; the address of the context is all that the kernels standing for
 the mode hand on (:mod:`fsm_dyn.online.kernels`).

@@ -1,4 +1,4 @@
-"""A mode embedded online: what it holds, the context it is evaluated in, and the kernels that stand for it."""
+"""Mode embedded online: context, evaluator and kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that stand for a routine with something bound to it.
+"""Kernels that pass a bound structure to a routine.
 
 A kernel knows only time, state, context and result.  Where one routine serves for many, what it works with is bound
 to it in a few instructions of machine code, and the caller treats it like any kernel.

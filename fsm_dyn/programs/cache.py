@@ -1,4 +1,4 @@
-"""Machine code kept on disk between processes, in a directory of the user's own.
+"""Disk cache of machine code, in a directory of the user.
 
 A file is a header (magic, key, SHA-256 of the rest) and an object file.  It is written under another name and
 moved into place, so that readers see all of it or nothing, even with concurrent writers.  Machine code is

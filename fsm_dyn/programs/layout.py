@@ -1,4 +1,4 @@
-"""Where the arguments of a kernel stand: names to positions in the arrays ``x`` and ``c``."""
+"""Layout of kernel arguments: positions of names in the arrays ``x`` and ``c``."""
 
 from __future__ import annotations
 

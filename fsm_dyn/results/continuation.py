@@ -1,4 +1,4 @@
-"""What a run is continued from: its settings, the state that was saved, the modes by which its rows are numbered."""
+"""Data to continue a run: settings, saved state, modes by which its rows are numbered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the energy of a run went (docs/theory.md, "The energy balance")."""
+"""Energy balance of a run (docs/theory.md, "The energy balance")."""
 
 from __future__ import annotations
 

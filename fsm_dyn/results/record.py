@@ -1,4 +1,4 @@
-"""What a stepper hands over and what it takes to read it: plain arrays, names and programs."""
+"""Record of a run: plain arrays, names and the programs to read them."""
 
 from __future__ import annotations
 

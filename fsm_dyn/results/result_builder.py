@@ -1,4 +1,4 @@
-"""From a compiled mechanism to what reading and drawing its runs needs."""
+"""Models and records of runs, built from a compiled mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as a file: JSON with the model's text and the recorded rows.
+"""Saved runs: JSON with the model's text and the recorded rows.
 
 No pickle: an untrusted file is checked, its model is read like any model file, and nothing in it is executed.
 Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.

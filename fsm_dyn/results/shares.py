@@ -1,4 +1,4 @@
-"""Shares of redundant contacts: of all forces of one effect the smallest that the contact laws admit.
+"""Minimum-norm multipliers of redundant contacts, subject to the contact laws.
 
 Where constraint rows are redundant the programs of a mode give the forces ``λ`` of least norm, and these may lie
 outside the friction cones although others with the same effect do not.  Reported is

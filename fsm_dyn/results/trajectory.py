@@ -1,4 +1,4 @@
-"""The result of a run as its user meets it."""
+"""Trajectory: the result of a run."""
 
 from __future__ import annotations
 

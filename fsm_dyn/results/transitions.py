@@ -1,4 +1,4 @@
-"""One change of mode, with its reason."""
+"""Transition of a run, with its cause."""
 
 from __future__ import annotations
 

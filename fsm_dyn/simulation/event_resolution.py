@@ -1,4 +1,4 @@
-"""What the runtime tells of an instant of transition (``runtime/event_resolution.c``): numbers and lengths."""
+"""Codes and columns of an event resolution in the runtime (``runtime/event_resolution.c``)."""
 
 from __future__ import annotations
 

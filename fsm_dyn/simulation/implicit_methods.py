@@ -1,4 +1,4 @@
-"""Runs of stiff models: scipy's implicit methods over the same kernels, guards and transitions.
+"""Implicit methods of scipy for stiff models, with the kernels, guards and transitions of the runtime.
 
 The implicit step is taken in Python.  The compiled loop of :mod:`fsm_dyn.simulation.stepper` follows its dense output
 as it follows the steps of an explicit method: guards are watched and located by the same functions and rules, and all

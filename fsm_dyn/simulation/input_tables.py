@@ -1,4 +1,4 @@
-"""Inputs over time, as tables of polynomial pieces and kernels for the compiled loop."""
+"""Tables of input signals: polynomial pieces and kernels that the runtime evaluates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run holds between calls of the compiled loop, and what it is given when it asks."""
+"""State of a run between calls of the runtime, and the answers to its requests."""
 
 from __future__ import annotations
 

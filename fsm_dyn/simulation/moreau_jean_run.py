@@ -1,4 +1,4 @@
-"""A run by time stepping as rows and transitions, so that it reads like any other."""
+"""Time-stepping run as rows and transitions, in the format of event-driven runs."""
 
 from __future__ import annotations
 

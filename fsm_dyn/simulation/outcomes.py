@@ -1,4 +1,4 @@
-"""Every way a run can end or pause, as a number for the compiled loop and as words for the user.
+"""Outcomes of a run: a code for the runtime, and name, sentence and remedy for the user.
 
 The integer constants are what compiled functions return; :data:`OUTCOMES` gives each one a name, a sentence
 and a remedy.  Statuses up to :data:`LAST_INTERNAL` never reach a user: they ask the Python side for

@@ -1,4 +1,4 @@
-"""A run as plain arrays, as the compiled loop leaves it."""
+"""Results of a run as plain arrays."""
 
 from __future__ import annotations
 

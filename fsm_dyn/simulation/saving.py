@@ -1,4 +1,4 @@
-"""When the state of a run is saved, and how a run is given one.
+"""Saving the state of a run before its end time affects it, and restoring it.
 
 A run ends with a step that is shortened to end there.  So that a run which is continued takes the same steps as one
 that was not interrupted, what is saved is its state before it first mattered where it ends (``runtime/end_of_run.c``);

@@ -1,4 +1,4 @@
-"""Everything the compiled loop remembers, needs as options and uses as workspace, as tuples of arrays.
+"""State, options and workspace of the runtime, as tuples of arrays.
 
 The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`State`.
 """

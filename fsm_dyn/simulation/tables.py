@@ -1,4 +1,4 @@
-"""A compiled automaton as the arrays that the compiled loop reads.
+"""Tables of a compiled automaton, as the arrays that the runtime reads.
 
 All arrays are C-contiguous.  Mode, guard and row numbers are stable: modes derived during a
 run are appended to the mode and guard arrays.

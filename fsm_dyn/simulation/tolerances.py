@@ -1,4 +1,4 @@
-"""The tolerances of a run: one frozen object, in SI units, scaled from the mechanism where not given.
+"""Tolerances of a run: one frozen object, in SI units, scaled from the mechanism by default.
 
 Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it.  The runtime sees
 the array of :meth:`Tolerances.as_array`, indexed by the constants below.
