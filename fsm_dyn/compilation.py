@@ -25,7 +25,7 @@ from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "27"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "28"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
@@ -122,7 +122,7 @@ def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = Non
     Raises
     ------
     InputError
-        The file is not a saved automaton, or does not hold together.
+        The file is not a saved automaton, or is inconsistent or corrupt.
     """
     data = read_file(path, storage.LARGEST_FILE, "an automaton")
     return graph_with_parameters(stored_automaton(data, Location(os.fspath(path))), parameters)
@@ -216,7 +216,7 @@ def _check_count(mechanism: Mechanism) -> None:
     held = len(mechanism.constraints) + 3 * len(mechanism.contacts)
     if n > most + held:
         raise ModelError(
-            f"the bodies cannot move in so many ways: nothing has inertia along {n - most - held} coordinates",
+            f"more coordinates than the bodies can have: mass matrix singular along {n - most - held} coordinates",
             list(mechanism.coordinates.values())[-1].where,
             found=f"{n} coordinates",
             allowed=f"6 for each of {len(mechanism.bodies)} bodies, and 1 for each row of {held}",

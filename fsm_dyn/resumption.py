@@ -63,13 +63,13 @@ class Before:
         """The last row that is kept."""
         return self.continuation.state.rows - 1
 
-    def ready(self, machine: Executable) -> tuple[SavedState, FirstRow]:
+    def ready(self, executable: Executable) -> tuple[SavedState, FirstRow]:
         """Have modes and charts of the rows that are kept in a machine; return the state and the last row."""
         record, continuation, row = self.run.record, self.continuation, self.row
-        machine.restore_charts(continuation.state.charts)
+        executable.restore_charts(continuation.state.charts)
         used = {*np.unique(record.mode[: row + 1]).tolist(), *np.unique(continuation.changes).tolist()}
         self.numbers = [
-            machine.chart_of(states, chart) if index in used else -1
+            executable.chart_of(states, chart) if index in used else -1
             for index, (states, chart) in enumerate(continuation.modes)
         ]
         parts = (record.t[row : row + 1], record.x[row], record.x_dot[row], record.x_mid[row], record.held[row])

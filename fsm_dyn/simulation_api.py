@@ -127,7 +127,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     Raises
     ------
     InputError
-        The file is not a saved run, or does not hold together.
+        The file is not a saved run, or is inconsistent or corrupt.
     """
     saved = read_run(os.fspath(path))
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
@@ -137,7 +137,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     names: list[str] = []
     charts: list[RunnableMode] = []
     codes = [contact.codes for contact in automaton.contacts]
-    machine: OnlineExecutable | None = None
+    executable: OnlineExecutable | None = None
     for states in saved.modes:
         if len(states) != len(codes) or any(code not in known for code, known in zip(states, codes, strict=True)):
             raise InputError("the saved run does not fit its model", found=f"contact states {states}")
@@ -146,15 +146,15 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
             names.append(automaton.modes[index].name)
             charts.append(automaton.modes[index].programs)
             continue
-        if machine is None:  # what a run has met, however much that is, is embedded on line
+        if executable is None:  # what a run has met, however much that is, is embedded on line
             home = model_start(automaton)
-            machine = OnlineExecutable(automaton, (home.x, home.context))
+            executable = OnlineExecutable(automaton, (home.x, home.context))
         try:
-            number = machine.mode_index(states)
+            number = executable.mode_index(states)
         except RunError as error:
             raise InputError("the saved run does not fit its model", found=str(error)) from None
-        names.append(machine.chart_names[number])
-        charts.append(machine.chart_programs[number])
+        names.append(executable.chart_names[number])
+        charts.append(executable.chart_programs[number])
     model = run_model(automaton, names, charts, saved.parameters, values)
     saved.check(model)
     stored = saved.continuation

@@ -21,7 +21,7 @@ from fsm_dyn.compilation import COMPILER, Parameters
 from fsm_dyn.errors import InputError, ModelError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.programs import RunnableMode
-from fsm_dyn.online.earned_modes import EarningMachine
+from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.results.continuation import (
     Continuation,
@@ -58,7 +58,7 @@ ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 _DEFAULTS: Final = Tolerances()
 SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 MOST_KEPT: Final = 2**26  # bytes of modes that runs have met, up to which the next run has them at once
-MOST_MACHINES: Final = 8  # ways of running for which kernels are kept
+MOST_EXECUTABLES: Final = 8  # ways of running for which kernels are kept
 LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Simulator:
         self.graph = graph
         self.workspace = Workspace()
         # by strategy, those that no run has at the moment
-        self._machines: dict[tuple[str, Hashable], list[Executable]] = {}
+        self._executables: dict[tuple[str, Hashable], list[Executable]] = {}
         self._modes = DerivedModes(MOST_KEPT)  # by runs
         self._memory: dict[Hashable, Any] = {}
         self._running = threading.RLock()
@@ -193,7 +193,7 @@ class Simulator:
 
     def prepare(self, strategy: str = "auto") -> None:
         """Load the machine code of all modes of the graph, which the first run would do otherwise."""
-        with self._machine(strategy_named(strategy)):
+        with self._executable(strategy_named(strategy)):
             pass
 
     def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
@@ -208,13 +208,13 @@ class Simulator:
         """
         if run is None:
             return self.graph.with_modes(self._modes)
-        machine, modes = self.take("compiled"), []
+        executable, modes = self.take("compiled"), []
         try:
             for chart in run.model.charts:
                 with suppress(ModelError):  # its contacts share forces in more ways than can be listed
-                    modes.append(machine.derived(tuple(chart.states)))
+                    modes.append(executable.derived(tuple(chart.states)))
         finally:
-            self.give_back(machine, "compiled")
+            self.give_back(executable, "compiled")
         return self.graph.with_modes(modes)
 
     # -- what analyses use as well -----------------------------------------------------------------------------
@@ -228,22 +228,22 @@ class Simulator:
         derive_after : float or mapping, optional
             As for :func:`fsm_dyn.simulate`.
         """
-        idle = self._machines.setdefault(_machine_key(strategy, derive_after), [])
-        machine = idle.pop() if idle else self._new_machine(strategy, derive_after)
-        machine.reset_charts()
-        return machine
+        idle = self._executables.setdefault(_executable_key(strategy, derive_after), [])
+        executable = idle.pop() if idle else self._new_executable(strategy, derive_after)
+        executable.reset_charts()
+        return executable
 
-    def give_back(self, machine: Executable, strategy: str, derive_after: Allowance = None) -> None:
-        """Keep a machine for the next run, unless what its runs have met fills too much shared_memory.
+    def give_back(self, executable: Executable, strategy: str, derive_after: Allowance = None) -> None:
+        """Keep an executable for the next run, unless its modes occupy too much memory.
 
         The next run makes a new one then, which meets the modes anew; its result is the same.
         """
-        if machine.memory > MOST_KEPT:
+        if executable.memory > MOST_KEPT:
             self._memory = {key: kept for key, kept in self._memory.items() if not isinstance(kept, RunModel)}
             return
-        self._machines.setdefault(_machine_key(strategy, derive_after), []).append(machine)
-        if len(self._machines) > MOST_MACHINES:
-            self._machines.pop(next(iter(self._machines)), None)
+        self._executables.setdefault(_executable_key(strategy, derive_after), []).append(executable)
+        if len(self._executables) > MOST_EXECUTABLES:
+            self._executables.pop(next(iter(self._executables)), None)
 
     @property
     def memory(self) -> int:
@@ -252,7 +252,7 @@ class Simulator:
         At most 64 MiB of those that runs have derived, and 64 MiB a way of running, of which eight are kept.  What is
         dropped is made again by the run that needs it, which gives the same to the last bit.
         """
-        return self._modes.memory + sum(machine.memory for idle in self._machines.values() for machine in idle)
+        return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
@@ -284,14 +284,14 @@ class Simulator:
             self._running.release()
 
     @contextmanager
-    def _machine(self, strategy: str, derive_after: Allowance = None) -> Iterator[Executable]:
-        machine = self.take(strategy, derive_after)
+    def _executable(self, strategy: str, derive_after: Allowance = None) -> Iterator[Executable]:
+        executable = self.take(strategy, derive_after)
         try:
-            yield machine
+            yield executable
         finally:
-            self.give_back(machine, strategy, derive_after)
+            self.give_back(executable, strategy, derive_after)
 
-    def _new_machine(self, strategy: str, derive_after: Allowance) -> Executable:
+    def _new_executable(self, strategy: str, derive_after: Allowance) -> Executable:
         automaton = self.graph.automaton
         numbers = parameter_values(automaton.mechanism)  # of the file, see model_start
         start = self._started(initial_values(automaton, numbers, parameter_vector(numbers)))
@@ -301,7 +301,7 @@ class Simulator:
         if strategy == "online":
             return OnlineExecutable(automaton, home)
         after = tb.NEVER if derive_after == np.inf else derive_after
-        return EarningMachine(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
+        return EarnedExecutable(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
 
     def _started(self, begin: InitialConditions) -> InitialState:
         """Return the start that values make; settling takes its time, so it is kept for all runs that begin alike."""
@@ -380,22 +380,32 @@ class Simulator:
         after = settings.derive_after
         if isinstance(after, float | int) and after < 0:
             after = np.inf
-        with self._machine(settings.strategy, after) as machine:
-            machine.use(numerics)
-            saver = None if run.final else Saver(machine, run.model)
+        with self._executable(settings.strategy, after) as executable:
+            executable.use(numerics)
+            saver = None if run.final else Saver(executable, run.model)
             if start is not None:
-                resumed, x, context, number = None, start.x, start.context, machine.mode_index(start.states)
+                resumed, x, context, number = None, start.x, start.context, executable.mode_index(start.states)
             if before is not None:
-                resumed = before.ready(machine)
+                resumed = before.ready(executable)
                 x, held = before.run.record.x[before.row], before.run.record.held[before.row]
                 context, number = np.concatenate([run.vector, held]), resumed[1].mode
             if settings.method == TIME_STEPPING:
                 raw = run_moreau_jean(
-                    machine.tables, x, context, number, until, settings.step, drive, machine, progress, saver, resumed
+                    executable.tables,
+                    x,
+                    context,
+                    number,
+                    until,
+                    settings.step,
+                    drive,
+                    executable,
+                    progress,
+                    saver,
+                    resumed,
                 )
             else:
                 raw = integrate(
-                    machine.tables,
+                    executable.tables,
                     x,
                     context,
                     number,
@@ -407,25 +417,25 @@ class Simulator:
                     step=settings.step,
                     max_step=np.inf if settings.max_step is None else settings.max_step,
                     drive=drive,
-                    mode_source=machine,
+                    mode_source=executable,
                     max_steps=max_steps,
                     progress=progress,
                     workspace=self.workspace,
                     saver=saver,
                     resumed=resumed,
                 )
-            return self._trajectory(machine, raw, run, drive, before)
+            return self._trajectory(executable, raw, run, drive, before)
 
     def _trajectory(
-        self, machine: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
+        self, executable: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
     ) -> Trajectory:
         """Return a run as its user meets it."""
         context = raw.c_end
-        part = numbered(run, raw, [chart.states for chart in machine.chart_programs], before)
-        names = tuple(machine.chart_names[number] for number in part.order)
-        charts = tuple(machine.chart_programs[number] for number in part.order)
-        model = self._model(machine.automaton, names, charts, run)
-        record = record_of(machine.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
+        part = numbered(run, raw, [chart.states for chart in executable.chart_programs], before)
+        names = tuple(executable.chart_names[number] for number in part.order)
+        charts = tuple(executable.chart_programs[number] for number in part.order)
+        model = self._model(executable.automaton, names, charts, run)
+        record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
         if part.continuation is None:
             final = run.final or f"it ended for good: {raw.outcome.name}"
             return Trajectory(model, part.joined(record), final=final)
@@ -541,7 +551,7 @@ def _stored_allowance(derive_after: Allowance) -> float | dict[str, float] | Non
     return None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after)
 
 
-def _machine_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashable]:
+def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashable]:
     return strategy, tuple(sorted(derive_after.items())) if isinstance(derive_after, Mapping) else derive_after
 
 

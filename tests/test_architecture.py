@@ -1,15 +1,20 @@
 """The parts stand in one order and import only what stands before them; no cycles, and no SymPy at run time."""
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 import fsm_dyn
 
 PACKAGE = Path(fsm_dyn.__file__).parent
+ROOT = Path(__file__).parents[1]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
@@ -82,6 +87,56 @@ def test_imports_follow_the_order():
             if module.split(".")[0] == "fsm_dyn" and part(module) != own and RANK[part(module)] >= RANK[own]:
                 against.append(f"{dotted(path)} imports {module}")
     assert against == []
+
+
+def section(title):
+    """Rows of the table in a section of docs/architecture.md, without its heading, as lists of cells."""
+    text = ARCHITECTURE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_table_of_parts_is_complete_and_in_order():
+    documented = [re.findall(r"`(\w+)`", row[0]) for row in section("The parts")]
+    parts = [name for names in documented for name in names]
+    assert sorted(parts) == sorted(set(RANK) - {"__init__"})
+    assert [RANK[name] for name in parts] == sorted(RANK[name] for name in parts)
+
+
+def test_where_does_it_live_names_existing_files():
+    rows = section("Where does it live?")
+    assert len(rows) == 10
+    for _, path in rows:
+        assert (ROOT / path.strip("`")).is_file(), path
+
+
+def pages():
+    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if "gallery" not in path.parts]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda path: path.relative_to(ROOT / "docs").as_posix())
+def test_modules_and_files_named_in_pages_exist(page):
+    """Dotted names and paths of the package in backticks; what comes after a module is an attribute of it."""
+    text = page.read_text(encoding="utf-8")
+    missing = [name for name in re.findall(r"`(fsm_dyn/[\w/.]+)`", text) if not (ROOT / name).exists()]
+    for name in re.findall(r"`(fsm_dyn\.\w+(?:\.\w+)*)", text):
+        module = max((known for known in KNOWN if f"{name}.".startswith(f"{known}.")), key=len)
+        attributes = name[len(module) + 1 :].split(".") if name != module else []
+        if attributes and not hasattr(importlib.import_module(module), attributes[0]):
+            missing.append(name)
+    assert missing == []
+
+
+def test_functions_of_the_runtime_named_in_its_page_exist():
+    text = (ROOT / "docs" / "runtime.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "runtime").glob("*.[ch]")))
+    missing = {
+        name
+        for name in set(re.findall(r"\bfsm_[a-z_]+\b", text)) - {"fsm_dyn", "fsm_runtime"}
+        if not re.search(rf"\b{name}\b", sources)
+    }
+    files = {name for name in re.findall(r"\b([a-z_]+\.[ch])\b", text) if not (PACKAGE / "runtime" / name).is_file()}
+    assert missing | files == set()
 
 
 def test_there_are_no_cycles():

@@ -43,7 +43,7 @@ class AnalysisSetup:
 
     graph: ModeGraph
     simulator: Simulator
-    machine: Executable
+    executable: Executable
     numbers: Mapping[str, ParameterValue]
     vector: Array
     drive: InputSignals
@@ -80,31 +80,31 @@ class AnalysisSetup:
         vector = parameter_vector(numbers)
         drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, LONGEST))
         simulator = simulator_of(graph)
-        machine = simulator.take("compiled")
-        machine.use(numerics_of(automaton, numbers))
-        setting = cls(graph, simulator, machine, numbers, vector, drive, rtol, atol, names)
-        # the machine is the setting's own as long as that lives
-        weakref.finalize(setting, simulator.give_back, machine, "compiled")
+        executable = simulator.take("compiled")
+        executable.use(numerics_of(automaton, numbers))
+        setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names)
+        # the executable is the setting's own as long as that lives
+        weakref.finalize(setting, simulator.give_back, executable, "compiled")
         return setting
 
     def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> InitialState:
         """Return where a run begins; ``vector`` may replace the parameters in the order of the layout."""
         if vector is None:
-            return initial_state(self.machine.automaton, self.numbers, self.vector, initial, self.drive)
+            return initial_state(self.executable.automaton, self.numbers, self.vector, initial, self.drive)
         numbers = dict(self.numbers)
         at = 0
         for name, value in self.numbers.items():
             size = len(value) if isinstance(value, tuple) else 1
             numbers[name] = tuple(vector[at : at + size]) if isinstance(value, tuple) else float(vector[at])
             at += size
-        return initial_state(self.machine.automaton, numbers, vector, initial, self.drive)
+        return initial_state(self.executable.automaton, numbers, vector, initial, self.drive)
 
     def run(self, x: Array, context: Array, states: tuple[int, ...], until: float, since: float = 0.0) -> RunArrays:
         """Run from a state in the mode with these contact states."""
-        number = self.machine.mode_index(states)
+        number = self.executable.mode_index(states)
         return run_automaton(
-            self.machine.tables, x, context, number, since, until, rtol=self.rtol,
-            atol=self.atol * self.machine.numerics.states, drive=self.drive, mode_source=self.machine,
+            self.executable.tables, x, context, number, since, until, rtol=self.rtol,
+            atol=self.atol * self.executable.numerics.states, drive=self.drive, mode_source=self.executable,
             workspace=self.simulator.workspace,
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ class AnalysisSetup:
 
     def derivatives(self, number: int) -> ModeDerivatives:
         """Return the derivative programs behind a mode number of a run, made once."""
-        programs = self.machine.charts[number].programs
+        programs = self.executable.charts[number].programs
         if not isinstance(programs, ModePrograms):
             raise TypeError("a mode embedded on line has no programs to differentiate")
         return self.simulator.remember(
@@ -124,9 +124,9 @@ class AnalysisSetup:
 
     def trajectory(self, raw: RunArrays) -> Trajectory:
         """Return a run as its user meets it."""
-        machine, drive, context = self.machine, self.drive, raw.c_end
+        executable, drive, context = self.executable, self.drive, raw.c_end
         raw, order = renumbered(raw, len(self.graph.automaton.modes))
-        names = [machine.chart_names[number] for number in order]
-        charts = [machine.chart_programs[number] for number in order]
-        model = run_model(machine.automaton, names, charts, self.vector, self.numbers)
-        return Trajectory(model, record_of(machine.automaton, names, raw, lambda times: drive(times, context)))
+        names = [executable.chart_names[number] for number in order]
+        charts = [executable.chart_programs[number] for number in order]
+        model = run_model(executable.automaton, names, charts, self.vector, self.numbers)
+        return Trajectory(model, record_of(executable.automaton, names, raw, lambda times: drive(times, context)))

@@ -61,7 +61,7 @@ def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, a
         The impact follows a law that keeps no fixed linear system (an impact whose energy was limited, or a
         sequence of impacts in one instant).
     """
-    automaton = setting.machine.automaton
+    automaton = setting.executable.automaton
     x, x_after = raw.x[before], raw.x[after]
     t = float(raw.t[after])
     context = setting.context(raw.held[after])
@@ -139,7 +139,7 @@ def _impact_map(
     setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
 ) -> JumpMap | None:
     """The impact with the rows that took impulses, from ``x``; None where its rows contradict each other."""
-    automaton = setting.machine.automaton
+    automaton = setting.executable.automaton
     layout = automaton.terms.layout
     n_u = len(layout.u)
     rows = _struck_rows(automaton, raw, number, t, x, x_after, context)

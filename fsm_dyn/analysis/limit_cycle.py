@@ -34,7 +34,7 @@ class LimitCycle:
     Attributes
     ----------
     period : float
-        From one return to the next, s; with ``relabel`` that of a step, not of a full cycle.
+        From one return to the next, s; with ``symmetry`` that of a step, not of a full cycle.
     q, u : ndarray, shapes (n_q,), (n_u,)
         The state just after the section, SI.
     mode : str
@@ -99,12 +99,12 @@ def limit_cycle(
     section : str
         Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a written
         transition, or an expression that crosses zero, ``"theta falling"``.
-    modulo : sequence of str, or mapping of str to float or str
+    advancing : sequence of str, or mapping of str to float or str
         Coordinates that grow from return to return, on which the motion does not depend: a distance walked, an angle
         turned.  As a mapping, by how much each grows (SI, or an expression of parameters): ``{"wheel": "pitch"}``,
         where the mechanism repeats itself after so much, and the contacts of the next tooth take the place of those
         of the last.
-    relabel : mapping of str to str, optional
+    symmetry : mapping of str to str, optional
         New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
         ``<q>_dot`` and the contacts follow.
     parameters, inputs
@@ -115,7 +115,7 @@ def limit_cycle(
         A state just after the section, from which Newton's method begins at once.
     tol : float
         Largest residual of a return, relative to 1 plus the size of the state.
-    longest : float
+    max_return_time : float
         How long to wait for a return, s.
     rtol, atol : float
         Tolerances of the runs.
@@ -132,12 +132,12 @@ def limit_cycle(
         The motion does not return, or no cycle is found; the message says how near it came.
     """
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
-    automaton = setting.machine.automaton
+    automaton = setting.executable.automaton
     layout = automaton.terms.layout
     begin = read_section(automaton, section)
     for name in advancing:
         if name not in layout.q:
-            raise InputError(f"modulo: no coordinate '{name}'", remedy=did_you_mean(name, layout.q))
+            raise InputError(f"advancing: no coordinate '{name}'", remedy=did_you_mean(name, layout.q))
     growth = _growth(advancing, setting) if isinstance(advancing, Mapping) else {}
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
@@ -159,7 +159,7 @@ def limit_cycle(
         period=returns.period(found, point),
         q=point.x[: len(layout.q)],
         u=point.x[len(layout.q) :],
-        mode=setting.machine.automaton.name_of(point.states).name,
+        mode=setting.executable.automaton.name_of(point.states).name,
         floquet_multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
         states=layout.x,
         monodromy=derivative,
@@ -223,7 +223,7 @@ class _Search:
         raise RunError(
             f"no cycle through '{self.returns.begin.text}' was found: after {self.count} returns the nearest came"
             f" within {best:.3g} of itself (relative), where {tol:g} was asked for\n  remedy: start nearer"
-            " (initial= or guess=); name coordinates that grow under modulo; a motion may repeat after several"
+            " (initial= or guess=); name coordinates that grow under advancing; a motion may repeat after several"
             " returns only, or not at all"
         )
 
@@ -246,18 +246,18 @@ class _Search:
         return None
 
 
-def _growth(modulo: Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
+def _growth(advancing: Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
     """Return by how much coordinates grow from return to return (SI)."""
     return {
         name: evaluate(Text(value), setting.numbers) if isinstance(value, str) else float(value)
-        for name, value in modulo.items()
+        for name, value in advancing.items()
     }
 
 
 def _require_autonomous(setting: AnalysisSetup) -> None:
     """Refuse a motion that depends on the time: it returns to no state, but to a state and a time."""
     arrays = setting.drive.arrays
-    _, symbols, nodes = setting.machine.automaton.terms.graph()
+    _, symbols, nodes = setting.executable.automaton.terms.graph()
     moving = len(arrays.kernels) > 0 or bool(np.any(arrays.pieces[:, :, 1:] != 0.0)) or len(arrays.pieces) > 1
     read = support([node for table in nodes.values() for node in table.ravel()])
     if symbols["t"] in read or (moving and setting.drive.names):

@@ -2,7 +2,7 @@
 
 A pendulum can turn as a whole about its hinge, a box that flies can be shifted and turned in all ways.  Along such
 a way, ``V u = rigid velocity`` with ``A u = 0``, joints and rows do no work, so the rate of the momentum is the loads'
-generalized force alone (docs/theory.md, "Second routes").  The momenta are those of places and attitudes of the
+generalized force alone (docs/theory.md, "Independent derivations").  The momenta are of places and attitudes of the
 bodies, which Kane's equations do not come from.
 """
 

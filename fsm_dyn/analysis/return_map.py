@@ -62,7 +62,7 @@ class ReturnMap:
         self.relabelling = relabelling
         self.longest = longest
         self.horizon = min(FIRST_HORIZON, longest)
-        system = setting.machine.automaton.system
+        system = setting.executable.automaton.system
         self.system = system
         self.configuration = system.configuration
 
@@ -81,7 +81,7 @@ class ReturnMap:
         """
         raw, row, time = self._run_to(self.end, point)
         there, new = self._point(raw, row), self.relabelling
-        sigma = self.setting.machine.automaton.terms.layout.sigma_slice
+        sigma = self.setting.executable.automaton.terms.layout.sigma_slice
         self.horizon = min(1.3 * time, self.longest)
         renamed = Point(new.state(there.x), new.context(there.context, sigma), new.states(there.states))
         return Return(raw, row, time, renamed)
@@ -188,7 +188,7 @@ class ReturnMap:
             if horizon >= self.longest:
                 raise RunError(
                     f"the motion does not return to '{section.text}' within {self.longest:g} s\n  remedy: start"
-                    " elsewhere (initial=), look at a run of the model, or wait longer (longest=)"
+                    " elsewhere (initial=), look at a run of the model, or wait longer (max_return_time=)"
                 )
             horizon = min(2.0 * horizon, self.longest)
 

@@ -110,7 +110,7 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
         slope, gradient = float(old["slopes"][guard]), old["guards_by_state"][guard]
         if not abs(slope) > GRAZING * np.abs(gradient * old["x_dot"]).max(initial=0.0):
             raise RunError(
-                f"the motion only grazes '{setting.machine.charts[source].programs.guards[guard].text}' at"
+                f"the motion only grazes '{setting.executable.charts[source].programs.guards[guard].text}' at"
                 f" t = {t:.9g} s: neighbouring motions do not follow it"
             )
         by_state = -gradient / slope
@@ -121,10 +121,10 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
 def _guard(setting: AnalysisSetup, raw: RunArrays, number: int) -> int:
     """Return which guard of its mode led to a transition."""
     found = raw.transitions
-    guards = setting.machine.charts[int(found.source[number])].programs.guards
+    guards = setting.executable.charts[int(found.source[number])].programs.guards
     event, subject = int(found.event[number, 0]), int(found.contact[number, 0])
     if event == Event.CLOSES:  # the faces of an outline share the guard of the first
-        subject = of_one_corner(setting.machine.automaton.contacts, subject)[0]
+        subject = of_one_corner(setting.executable.automaton.contacts, subject)[0]
     wanted = (event, subject, float(found.direction[number, 0]))
     return next(i for i, g in enumerate(guards) if (int(g.event), g.subject, g.direction) == wanted)
 

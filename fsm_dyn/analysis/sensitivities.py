@@ -145,7 +145,7 @@ def _start_variations(
     setting: AnalysisSetup, initial: Mapping[str, float | str], x: Array, names: Sequence[str]
 ) -> Array:
     """How the start depends on what is given: central differences through the assembly, (n_x, k + n_m)."""
-    layout = setting.machine.automaton.terms.layout
+    layout = setting.executable.automaton.terms.layout
     columns = []
     for name in names:
         here = float(x[layout.x.index(name)])

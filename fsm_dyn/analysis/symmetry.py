@@ -56,9 +56,9 @@ class Relabelling:
             bare = old[1:].strip() if old.startswith("-") else old
             for name in (new, bare):
                 if name not in layout.x and name not in contacts:
-                    raise InputError(f"relabel: '{name}' is unknown", remedy=did_you_mean(name, (*layout.x, *contacts)))
+                    raise InputError(f"symmetry: unknown '{name}'", remedy=did_you_mean(name, (*layout.x, *contacts)))
             if (new in contacts) != (bare in contacts):
-                raise InputError(f"relabel: '{new}' and '{bare}' are not of one kind")
+                raise InputError(f"symmetry: '{new}' and '{bare}' are not of one kind")
             if new in contacts:
                 chosen[contacts.index(new)] = contacts.index(bare)
             else:
@@ -66,7 +66,7 @@ class Relabelling:
                 matrix[row] = 0.0
                 matrix[row, layout.x.index(bare)] = -1.0 if old != bare else 1.0
         if np.linalg.matrix_rank(matrix) < layout.n_x:
-            raise InputError("relabel: two names take the same value", remedy="name both: {'a': 'b', 'b': 'a'}")
+            raise InputError("symmetry: two names take the same value", remedy="name both: {'a': 'b', 'b': 'a'}")
         shift = np.zeros(layout.n_x)
         for name, value in growth.items():
             shift[layout.x.index(name)] = -value
@@ -141,7 +141,7 @@ def _counterparts(
         m = chosen.get(k, k if k in fits else next(iter(fits), -1))
         if m < 0:
             raise InputError(
-                f"relabel: contact '{contact.name}' has no counterpart when the names change places",
+                f"symmetry: contact '{contact.name}' has no counterpart when the names change places",
                 remedy="name all coordinates and speeds that change places, and the contacts if their forms differ",
             )
         found.append(m)
@@ -160,6 +160,6 @@ def _require_same_motion(automaton: Automaton, matrix: Array, states: Array, ren
     ):
         if np.abs(difference).max(initial=0.0) > SAME * (1.0 + np.abs(old["q_dot"]).max()):
             raise InputError(
-                f"relabel: the mechanism is not the same under the new names: {what}",
+                f"symmetry: the mechanism is not the same under the new names: {what}",
                 remedy="name the speeds that change places too; speeds <q>_dot follow by themselves",
             )

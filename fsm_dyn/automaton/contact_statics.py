@@ -1,4 +1,4 @@
-"""Forces of many contacts at once for one displacement: a complementarity problem solved by relaxation.
+"""Static forces of many contacts for one displacement: a complementarity problem solved by relaxation.
 
 For forces ``λ`` and answers ``w = K λ + d`` every normal obeys ``0 ≤ λ_n ⊥ w_n ≥ 0`` and every tangent
 ``|λ_t| ≤ bound``, with ``w_t = 0`` unless the bound is reached (docs/theory.md, "Statics").  Projected Gauss-Seidel

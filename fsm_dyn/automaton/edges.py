@@ -1,4 +1,4 @@
-"""The edges of the mode graph: what each guard of a mode can lead to.
+"""Edges of the mode graph: target modes of each guard of a mode.
 
 Where a run goes is decided by the resolution at the instant; the edges show what one guard alone leads to, each
 with its reset.  Several contacts that change together take an edge of each.
@@ -18,7 +18,7 @@ from fsm_dyn.modes.unconstrained_system import of_one_corner, shared_name
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge: ``priority`` 0 is a written transition, 1 a contact's event; ``reset`` says what jumps."""
+    """One edge: ``priority`` 0 is a user-defined transition, 1 a contact's event; ``reset`` says what jumps."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ def _leads_to(
         jump = "impact" if contact.contact_law.has_gap else ""
         if jump:
             name = shared_name(automaton.contacts, guard.subject)
-            yield states, f"{name} strikes and rebounds", jump, "impact"
+            yield states, f"{name} impacts and rebounds", jump, "impact"
         for index in of_one_corner(automaton.contacts, guard.subject):
             closing = automaton.contacts[index]
             for code in closing.codes[1:]:

@@ -1,4 +1,4 @@
-"""Entries under ``contacts`` that stand for one: of a shape with shapes whose faces continue each other."""
+"""Families of entries under ``contacts``: of a shape with shapes whose faces continue each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which contacts of corners and faces a run begins with (docs/theory.md, "Contact geometry").
+"""Contacts of corners and faces that are active in the initial state (docs/theory.md, "Contact geometry").
 
 The rules of :mod:`fsm_dyn.simulation.features`, for the one state in which a run starts.
 """

@@ -1,4 +1,4 @@
-"""The compiled mechanism: programs, modes and edges as frozen data, everything a run needs and no sympy."""
+"""Compiled mechanism: programs, modes and edges as frozen data, sufficient for runs, without SymPy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DerivedMode:
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What can end the mode, in the order of the full program's output."""
+        """Guards of the mode, in the order of the full program's output."""
         return self.programs.guards
 
 
@@ -67,11 +67,11 @@ class Automaton:
     terms, report, geometry : Program
         Unconstrained terms; energies, powers and outputs; points and frames for drawing.
     resets : tuple of Program or None
-        One per written transition.
+        One per user-defined transition.
     modes : tuple of Mode
         Those derived so far.
     infeasible : mapping
-        Combinations that cannot be, with the reason.
+        Infeasible modes, with the reason.
     fully_enumerated : bool
         Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
     pattern : TreePattern or None
@@ -129,7 +129,7 @@ class Automaton:
 
     @cached_property
     def moving_inputs(self) -> tuple[str, ...]:
-        """Inputs that move a constraint or a contact on the level of coordinates: they must not jump."""
+        """Inputs that drive constraint rows on coordinates; they must be continuous."""
         residuals = [node for node, row in zip(self.system.nodes["residual"], self.rows, strict=True) if row.positional]
         names = {symbol.name for symbol in support(residuals)}
         return tuple(name for name in self.terms.layout.w if name in names)
@@ -168,7 +168,7 @@ class Automaton:
         return next((i for i, mode in enumerate(self.modes) if mode.states == key), -1)
 
     def outgoing_transitions(self, name: ModeName) -> list[int]:
-        """Indices of the written transitions that leave a mode."""
+        """Indices of the user-defined transitions that leave a mode."""
         return [
             index
             for index, item in enumerate(self.mechanism.transitions)
@@ -202,7 +202,7 @@ class Automaton:
         finite &= np.all(np.isfinite(values["M"].reshape(len(rows), -1)), axis=1)
         finite[0] = True
         values = {name: value[finite] for name, value in values.items()}
-        # how large the entries of a row are hereabouts: what is very much smaller is rounding
+        # magnitude of the entries of a row near this state; much smaller values are rounding
         values["A_size"] = np.tile(np.abs(values["A"]).max(axis=0), (int(finite.sum()), 1, 1))
         if loops_closed and any(row.positional and row.role == "position" for row in self.rows):
             finite, values = finite[:1], {name: value[:1] for name, value in values.items()}
@@ -230,7 +230,7 @@ class Automaton:
     def with_mode(self, mode: DerivedMode) -> Automaton:
         """The same automaton with one more mode.
 
-        A combination that cannot be with the model's own parameters may be reached with others.
+        A mode that is infeasible with the model's own parameters may be reached with others.
         """
         pruned = {name: reason for name, reason in self.infeasible.items() if name != mode.name}
         grown = replace(self, modes=(*self.modes, mode), infeasible=pruned)

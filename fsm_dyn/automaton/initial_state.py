@@ -1,4 +1,4 @@
-"""Where a run begins: the values under ``initial`` turned into a state, a mode and slip directions."""
+"""Initial state of a run: state, mode and slip directions from the values under ``initial``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_initial_state(
     layout = automaton.terms.layout
     check_names(automaton, values)
     fixed = fixed_codes(automaton, mode)
-    # a contact that cannot be open holds no slip of its own accord
+    # a contact that cannot be open begins sliding unless its state is given
     states = [fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
               for i, contact in enumerate(automaton.contacts)]  # fmt: skip
     given = PrescribedValues(

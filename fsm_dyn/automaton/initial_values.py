@@ -1,4 +1,4 @@
-"""From a model's initial values, and those that replace them, to where a run begins."""
+"""Initial values of a run, from the model and from the arguments that replace them."""
 
 from __future__ import annotations
 

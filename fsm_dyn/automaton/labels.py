@@ -1,4 +1,4 @@
-"""What modes are called where people read them: faces flat on faces, corners on faces; for display only.
+"""Labels of modes for the user: faces flat on faces, corners on faces.
 
 A mode's name, which the API and files use, lists the pairs of features that are closed.  Several sets of pairs can
 stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which of
@@ -87,7 +87,7 @@ class Labels:
         return found
 
     def passes_on(self, old: int, new: int) -> str:
-        """Return in words that contact ``new`` took over from contact ``old``."""
+        """Return as text that contact ``new`` took over from contact ``old``."""
         one, other = self.touches[old], self.touches[new]
         if one.corner == other.corner:
             return f"{self._whole(one.corner)} passes on from {self._whole(one.face)} to {self._whole(other.face)}"
@@ -163,7 +163,7 @@ class Labels:
         return [*groups, *((members, None) for members in by_place.values())]
 
     def _single(self, touch: Touch) -> tuple[list[str], str]:
-        """Return the shapes whose features are in a place, and in words a corner on a face."""
+        """Return the shapes whose features are in a place, and as text a corner on a face."""
         roles = self._families.roles(touch.family)
         corners = [key for key in self._surfaces.corners(touch.place[0]) if key[0] in roles]
         shapes, on = self._surface(touch.family, touch.place[1])
@@ -173,7 +173,7 @@ class Labels:
         return [key[0] for key in corners] + shapes, f"{corner} on {on}"
 
     def _flat(self, pair: Pair) -> tuple[list[str], str]:
-        """Return the shapes whose faces are flat on each other, and that in words."""
+        """Return the shapes whose faces are flat on each other, and that as text."""
         family, one, other = pair
         roles = self._families.roles(family)
         if roles.get(one[0], 0) > roles.get(other[0], 0):

@@ -1,4 +1,4 @@
-"""The mode graph as its user sees it: modes with their equations, edges with guards and resets."""
+"""Mode graph: modes with their equations, edges with guards and reset maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mode graph in a notebook: its picture, and its modes in a table that opens."""
+"""Notebook representation of a mode graph: drawing and table of modes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Static equilibria with contacts: the mechanism let go in syrup, until nothing moves.
+"""Static equilibria with unilateral contacts and friction by pseudo-transient continuation (Kelley and Keyes 1998).
 
 Each step is one implicit step of a motion without inertia, ``(M/τ - K) v = f + Aᵀ λ`` for the displacement v, with the
 contacts complementary at its end.  So the mechanism relaxes, heavily damped, towards a stable rest; from near it
-Newton's method finds the equilibrium of the contact mode at hand, and whatever it finds must agree with the contacts
+Newton's method finds the equilibrium of the current contact mode, and whatever it finds must agree with the contacts
 (docs/theory.md, "Statics").  The lengths of the steps follow Kelley and Keyes, *Convergence analysis of
 pseudo-transient continuation*, SIAM J. Numer. Anal. 35 (1998).  All of it is done in the mechanism's own units.
 """
@@ -138,7 +138,7 @@ class _Settling:
         return moved
 
     def _newton(self, q: Array, forces: Array) -> EquilibriumState | None:
-        """The equilibrium of the contact mode at hand, if there is one nearby that is stable and the contacts bear."""
+        """The equilibrium of the current contact mode, if there is one nearby that is stable and the contacts bear."""
         n_u, begin = len(self.layout.u), q
         terms = self._terms(q, forces)
         size = float(np.abs(terms["f"][:n_u]).max(initial=0.0))

@@ -1,6 +1,6 @@
-"""An automaton as a file: JSON with the model's text and its programs as lists of operations.
+"""Saved automata: JSON with the model's text and its programs as lists of operations.
 
-Never pickle, never machine code: a file from a stranger is checked like a model file and can run nothing.
+Never pickle, never machine code: a file from an untrusted source is checked like a model file and can run nothing.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def older_text(data: bytes | str) -> str | None:
 
 
 def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:
-    """Return the automaton from what :func:`to_bytes` gave; nothing in it is trusted.
+    """Return the automaton from the bytes of :func:`to_bytes`, which are untrusted input.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _automaton(stored: _Stored, mechanism: Mechanism | None, where: Location) ->
         tuple(map(_mode, stored.modes)), stored.infeasible, stored.fully_enumerated, stored.pattern,
     )  # fmt: skip
     for what in ("the digest of the model",) if stored.digest != mechanism.digest else _faults(automaton):
-        raise InputError("the saved automaton does not hold together", where, found=what, remedy=_REMEDY)
+        raise InputError("the saved automaton is inconsistent or corrupt", where, found=what, remedy=_REMEDY)
     return automaton
 
 

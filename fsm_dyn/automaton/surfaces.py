@@ -1,4 +1,4 @@
-"""Straight faces that continue each other on one body, taken for one surface; which corners are its ends."""
+"""Surfaces: straight faces of one body that continue each other, and the corners at their ends."""
 
 from __future__ import annotations
 

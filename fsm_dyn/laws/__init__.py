@@ -1,4 +1,4 @@
-"""The contact laws, one file each: what they declare is all that other modules know of them."""
+"""Contact laws, one file each; other modules use only their declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a contact law declares: states, forces, guards, events and the words for them.
+"""Declaration of a contact law: states, forces, guards, events and their words.
 
 A law is data.  Python derives guards, draws edges and names causes from it, and the library gets its properties as bits
 of ``contact_flags`` (``fsm_dyn/runtime/codes.h``); no other module asks which law a contact has, only what it is like.
@@ -18,7 +18,7 @@ SLIDING_UNDER: Final = 3
 
 
 class Event(IntEnum):
-    """What a guard announces; the codes are those of the compiled tables."""
+    """Event of a guard; the codes are those of the compiled tables."""
 
     CLOSES = 1
     OPENS = 2
@@ -29,7 +29,7 @@ class Event(IntEnum):
 
 
 class Quantity(IntEnum):
-    """What a guard measures; the codes are those of modes embedded on line (``runtime/online_mode.h``)."""
+    """What a guard measures; the codes are those of modes embedded online (``runtime/online_mode.h``)."""
 
     GAP = 0
     MEETING = 1  # gap of a surface with loss: what left faster than it follows may meet it again before
@@ -261,9 +261,9 @@ VERBS: Final[Mapping[Event, str]] = {
     Event.LEAVES: "leaves",
 }
 SIGNS: Final[Mapping[Event, str]] = {
-    Event.CLOSES: "gap fell to zero",
-    Event.OPENS: "force fell to zero",
-    Event.SLIDES: "friction reached its limit",
-    Event.STICKS: "slip came to rest",
-    Event.LEAVES: "its face ends there",
+    Event.CLOSES: "gap zero",
+    Event.OPENS: "normal force zero",
+    Event.SLIDES: "friction limit reached",
+    Event.STICKS: "slip velocity zero",
+    Event.LEAVES: "end of its face",
 }

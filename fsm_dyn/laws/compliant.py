@@ -1,4 +1,4 @@
-"""The compliant contact: a gap whose force is a law of its depth (Hunt and Crossley 1975), with friction or without."""
+"""Compliant contact: normal force as a function of penetration and its rate (Hunt and Crossley 1975)."""
 
 from __future__ import annotations
 

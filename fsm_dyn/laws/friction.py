@@ -1,4 +1,4 @@
-"""Coulomb friction, which several laws have in common: its guards, along one line or in space (docs/theory.md)."""
+"""Coulomb friction, shared by several laws: its guards, along one line or in space (docs/theory.md)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LIMITED_LOCK: Final = Law(
     ),
     events=lambda frictional, infinite, limited: ("lets go",),
     verbs={Event.OPENS: "lets go"},
-    signs={Event.OPENS: "its force reached the limit"},
+    signs={Event.OPENS: "force limit reached"},
     normal_noun="position of lock",
     bound_noun="holding force",
     entry=Entry(

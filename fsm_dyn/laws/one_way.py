@@ -20,7 +20,7 @@ ONE_WAY: Final = Law(
     ),
     events=lambda frictional, infinite, limited: ("locks", "frees"),
     verbs={Event.CLOSES: "locks", Event.OPENS: "frees"},
-    signs={Event.CLOSES: "its speed fell to zero", Event.OPENS: "its force fell to zero"},
+    signs={Event.CLOSES: "velocity zero", Event.OPENS: "locking force zero"},
     became={"free": "frees", "locked": "locks"},
     normal_noun="coordinate of one-way clutch",
     entry=Entry(

@@ -102,7 +102,7 @@ class LiveStepper:
         # of its own: other runs of the graph have nothing to do with what is set here
         self.values, self.parameters = dict(graph.values), graph.parameters.copy()
         home = initial_state(graph.automaton, graph.values, graph.parameters, self.initial)
-        self.machine = PooledExecutable(graph.automaton, (home.x, home.context), derived=graph.automaton.modes)
+        self.executable = PooledExecutable(graph.automaton, (home.x, home.context), derived=graph.automaton.modes)
         self._workspace = Workspace()
         self._method = METHODS[self.method].arrays()
         self._method_packed = METHOD.pack(self._method)
@@ -130,7 +130,7 @@ class LiveStepper:
         self.limits.check(self.n_device)
         self.tick_data: ct.Tick
         self.tick_data, self._tick_packed = new_tick(
-            self.graph.automaton, self.machine.tables, self.axes, self.smooth, self.n_device
+            self.graph.automaton, self.executable.tables, self.axes, self.smooth, self.n_device
         )
         set_limits(self.tick_data, self.limits, self.period)
         tick = self.tick_data
@@ -174,7 +174,7 @@ class LiveStepper:
     def reset(self) -> None:
         """Go back to the model's start, with the parameters and the inputs set from outside as they are now."""
         layout, tick = self.graph.automaton.terms.layout, self.tick_data
-        self.machine.reset_charts()  # a run does not depend on the runs before it
+        self.executable.reset_charts()  # a run does not depend on the runs before it
         n_w, n_s, n_a = len(layout.w), len(self.smooth), len(self.axes)
         rates = np.zeros(n_w)
         if self.schedule:
@@ -215,19 +215,19 @@ class LiveStepper:
         zero = PiecewiseCubic(np.zeros(1), np.zeros((1, 4)), np.zeros(1, dtype=np.bool_))
         self._drive: InputSignals = join_inputs(layout.w, len(layout.p), dict.fromkeys(layout.w, zero))
         self._drive.arrays.counts[2] = 0  # never constant
-        number = self.machine.mode_index(start.states)
+        number = self.executable.mode_index(start.states)
         context = start.context.copy()
         context[layout.w_slice] = self.tick_data.now
         context[layout.w_slice.start + len(layout.w) + self.tick_data.smooth] = self.tick_data.motion[
             : len(self.smooth)
         ]
         self.loop: LoopState = begin(
-            self.machine.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES]),
+            self.executable.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES]),
             self._workspace,
         )  # fmt: skip
-        if self.machine.stocked and len(self.graph.automaton.contacts) > st.FEW:
+        if self.executable.stocked and len(self.graph.automaton.contacts) > st.FEW:
             most = len(self.graph.automaton.contacts)
-            self.loop.work, self.loop.work_packed = st.new_work(self.machine.tables, self.loop.stages, most)
+            self.loop.work, self.loop.work_packed = st.new_work(self.executable.tables, self.loop.stages, most)
         self.loop.state.counters[st.SEGMENT] = 0
         self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
         given = self.work_per_tick
@@ -287,7 +287,7 @@ class LiveStepper:
         tables = self.loop.tables
         self.counters[st.WORK_DONE] += st.WORK_OF_MODE
         try:
-            refused = provide_requested(self.loop, status, self.machine)
+            refused = provide_requested(self.loop, status, self.executable)
         except RunError:  # the model lists its modes and this is none of them
             return outcomes.MODE_NOT_LISTED
         if self.loop.tables is not tables or status == outcomes.BUFFER_FULL:
@@ -297,15 +297,15 @@ class LiveStepper:
     def is_available(self, status: int) -> bool:
         """Whether a mode or chart that is asked for can be given within the tick."""
         wanted = status in (outcomes.NEED_MODE, outcomes.NEED_CHART)
-        return wanted and (self.machine.stocked or asks_for_kernels(self.loop, status))
+        return wanted and (self.executable.stocked or asks_for_kernels(self.loop, status))
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
         """Let a mode go on by kernels of its own from now on; see :meth:`StockMachine.take_over`."""
-        return self.machine.take_over(states, kernels, self.loop.state.spent)
+        return self.executable.take_over(states, kernels, self.loop.state.spent)
 
     def prepare(self) -> None:
         """Do what takes long before ticks follow the clock: a stock of modes, room for all contacts to meet at once."""
-        self.machine.prepare()
+        self.executable.prepare()
         self.reset()
 
     def rewind(self, t: float) -> float:
@@ -418,7 +418,7 @@ class LiveStepper:
     @property
     def mode(self) -> str:
         """The mode the model is in."""
-        return str(self.machine.chart_names[self.loop.state.counters[st.MODE]])
+        return str(self.executable.chart_names[self.loop.state.counters[st.MODE]])
 
     def records(self) -> Floats:
         """Return the records of the transitions of the last tick, shape (k, width)."""

@@ -329,14 +329,14 @@ class RunController:
 
         What is not in stock takes long: the caller has then let go of the device.
         """
-        machine = self.stepper.machine
-        before = len(machine.chart_names)
+        executable = self.stepper.executable
+        before = len(executable.chart_names)
         refused = self.stepper.supply(status)
         self._tell(
             {
                 "event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name,
-                "modes": list(machine.chart_names[before:]),
-                "states": [list(chart.programs.states) for chart in machine.charts[before:]],
+                "modes": list(executable.chart_names[before:]),
+                "states": [list(chart.programs.states) for chart in executable.charts[before:]],
             }
         )  # fmt: skip
         if refused is not None:

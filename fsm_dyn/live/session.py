@@ -56,8 +56,8 @@ class LiveSession:
         self._recording_ended = False
         self._given = 0
         self.recorder: Recorder | None = None
-        states = tuple(chart.programs.states for chart in stepper.machine.charts)
-        self._known: list[tuple[float, tuple[str, ...], States]] = [(-math.inf, stepper.machine.chart_names, states)]
+        states = tuple(chart.programs.states for chart in stepper.executable.charts)
+        self._known: list[tuple[float, tuple[str, ...], States]] = [(-math.inf, stepper.executable.chart_names, states)]
         with contextlib.ExitStack() as made:
             with held_back():
                 self._begin(ready, record, made)

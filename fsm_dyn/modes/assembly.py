@@ -1,4 +1,4 @@
-"""Assembly: find coordinates and speeds that satisfy the rows of a mode, from the values given.
+"""Assembly: solve for coordinates and speeds that satisfy the rows of a mode, from prescribed values.
 
 Values given are held.  What is not given is 0 as far as the rows leave it free (what is declared first stays
 0 first); the rest is solved: coordinates by Newton's method, speeds by one linear solution

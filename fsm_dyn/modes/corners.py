@@ -1,4 +1,4 @@
-"""Corners of planar shapes by number: which ones contacts belong to, and which contacts share a guard."""
+"""Corners of planar shapes: indices of their contacts, and contacts that share a guard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contact parameters of curves: where on its curve a contact is, given the other coordinates.
+"""Curve parameters: position of a contact on its curve as a function of the other coordinates.
 
 They are coordinates that nobody gives: at a start they are found by a look around the whole curve, in a run they
 follow (docs/theory.md, "Contact geometry").

@@ -1,4 +1,4 @@
-"""Gaussian elimination on expression nodes, its order fixed beforehand by numeric samples.
+"""Gaussian elimination on expression nodes, in an order determined in advance by numeric samples.
 
 A straight-line program cannot choose pivots, so the order is chosen here once, for a set of sampled
 configurations: among the entries that are large enough in every sample (partial pivoting with a threshold)
@@ -89,8 +89,8 @@ def eliminate(
     columns : indices of the columns that may be pivots
     order : pivots to use as they are (a saved chart); chosen from the samples if None
     partner : ndarray, shape (n_samples, m, n), optional
-        Samples of another matrix that will be eliminated in the same order: it has a say in the choice of pivots,
-        but not in which rows depend on others.
+        Samples of another matrix that will be eliminated in the same order: it influences the choice of pivots,
+        but not the redundant rows.
     """
     rows = [list(row) for row in matrix]
     own = len(samples)

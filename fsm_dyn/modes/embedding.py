@@ -122,7 +122,7 @@ def embed(
     for j in dependent:
         speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
 
-    # both A_D and G_D are divided by, so both have a say in the chart and in its pivots
+    # both A_D and G_D are divided by, so both influence the chart and its pivots
     transposed, S, pivots = factors, T, held.pivots
     if active.sliding:
         transposed = eliminate(H, partner, factors.columns, factors.pivots)

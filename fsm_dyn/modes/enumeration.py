@@ -1,8 +1,8 @@
-"""Which modes there are: contact states combined, named after the model's patterns, impossible ones set aside.
+"""Mode enumeration: combinations of contact states, named after the model's patterns, without infeasible ones.
 
 A mode is one state code per contact.  Patterns of the model name them: the most specific pattern that fits
 gives the name, contacts that it leaves open are added where they are not in their first state
-(``latched+seat_closed``).  Combinations that cannot be are pruned and kept with the reason.
+(``latched+seat_closed``).  Infeasible modes are excluded and listed with the reason.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _combinations(
 
 
 def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
-    """Return why a combination can never be, or an empty text.
+    """Return why a mode is infeasible, or an empty text.
 
     Rows on coordinates that depend on each other in every sampled state, with a combination of residuals that is
     the same everywhere and not zero, contradict each other.
@@ -167,4 +167,4 @@ def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples:
             return ""
         direction = np.abs(scale * (vectors[:, 0] @ free))
     names = [name for name, part in zip(system.layout.u, direction, strict=True) if part > 1e-6 * direction.max()]
-    return f"nothing has inertia along {' and '.join(names)}"
+    return f"mass matrix singular along {' and '.join(names)}"

@@ -1,4 +1,4 @@
-"""The guards of a mode listed without deriving it: on-line embedding evaluates them from the terms."""
+"""Guards of a mode listed without deriving it; online embedding evaluates them from the terms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Sequence[int]) -> tuple[Guard, ...]:
     """The guards of the mode with these contact states, in the order in which a derived mode has them.
 
-    Where rows repeat each other a derived mode guards what contacts can bear together; here each contact's own laws
+    Where rows are redundant a derived mode guards what contacts can bear together; here each contact's own laws
     are listed, and shares are chosen that keep them as far from their limits as can be.
 
     Parameters
     ----------
-    leaving : indices of the written transitions that leave this mode
+    leaving : indices of the user-defined transitions that leave this mode
     """
     speeds = [system.symbols[name] for name in system.layout.u]
     with system.graph.scratch():

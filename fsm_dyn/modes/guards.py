@@ -1,4 +1,4 @@
-"""Guards of a mode: scalars that are positive while the mode holds and fire when they fall through zero.
+"""Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossing.
 
 Which guards a contact has follows from its law (:mod:`fsm_dyn.laws`); here are the values that they measure, as nodes.
 The friction force opposes the slip it gives way to: where λ_t has reached +μ_s λ_n the slip begins with σ = -1.
@@ -25,7 +25,7 @@ _LIMITS = (Quantity.NORMAL_FORCE, Quantity.FRICTION_LIMIT, Quantity.HOLDING_LIMI
 class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One guard of a mode.
 
-    ``event``: what it announces; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
+    ``event``: its event; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
     slip direction begun; ``quantity`` and ``sign``: what it measures, and that times this is the guard.
     """
 
@@ -168,7 +168,7 @@ def _force_guards(
 
 
 def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
-    """Return the guard of a contact on its multipliers that announces an event."""
+    """Return the guard of a contact on its multipliers with an event."""
     contact = system.contacts[index]
     watched = contact.contact_law.guards_of(contact, code)
     return next(item for item in watched if item.event is event and item.quantity in _LIMITS)
@@ -187,7 +187,7 @@ def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> 
 
 
 def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
-    """The guards of the written transitions (given by index) that leave a mode."""
+    """The guards of the user-defined transitions (given by index) that leave a mode."""
     guards: list[tuple[Guard, Node]] = []
     for index in leaving:
         when = system.user_transitions[index]

@@ -29,7 +29,7 @@ class Evaluates(Protocol):
 
 
 class RunnableMode(Protocol):
-    """What running a mode and reading its runs take: a mode's programs, or a mode embedded on line."""
+    """What running a mode and reading its runs take: a mode's programs, or a mode embedded online."""
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -37,7 +37,7 @@ class RunnableMode(Protocol):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """Return what can end the mode."""
+        """Return the guards of the mode."""
 
     @property
     def full(self) -> Evaluates:
@@ -73,7 +73,7 @@ def derive_mode(
 
     Parameters
     ----------
-    leaving : indices of the written transitions that leave this mode
+    leaving : indices of the user-defined transitions that leave this mode
     samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
     chart : the elimination order to use, None to choose it
 

@@ -1,8 +1,8 @@
-"""Forces that a mode leaves open because its rows repeat each other, and the limits that hold all the same.
+"""Indeterminate multipliers of a mode with redundant constraint rows, and the force limits that remain determinate.
 
-Where contacts repeat each other (a block on two corners that both stick) the multipliers are ``λ + N s`` for any
+Where contacts are redundant (a block on two corners that both stick) the multipliers are ``λ + N s`` for any
 ``s``: N spans the forces that move nothing.  What a single contact's share is cannot be known; whether *some* shares
-keep every law can.  The laws are inequalities ``c_i + d_i·s >= 0``, and eliminating ``s`` from them (Fourier and
+satisfy all contact laws can.  The laws are inequalities ``c_i + d_i·s >= 0``, and eliminating ``s`` (Fourier and
 Motzkin) leaves the limits on what is known: for the block, that both friction forces together stay below both bounds
 together.  Where such a limit is reached, every law in it is at its own limit.
 """
@@ -34,7 +34,7 @@ CLOSED = 1e-10
 class Limit:
     """One law on the multipliers, ``value >= 0``: which (event, contact, direction) it stands for.
 
-    ``open_part`` (k nodes) and ``numbers`` (k,) tell how the value changes with the forces left open.
+    ``open_part`` (k nodes) and ``numbers`` (k,) tell how the value changes with the indeterminate multipliers.
     """
 
     value: Node
@@ -45,7 +45,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class IndeterminateForces:
-    """N: one list of nodes per force left open, an entry per row, and its values where the mode's contacts touch."""
+    """N: a list of nodes per indeterminate multiplier, one per row, and its values with closed contacts of the mode."""
 
     vectors: tuple[tuple[Node, ...], ...] = ()
     numbers: Array | None = None
@@ -114,7 +114,7 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
 
 
 def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
-    """Eliminate the ``count`` forces left open from the laws.
+    """Eliminate the ``count`` indeterminate multipliers from the laws.
 
     A law that needs more than j + 1 of the others after j eliminations follows from simpler ones (Chernikov), and so
     does one in which both directions of a contact's friction meet.
@@ -141,7 +141,7 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
                 "the contacts of a mode share their forces in more ways than can be listed",
                 found=f"{len(current)} limits of {len(contacts)} contacts, {count} of their forces not determined",
                 allowed=f"{MOST_LIMITS} limits",
-                remedy="simulate(..., strategy='online') needs no list; or leave out contacts that others stand in for",
+                remedy="simulate(..., strategy='online') needs no list; or omit redundant contacts",
             )
     return current
 

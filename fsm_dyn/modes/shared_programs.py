@@ -1,4 +1,4 @@
-"""From the derived terms to the programs and tables that all modes share; the last place that sees ``symbolic``."""
+"""Programs and tables that all modes share, from the derived terms; the last module that uses ``symbolic``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _sparse(terms: TreeTerms) -> Tree:
 
 
 def describe(transition: Transition) -> str:
-    """What a written transition waits for, in words."""
+    """What a user-defined transition waits for, as text."""
     if transition.on is not None:
         return f"{transition.on[0]} {transition.on[1]}"
     text = transition.when.text if transition.when is not None else transition.name
@@ -142,7 +142,7 @@ def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
 
 
 def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
-    """All of q, u and memory after a written transition; what it does not mention is copied."""
+    """All of q, u and memory after a user-defined transition; what it does not mention is copied."""
     if not item.reset and not item.set:
         return None
     names = (*terms.layout.q, *terms.layout.u, *terms.layout.memory)

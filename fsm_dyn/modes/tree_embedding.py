@@ -1,4 +1,4 @@
-"""A mode of a tree of bodies: the same result as embedding, by elimination leaf to root."""
+"""Constraint embedding for a tree of bodies, by leaf-to-root elimination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse equations of a tree of bodies, and a mode's motion from them by elimination leaf to root.
+"""Sparse equations of a tree of bodies, and a mode's motion from them by leaf-to-root elimination.
 
 The terms program of a mechanism with many bodies has one output more, ``tree``: what is not zero of the equations in
 speeds and auxiliary speeds.  :class:`TreePattern` says what each entry is.  A mode adds a multiplier for every row it

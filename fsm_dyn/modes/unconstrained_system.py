@@ -1,4 +1,4 @@
-"""The unconstrained system as nodes, rebuilt from its saved program: what every mode is derived from.
+"""Unconstrained system as expression nodes, rebuilt from its saved program; source of all modes.
 
 No sympy here: a mode or a chart can be derived from a saved automaton, long after the model was compiled.
 """
@@ -103,7 +103,7 @@ def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
 
 
 class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A written transition's guard: ``falling`` or not, and its text."""
+    """A user-defined transition's guard: ``falling`` or not, and its text."""
 
     name: str
     index: int

@@ -1,1 +1,1 @@
-"""On-line embedding: modes without kernels of their own, worked out at run time from the unconstrained terms."""
+"""Online embedding: modes without kernels of their own, embedded at run time from the unconstrained terms."""

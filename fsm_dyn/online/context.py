@@ -1,4 +1,4 @@
-"""What the evaluation of one mode embedded on line works with: its tables, its chart, its workspace.
+"""Context of one mode embedded online: tables, chart, workspace.
 
 Every mode has a context of its own, as a closure has; the address of the context is all that the kernels standing for
 the mode hand on (:mod:`fsm_dyn.online.kernels`).
@@ -53,7 +53,7 @@ AT_REACH: Final = 11
 AT_REACH_RATE: Final = 12
 AT_FIRM: Final = 13
 AT_ASPECT: Final = 14
-AT_HIDDEN_M: Final = 15  # rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
+AT_HIDDEN_M: Final = 15  # rows of M and f and columns of A of the speeds eliminated by the choice of speeds (n_k, ...)
 AT_HIDDEN_F: Final = 16
 AT_HIDDEN_A: Final = 17
 AT_X: Final = 18  # state with dependent speeds recomputed
@@ -67,7 +67,7 @@ AT_FORCE: Final = 25  # forces of the mode
 AT_G: Final = 26  # forces less what dependent speeds take
 AT_U_DOT: Final = 27
 AT_MULTIPLIERS: Final = 28
-AT_OPEN: Final = 29  # forces left open by rows that repeat each other (n_rows, n_rows)
+AT_OPEN: Final = 29  # indeterminate multipliers by rows that are redundant (n_rows, n_rows)
 AT_PROBE: Final = 30  # state to difference at
 AT_PROBE_C: Final = 31  # context there
 AT_GUARDS: Final = 32  # guard values there, twice
@@ -99,7 +99,7 @@ LIMIT_COUNT: Final = 7
 
 
 class Online(NamedTuple):
-    """One mode embedded on line.
+    """One mode embedded online.
 
     Attributes
     ----------

@@ -1,11 +1,10 @@
-"""The running form of an automaton that embeds on line what it meets, and derives what that has been done to for long.
+"""Executable that embeds modes online when they are reached, and derives those that are evaluated often.
 
-A mode that a run meets is there at once, embedded on line.  An evaluation costs more so than by kernels of its own, and
-those cost a derivation.  A mode gets them when the evaluations made in it have cost as much as its share of deriving
-it: whoever rents until the rent comes to the price, and then buys, pays at most twice what would have been best
-(Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988).  What is compared are counts: evaluations
-made in this run, and operations of the model.  Neither the clock nor what a cache or an earlier run holds takes part,
-so the same run takes over the same kernels at the same steps.
+Online embedding is available at once.  Its evaluations cost more than those of kernels, and kernels cost a derivation.
+A mode gets kernels when its evaluations have cost as much as its share of the derivation: to rent until the rent equals
+the price, and then to buy, costs at most twice the optimum (Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy
+caching", 1988).  Costs are counts: evaluations made in this run, and operations of the model.  They are independent of
+the clock, of caches and of earlier runs, so the same run uses the same kernels from the same steps.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from fsm_dyn.simulation.executable import Array, Executable
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
-RUNS = 10  # what is derived serves the runs that follow, too: a run has to earn this part of it
+RUNS = 10  # runs among which the cost of a derivation is divided
 
 
-class EarningMachine(OnlineExecutable):
-    """A machine whose modes get kernels of their own when their evaluations in a run have earned them.
+class EarnedExecutable(OnlineExecutable):
+    """Executable whose modes get kernels of their own after a number of evaluations in a run.
 
     Parameters
     ----------
     automaton, home, tolerances, derived, known
         As for :class:`~fsm_dyn.online.online_executable.OnlineExecutable`.
     derive_after : float or mapping, optional
-        Evaluations after which a mode embedded on line is derived, by default :func:`usual_allowance`; or these by the
+        Evaluations after which a mode embedded online is derived, by default :func:`usual_allowance`; or these by the
         names of modes, of which others are never derived.
     """
 
@@ -57,17 +56,17 @@ class EarningMachine(OnlineExecutable):
         super().__init__(automaton, home, tolerances, derived, known)
 
     def allowance(self, mode: OnlineMode) -> int:
-        """Return after how many evaluations in a run a mode embedded on line has earned kernels of its own.
+        """Return after how many evaluations in a run a mode embedded online has earned kernels of its own.
 
         Never where its contacts share forces: kernels would list all limits of the shares, which may be thousands,
-        while on line the widest margin of all is one guard.
+        while online the widest margin of all is one guard.
         """
         if self._by_name is not None:
             return int(self._by_name.get(self.automaton.name_of(mode.states).name, tb.NEVER))
         return tb.NEVER if mode.indeterminate else self._derive_after
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
-        """Append a chart that is good at the state given, unless the mode has one embedded on line, which always is."""
+        """Append a chart that is good at the state given, unless the mode has one embedded online, which always is."""
         return self.tables if self._is_on_line(number) else Executable.provide_chart(self, number, t, x, c)
 
     def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
@@ -110,7 +109,7 @@ class EarningMachine(OnlineExecutable):
 def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Array, Array]) -> ModePrograms | None:
     """Return the programs of a mode for kernels of its own, derived for a state and context.
 
-    None where it runs on line alone: its contacts share forces, it cannot be derived, or has other guards then.
+    None where it runs online alone: its contacts share forces, it cannot be derived, or has other guards then.
     """
     x, c = home
     if indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c)):
@@ -124,10 +123,10 @@ def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Arra
 
 
 def usual_allowance(automaton: Automaton) -> int:
-    """Return after how many evaluations in a run a mode embedded on line is derived, from the size of the model alone.
+    """Return after how many evaluations in a run a mode embedded online is derived, from the size of the model alone.
 
     Instructions of the modes that the graph has tell what deriving another one takes; instructions of the terms, rows
-    and speeds, what an evaluation on line takes beyond one by kernels.  The coefficients were fitted to 19 models of 7
+    and speeds, what an evaluation online takes beyond one by kernels.  The coefficients were fitted to 19 models of 7
     to 2043 instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.
     """
     lengths = [len(mode.programs.full.instructions) for mode in automaton.modes]

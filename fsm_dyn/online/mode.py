@@ -1,4 +1,4 @@
-"""A mode embedded on line: what it holds, the context it is evaluated in, and the kernels that stand for it."""
+"""Mode embedded online: context, evaluator and kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_doub
 
 
 def routine_address() -> int:
-    """Return the address of the routine behind all modes embedded on line."""
+    """Return the address of the routine behind all modes embedded online."""
     return library.address("fsm_online_evaluate")
 
 
@@ -109,7 +109,7 @@ class ModeEvaluator:
 
 @dataclass(frozen=True)
 class OnlineMode:
-    """A mode without programs of its own: states, guards, what evaluates it, rows that others stand in for."""
+    """Mode without programs of its own: states, guards, evaluator, redundant rows."""
 
     states: tuple[int, ...]
     guards: tuple[Guard, ...]

@@ -1,4 +1,4 @@
-"""The running form of an automaton whose modes, all or those not derived, are embedded on line."""
+"""Executable whose modes, all or those not derived, are embedded online."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 
 
 class OnlineExecutable(Executable):
-    """A machine that derives nothing while it runs, unless a subclass grants an allowance.
+    """Executable that derives nothing during a run, unless a subclass grants an allowance.
 
     Its modes keep charts and workspace, so one run at a time may use it.
 
@@ -31,7 +31,7 @@ class OnlineExecutable(Executable):
     automaton, home, tolerances, known
         As for :class:`~fsm_dyn.simulation.executable.Executable`.
     derived : sequence of Mode
-        Modes that run by their own kernels; all others are embedded on line.
+        Modes that run by their own kernels; all others are embedded online.
     """
 
     def __init__(
@@ -71,18 +71,18 @@ class OnlineExecutable(Executable):
 
     @property
     def memory(self) -> int:
-        """Memory of the modes embedded on line, bytes."""
+        """Memory of the modes embedded online, bytes."""
         return sum(kernels.memory for kernels in self._online.values())
 
     def online_modes(self) -> npt.NDArray[np.int64]:
-        """Addresses of the modes embedded on line by their numbers, 0 for those with kernels of their own."""
+        """Addresses of the modes embedded online by their numbers, 0 for those with kernels of their own."""
         if not self._online:
             return NO_MODES
         online = [self._online.get(chart.full) for chart in self.charts]
         return np.array([0 if kernels is None else kernels.address for kernels in online], np.int64)
 
     def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
-        """Append an on-line chart of a mode whose own kernels degenerate at a state; there is but one."""
+        """Append an online chart of a mode whose own kernels degenerate at a state; there is but one."""
         group = self.charts[number].mode
         if any(chart.mode == group and chart.full in self._online for chart in self.charts):
             return False
@@ -94,7 +94,7 @@ class OnlineExecutable(Executable):
         return Contexts(self.tables, self._online_kernels)
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
-        """Append a mode embedded on line: a chart of active set number ``group``."""
+        """Append a mode embedded online: a chart of active set number ``group``."""
         # not where this run happens to meet it: the mode stays for the runs that come after
         x, c = self.home
         place = (0.0, self.automaton.touching(states, 0.0, x, c), c)
@@ -105,5 +105,5 @@ class OnlineExecutable(Executable):
         self.tables = self._build()
 
     def allowance(self, mode: OnlineMode) -> int:
-        """Return after how many evaluations in a run a mode embedded on line has earned kernels of its own."""
+        """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
         return tb.NEVER

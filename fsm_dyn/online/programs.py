@@ -1,4 +1,4 @@
-"""The unconstrained terms cut into the three programs that on-line embedding evaluates.
+"""Programs of the unconstrained terms, cut into three that online embedding evaluates.
 
 ``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is what accelerations
 take; ``watched`` is that and what forces and guards take beyond it, and is evaluated at the ends of steps only.

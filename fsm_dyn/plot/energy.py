@@ -1,4 +1,4 @@
-"""The energy account of a run as a picture (docs/theory.md, "The energy account")."""
+"""The energy balance of a run as a figure (docs/theory.md, "The energy balance")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straight-line programs: a light graph of operations, its derivatives, its code.  No sympy here."""
+"""Straight-line programs: expression graph, derivatives, machine code.  Without SymPy."""
 
 from fsm_dyn.programs.bound_kernels import BoundKernels
 from fsm_dyn.programs.c_code import to_c

@@ -1,4 +1,4 @@
-"""Sines and cosines of sums of angles from those of the angles, where these are computed anyway.
+"""Sines and cosines of sums of angles from those of the angles, if these are computed anyway.
 
 A sine with its cosine costs about as much as twenty products; the addition theorem takes six operations.  In
 mechanisms many angles are sums of others (``q1``, ``q1 + q2``, ``q2``), so that this halves the time of a long

@@ -1,7 +1,7 @@
-"""Kernels that stand for a routine with something bound to it.
+"""Kernels that pass a bound structure to a routine.
 
 A kernel knows only time, state, context and result.  Where one routine serves for many, what it works with is bound
-to it in a few instructions of machine code, and whoever calls the kernel need not know.
+to it in a few instructions of machine code, and the caller treats it like any kernel.
 
 The instructions read what is bound from a place in memory, so that a kernel that is no longer used serves the next one:
 what LLVM has once loaded into a process it never gives back as a whole.

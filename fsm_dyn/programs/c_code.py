@@ -1,4 +1,4 @@
-"""C source of a program: the same signature as the kernels, one line an operation, C99 and the standard library."""
+"""C source of a program: the signature of the kernels, one line per operation, C99 and the standard library."""
 
 from __future__ import annotations
 

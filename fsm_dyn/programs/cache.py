@@ -1,8 +1,8 @@
-"""Machine code kept on disk between processes, in a directory of the user's own.
+"""Disk cache of machine code, in a directory of the user.
 
 A file is a header (magic, key, SHA-256 of the rest) and an object file.  It is written under another name and
-moved into place, so that readers see all of it or nothing, whoever else writes at the same time.  Machine code is
-run as it is found; therefore a file is believed only if it belongs to this user, nobody else may write to it or
+moved into place, so that readers see all of it or nothing, even with concurrent writers.  Machine code is
+run as it is found; therefore a file is used only if it belongs to this user, no other user may write to it or
 to its directory, and header and checksum fit.  Everything else counts as absent, and the code is made again.
 A directory that cannot be used costs the time of compiling and nothing else.
 """

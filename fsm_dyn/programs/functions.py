@@ -1,4 +1,4 @@
-"""Functions of nodes.  Each takes nodes and numbers, at least one of them a node, and returns a node.
+"""Functions of expression nodes: arguments are nodes and numbers, at least one node; the result is a node.
 
 Angles are in radians.  Even and odd functions move a sign out of their argument.
 """

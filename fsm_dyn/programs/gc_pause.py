@@ -1,4 +1,4 @@
-"""Making nodes and code by the ten thousand without the garbage collector searching through them again and again."""
+"""Pause of the garbage collector while many nodes are created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps over graphs: what is reachable, what depends on what, substitution, evaluation.  None recurses."""
+"""Traversal of expression graphs: reachability, dependence, substitution, evaluation, without recursion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From nodes to a list of instructions: dead code removed, in an order that suits registers."""
+"""Instruction lists from nodes: dead code removed, in an order that suits registers."""
 
 from __future__ import annotations
 

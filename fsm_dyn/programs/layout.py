@@ -1,4 +1,4 @@
-"""Where the arguments of a kernel stand: names to positions in the arrays ``x`` and ``c``."""
+"""Layout of kernel arguments: positions of names in the arrays ``x`` and ``c``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Layout:
     contacts : tuple of str
         Contacts; their slip directions are the symbols ``<contact>.sigma``.
     memory : tuple of str
-        Values that written transitions keep.
+        Values that user-defined transitions keep.
 
     Raises
     ------

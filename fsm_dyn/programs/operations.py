@@ -1,4 +1,4 @@
-"""The one table of operations a program may hold: arity, meaning in Python and in NumPy, kind for counting.
+"""Table of operations of programs: arity, meaning in Python and in NumPy, kind for counting.
 
 Comparisons and logic yield the numbers 0.0 and 1.0; any number other than zero counts as true.  Everything
 else of the package (folding of constants, NumPy evaluation, checking of stored programs) reads this table, so

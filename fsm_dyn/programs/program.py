@@ -270,7 +270,7 @@ class Program:
 
     @classmethod
     def from_stored(cls, stored: StoredProgram) -> Program:
-        """Return the program from its stored form; raise InputError where that does not hold together."""
+        """Return the program from its stored form; raise InputError if that is inconsistent."""
         return cls(*stored.checked())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The stored form of a program, which may come from a stranger: nothing is believed, everything is bounded."""
+"""Validating reader of stored programs: every size, index and operation is checked."""
 
 from __future__ import annotations
 

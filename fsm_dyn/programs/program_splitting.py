@@ -1,4 +1,4 @@
-"""Cutting a long program into parts that hand values on through an array."""
+"""Splitting a long program into parts that pass values through an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse quadratic forms on nodes, from which variables are taken one by one: elimination leaf to root.
+"""Sparse quadratic forms on nodes, and their leaf-to-root elimination.
 
 Gauss's principle: of all accelerations x that the mechanism allows, those of the motion minimise
 ``1/2 xᵀ Q x - Fᵀ x``.  A variable that is defined by others is *substituted*; one that is free is *minimised* away

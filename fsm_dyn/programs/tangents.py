@@ -1,4 +1,4 @@
-"""The forward tangent sweep (docs/theory.md, "Straight-line programs"): rates of rows, slopes of guards, Jacobians.
+"""Forward tangent sweep (docs/theory.md, "Straight-line programs"): rates of rows, slopes of guards, Jacobians.
 
 Conventions where a derivative does not exist: ``sign``, ``floor``, comparisons and logic have derivative 0
 everywhere; ``abs(x)`` has ``sign(x)``, so 0 at 0; ``where`` takes the derivative of the branch taken;

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the :class:`Trajectory`, its transitions, its energy account, files."""
+"""Results of a run: the :class:`Trajectory`, its transitions, its energy balance, files."""
 
 from fsm_dyn.results.energy import EnergyBalance
 from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord

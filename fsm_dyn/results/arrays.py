@@ -1,4 +1,4 @@
-"""The shapes of what passes through: arrays and inputs."""
+"""Types of arrays and input functions."""
 
 from __future__ import annotations
 

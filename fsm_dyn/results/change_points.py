@@ -1,4 +1,4 @@
-"""Passages through change points, as their user meets them."""
+"""Change points that a run passed."""
 
 from __future__ import annotations
 

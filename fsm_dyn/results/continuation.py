@@ -1,4 +1,4 @@
-"""What a run is continued from: its settings, the state that was saved, the modes by which its rows are numbered."""
+"""Data to continue a run: settings, saved state, modes by which its rows are numbered."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def continuation_of(
     Raises
     ------
     InputError
-        It does not hold together.
+        It is inconsistent or corrupt.
     """
     places = tuple((place.states, place.t, np.array(place.x), np.array(place.c)) for place in data.charts)
     changes = np.array(data.changes, np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Where the energy of a run went (docs/theory.md, "The energy account")."""
+"""Energy balance of a run (docs/theory.md, "The energy balance")."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EnergyBalance:
     constraints : mapping of str to ndarray
         Work done by every other constraint or contact: zero unless it is moved by an input or by time.
     transitions : ndarray
-        Sum of the energy changes at transitions: impacts (negative) and written resets (either sign).
+        Sum of the energy changes at transitions: impacts (negative) and user-defined resets (either sign).
     """
 
     kinetic: FloatArray
@@ -78,7 +78,7 @@ class EnergyBalance:
 def energy_balance(
     rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, IntArray], Samples]
 ) -> EnergyBalance:
-    """Draw up the energy account of a run.
+    """Draw up the energy balance of a run.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _work_in_steps(
 def _by_owner(
     model: RunModel, forces: FloatArray, losses: FloatArray
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Split the work of the rows into heat by contact and work of moved constraints by owner."""
+    """Split the work of the rows into dissipation by contact and work of driven constraints by owner."""
     friction: dict[str, FloatArray] = {}
     constraints: dict[str, FloatArray] = {}
     for i, row in enumerate(model.rows):

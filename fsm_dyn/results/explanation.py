@@ -1,4 +1,4 @@
-"""One instant of a run in words: why this mode, what bears it, and what may end it."""
+"""Explanation of one time of a run: cause of the mode, contact forces, guards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ContactReport:
 
 @dataclass(frozen=True)
 class GuardReport:
-    """A guard at an instant: what it announces, its value and slope, and when it would be zero if it went on so (s)."""
+    """A guard at one time: its event, value and slope, and the time to its zero by linear extrapolation (s)."""
 
     event: str
     what: str
@@ -68,7 +68,7 @@ class Explanation:
     constraints : mapping of str to list of float
         Forces of the constraints (N, N m).
     guards : tuple of GuardAt
-        What may end the mode, the one that falls to zero soonest first.
+        Guards of the mode, the one with the earliest zero first.
     passed : tuple of ChangePoint
         Change points passed since the mode began.
     """
@@ -112,7 +112,7 @@ def explain(
     forces = at.multiplier_table[0]
     past = [item for item in transitions if item.time <= time]
     guards = [
-        GuardReport(_announced(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
+        GuardReport(_event_text(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
         for guard, value, slope in zip(chart.guards, full["guards"], full["slopes"], strict=True)
     ]
     contact_names = {contact.name for contact in model.contacts}
@@ -174,10 +174,10 @@ def _size(values: FloatArray, contact: ContactInfo) -> float | None:
     return float(np.linalg.norm(own)) if contact.in_space else float(own[0])
 
 
-def _announced(model: RunModel, guard: Guard) -> str:
-    """Return what a guard announces: an event of a contact, or the condition of a written transition."""
+def _event_text(model: RunModel, guard: Guard) -> str:
+    """Return the event of a guard as text, or that it belongs to a user-defined transition."""
     if guard.event is Event.TRANSITION:
-        return "a written transition"
+        return "user-defined transition"
     contact = model.contacts[guard.subject]
     name = contact.name
     if guard.event is Event.CLOSES:

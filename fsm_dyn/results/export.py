@@ -1,4 +1,4 @@
-"""A run as text and as data sets."""
+"""Export of a run as text and as data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in a notebook: how it went in words, a picture over time, its transitions in a table."""
+"""Notebook representation of a run: summary, timeline, table of transitions."""
 
 from __future__ import annotations
 

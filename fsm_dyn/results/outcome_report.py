@@ -1,4 +1,4 @@
-"""Why a run could not go on: where it stands, what was tried, and the numbers that tell why nothing fits."""
+"""Report of a failed run: final state, candidates examined, residuals, remedy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.tolerances import Tolerances
 
-MOST: Final = 6  # gaps, speeds and transitions told
-WEIGHTLESS: Final = 1e-12  # share of its inertia without which a direction of motion has none
+MOST: Final = 6  # gaps and transitions listed
+WEIGHTLESS: Final = 1e-12  # eigenvalue of the scaled mass matrix up to which a direction has no inertia
 _GAP: Final = Tolerances().scaled().gap or 0.0
 
 
 def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: RunRecord) -> tuple[str, ...]:
-    """Return in words how a run ended; for one that failed with its state, what was tried, numbers and the remedy."""
+    """Return the outcome of a run as lines of text; of a failed run with state, candidates, residuals and remedy."""
     outcome, layout = record.outcome, rows.model.layout
     head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.labels[-1]}'"
     if not outcome.failed:
@@ -28,14 +28,14 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
     state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, rows.x[-1], strict=True))
     lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, transitions, outcome.code)]
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
-    lines += [f"{word}: {words}" for words in record.tried]
+    lines += [f"{word}: {text}" for text in record.tried]
     if outcome.remedy:
         lines.append(f"remedy: {outcome.remedy}")
     return tuple(lines)
 
 
 def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Iterator[str]:
-    """Tell the numbers that belong to the way a run ended."""
+    """Yield the residuals that belong to an outcome."""
     if code == outcomes.CHATTERING:
         for item in transitions[-MOST:]:
             yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"
@@ -51,26 +51,26 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         residuals = zip(model.row_labels(), model.rows, terms["residual"], strict=True)
         for label, row, value in residuals:
             if row.role == "position" and abs(value) > _GAP:
-                yield f"constraint {label} is off by {value:.6g}"
+                yield f"constraint {label}: residual {value:.6g}"
     elif code == outcomes.SINGULAR:
-        yield from _without_inertia(model, terms["M"])
+        yield from _massless_directions(model, terms["M"])
     else:
         speeds = terms["A"][:, : len(model.layout.u)] @ rows.u[-1] + terms["b"]
         for contact in model.contacts:
             if contact.contact_law.rigid and abs(terms["residual"][contact.normal_row]) <= _GAP:
-                yield f"{contact.name} still closes with {-speeds[contact.normal_row]:.6g} m/s"
+                yield f"{contact.name}: approach velocity {-speeds[contact.normal_row]:.6g} m/s"
 
 
 def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:
-    """Tell the gaps below a depth, the deepest first."""
+    """Yield the gaps below ``deepest`` (m), the deepest first."""
     found = [(residual[contact.normal_row], contact.name) for contact in model.contacts if contact.contact_law.rigid]
     for gap, name in sorted(found)[:MOST]:
         if gap < deepest:
-            yield f"{name} is {-gap:.6g} m deep"
+            yield f"{name}: penetration {-gap:.6g} m"
 
 
-def _without_inertia(model: RunModel, mass: FloatArray) -> Iterator[str]:
-    """Tell along which speeds nothing resists where no contact holds them."""
+def _massless_directions(model: RunModel, mass: FloatArray) -> Iterator[str]:
+    """Yield the combinations of speeds along which the unconstrained mass matrix is singular."""
     names = model.layout.u
     mass = mass[: len(names), : len(names)]
     own = np.diagonal(mass)
@@ -80,4 +80,4 @@ def _without_inertia(model: RunModel, mass: FloatArray) -> Iterator[str]:
         if value < WEIGHTLESS:
             part = np.abs(scale * vector)
             moving = [name for name, share in zip(names, part, strict=True) if share > 1e-6 * part.max()]
-            yield f"nothing has inertia along {' and '.join(moving)} where no contact holds it"
+            yield f"mass matrix singular along {' and '.join(moving)} unless a contact constrains it"

@@ -1,4 +1,4 @@
-"""The shapes of a model as outlines to draw."""
+"""Outlines of the shapes of a model, for drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stepper hands over and what it takes to read it: plain arrays, names and programs."""
+"""Record of a run: plain arrays, names and the programs to read them."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ class RunRecord:
         The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
         row that begins a stretch, else from the left.
     read_transitions : callable
-        Gives the transitions with their reasons, in order; asked when somebody wants to know.
+        Returns the transitions with their causes, in order; called on first use.
     inputs : InputFunction
         For times between the rows.
     outcome : Outcome
         Why the run ended.
     tried : tuple of str
-        Where it ended undecided: the combinations of contact states that were tried, in words.
+        Where it ended undecided: the combinations of contact states that were tried, as text.
     change_points : tuple of ChangePoint
         Passages through change points, in order.
     """

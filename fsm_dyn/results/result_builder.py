@@ -1,4 +1,4 @@
-"""From a compiled mechanism to what reading and drawing its runs needs."""
+"""Models and records of runs, built from a compiled mechanism."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, 
 def record_of(
     automaton: Automaton, names: Sequence[str], raw: RunArrays, inputs: InputFunction, labels: Labels | None = None
 ) -> RunRecord:
-    """Return what the stepper left of a run, with its transitions in words.
+    """Return what the stepper left of a run, with its transitions as text.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def transition_of(
     number: int,
     labels: Labels | None = None,
 ) -> Transition:
-    """Return transition ``number`` in words; ``names`` and ``states`` are those of the modes by their numbers."""
+    """Return transition ``number`` as text; ``names`` and ``states`` are those of the modes by their numbers."""
     labels = labels or automaton.labels
     impulse: dict[str, FloatArray] = {}
     for owner in dict.fromkeys(row.name for row in automaton.rows):

@@ -1,6 +1,6 @@
-"""A run as a file: JSON with the model's text and the recorded rows.
+"""Saved runs: JSON with the model's text and the recorded rows.
 
-Never pickle: a file from a stranger is checked, its model is read like any model file, and nothing in it is executed.
+No pickle: an untrusted file is checked, its model is read like any model file, and nothing in it is executed.
 Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.
 """
 
@@ -171,7 +171,7 @@ def read_run(path: str) -> SavedRun:
     Raises
     ------
     InputError
-        The file is not a saved run of this version, or does not hold together.
+        The file is not a saved run of this version, or is inconsistent or corrupt.
     """
     where = Location(path)
     text = read_file(path, LARGEST_FILE, "a run")
@@ -185,7 +185,7 @@ def read_run(path: str) -> SavedRun:
     except (ValueError, OverflowError):  # rows of different lengths
         outcome = None
     if outcome is None or data.n_inputs < 0:
-        raise InputError("the saved run does not hold together", where, remedy=_REMEDY)
+        raise InputError("the saved run is inconsistent or corrupt", where, remedy=_REMEDY)
     transitions = tuple(item.transition() for item in data.transitions)
     inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
     record = RunRecord(

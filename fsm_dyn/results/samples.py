@@ -1,4 +1,4 @@
-"""Rows of a run with everything that follows from them: forces, energies, outputs, computed when asked for."""
+"""Rows of a run with derived quantities: forces, energies, outputs, computed on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a mechanism is drawn: outlines fixed in bodies, and lines between points that belong together."""
+"""Scene of a mechanism: outlines fixed in bodies, and lines between points of one body or load."""
 
 from __future__ import annotations
 

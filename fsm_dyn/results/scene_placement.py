@@ -1,4 +1,4 @@
-"""Where the parts of a scene are at the times of a run."""
+"""Placement of a scene at the times of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of redundant contacts: of all forces of one effect the smallest that the contact laws admit.
+"""Minimum-norm multipliers of redundant contacts, subject to the contact laws.
 
 Where constraint rows are redundant the programs of a mode give the forces ``λ`` of least norm, and these may lie
 outside the friction cones although others with the same effect do not.  Reported is
@@ -9,7 +9,7 @@ the limit of equal springs in all rows, on ``λ + N s`` with ``N`` an orthonorma
 (docs/theory.md, "Shares of redundant contacts").  That is a least distance problem in ``s``; it is solved as a
 non-negative least squares problem (C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, 1974, chapter 23).
 In space the cones are approached by tangent planes.  Where no shares are admissible the forces of least norm remain,
-and that is told.
+which is reported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Law:
     tangents: tuple[int, ...] = ()
 
     def margin(self, forces: FloatArray) -> FloatArray:
-        """By how much the forces (n, n_rows) keep the law, shape (n,)."""
+        """Margin by which the forces (n, n_rows) satisfy the contact law, shape (n,)."""
         friction = np.linalg.norm(forces[:, list(self.tangents)], axis=1) if self.tangents else 0.0
         found: FloatArray = np.einsum("nr,nr->n", self.normal, forces) + self.load - friction
         return found
@@ -276,7 +276,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
 
 
 def smallest_admissible(forces: FloatArray, free: FloatArray, laws: Sequence[Law], size: float) -> FloatArray | None:
-    """Solve ``min |λ|`` over ``λ = forces + free s`` that keeps the laws; None where there is none.
+    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None where there is none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The result of a run as its user meets it."""
+"""Trajectory: the result of a run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Trajectory:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody ended the run from outside."""
+        """Whether the run was interrupted from outside."""
         return self.outcome.code == INTERRUPTED
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ class Trajectory:
         return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
 
     def explain(self, time: float) -> Explanation:
-        """Return why the mechanism is in its mode at a time, what bears it there, and what may end it.
+        """Return the cause of the mode at a time, its contact forces and its guards.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class Trajectory:
         return explain(self.model, self.sample([time]), self.transitions, self.change_points)
 
     def describe_outcome(self) -> tuple[str, ...]:
-        """Tell why the run ended; where it failed with its state, what was tried, the numbers and the remedy."""
+        """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""
         return describe_outcome(self.rows, self.transitions, self.record)
 
     def save(self, path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Why a run changed its mode, in words: the contacts that moved, and what set them off."""
+"""Causes of transitions as text: guards that fired, contacts that changed, selection of the candidate."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states
 def transition_cause(automaton: Automaton, found: TransitionArrays, states: States, number: int, labels: Labels) -> str:
     """Return the cause of a run's transition ``number``; ``states`` are the contact states of the modes by number.
 
-    First what set it off: the guards that fired, the condition the model states, the start, a jump of an input; where
-    a contact passes on from one feature to another, that.  Then, after a semicolon, the contacts that changed along
-    with it.
+    First the trigger: the guards that fired, the condition of the model, the start, a jump of an input, or a handover
+    from one feature to another.  Then, after a semicolon, the other contacts that changed.
     """
     before = [int(code) for code in states[found.source[number]]]
     after = [int(code) for code in states[found.target[number]]]
@@ -53,11 +52,11 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
     if reason == event_resolution.START:
         parts.insert(0, "start")
     elif reason == event_resolution.INPUT_JUMP:
-        parts.insert(0, "an input jumps")
+        parts.insert(0, "input jump")
     elif reason == event_resolution.CONTRADICTION:
-        parts.insert(0, "what it holds is moved apart")
+        parts.insert(0, "redundant constraints became inconsistent")
     elif reason == event_resolution.ZENO:
-        parts.insert(0, "a train of impacts comes to its end")
+        parts.insert(0, "Zeno time reached")
     along = []
     for pair, words in handovers.items():
         if pair[1] not in told:
@@ -68,7 +67,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
 
 
 def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[tuple[str, float, float], ...]:
-    """Return the guards that fired at transition ``number``: what each announces, its value and slope just before."""
+    """Return the guards that fired at transition ``number``: event, value and slope just before, of each."""
     guards = []
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
@@ -79,7 +78,7 @@ def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[t
 
 
 def selection_log(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[str, ...]:
-    """Return why transition ``number`` led where it led: how its answer was found, then each candidate tried."""
+    """Return how the target of transition ``number`` was selected, then each candidate examined."""
     contacts = [contact.name for contact in automaton.contacts]
     tried = int(found.candidates[number])
     candidates = read_candidates(found.log[number], tried)
@@ -90,17 +89,17 @@ def selection_log(automaton: Automaton, found: TransitionArrays, number: int) ->
 
 
 def _written(automaton: Automaton, index: int) -> str:
-    """Return what the model says of its written transition, or the condition itself."""
+    """Return the reason that the model gives for its user-defined transition, or the condition itself."""
     return automaton.mechanism.transitions[index].because or automaton.user_transitions[index].name
 
 
 def _moved(automaton: Automaton, contact: int, event: Event, before: int, after: int) -> str:
-    """Return what a contact whose guard fired did; a guard may be answered by more than one thing."""
+    """Return what a contact whose guard fired did; one guard can have several outcomes."""
     law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE and law.has_gap:
-        return f"{name} strikes and rebounds"
+        return f"{name} impacts and rebounds"
     if event is Event.OPENS and automaton.contacts[contact].bilateral:
-        return f"{name} presses on its other face"
+        return f"{name} changes to its opposite face"
     if event is Event.OPENS and after != FREE:  # it stays, with others beside it
         return f"the force of {name} fell to zero"
     if event is Event.STICKS and after == before == SLIDING:
@@ -120,7 +119,7 @@ def _handovers(
     after: Sequence[int],
     number: int,
 ) -> dict[tuple[int, int], str]:
-    """Return the contacts that passed on to others, without an impulse and not for want of a force, in words."""
+    """Return the handovers between contacts, without an impulse and with a normal force that remains, as text."""
     opened = {
         int(found.contact[number, k])
         for k in range(int(found.fired[number]))
@@ -140,13 +139,13 @@ def _handovers(
 
 
 def _beyond(automaton: Automaton, found: TransitionArrays, number: int, contact: int, after: int) -> bool:
-    """Whether a gap fell to zero where there is no face: nothing struck, for there is no impulse."""
+    """Whether a gap became zero beyond the end of its face, without an impulse."""
     info = automaton.contacts[contact]
     return info.bounded_face and after == FREE and not found.impulse[number, info.normal_row]
 
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
-    """Return what became of the contacts that changed their state without a guard of their own."""
+    """Return the contacts that changed their state without a guard of their own, as text."""
     return [
         f"{contact.name} {_became(contact.contact_law, contact.states[code])}"
         for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))

@@ -1,4 +1,4 @@
-"""One change of mode, with its reason."""
+"""Transition of a run, with its cause."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Transition:
     guard_value, slope : float
         Value and rate of the guard that fired, just before; nan where none did.
     selection : tuple of str
-        How the answer was found, then what was tried and how each candidate fared.
+        How the candidate was selected, then each candidate examined, with the contact law it violates.
     fired : tuple of (str, float, float)
-        All guards that fired together: what each announces, its value and its slope just before.
+        All guards that fired together: event, value and slope just before, of each.
     source_label, target_label : str
-        What the modes before and after are called where people read them; empty where that is their names.
+        Labels of the modes before and after for the user; empty if equal to their names.
     """
 
     time: float

@@ -1,8 +1,8 @@
-/* Room for the arrays of an instant, handed out from one block that the caller allocated.
+/* Arena: arrays of an event time as views into one block that the caller allocated.
 
-   Transitions need matrices whose sizes depend on who touches whom.  Here an array is a view of what the block still
-   has, and to give back is to set a mark back.  Where the block is too small that is noted, what is handed out from then
-   on is not to be trusted, and the caller repeats the work with a larger block. */
+   Matrix sizes of a transition depend on the number of active contacts.  Memory is released by resetting a mark.  If the
+   block is too small, that is recorded, arrays handed out afterwards are invalid, and the caller repeats the work with a
+   larger block. */
 
 #ifndef FSM_ARENA_H
 #define FSM_ARENA_H

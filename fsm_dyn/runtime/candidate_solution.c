@@ -113,7 +113,7 @@ static struct unknowns find_unknowns(struct fsm_arena *arena, const struct fsm_c
     return unknowns;
 }
 
-/* Solve a candidate with the slip directions at hand; returns the remainder of the rows and the null space. */
+/* Solve a candidate with the current slip directions; returns the remainder of the rows and the null space. */
 static double solve_with_directions(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                     fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis)
 {

@@ -265,7 +265,7 @@ static void weigh_rows(const struct fsm_run *run, fsm_indices rows, fsm_indices 
     }
 }
 
-/* Find how much is left of the rows active at the state at hand, and when rank is lost if they go on changing so.
+/* Find how much is left of the rows active at the current state, and when rank is lost if they go on changing so.
 
    Written into `state->rank`: `sigma rate ahead behind lost left_at` and others, and the weights of the rows.  The arena
    is cleared. */

@@ -5,7 +5,7 @@
 #define FSM_BETTER 2.0  // how many times the pivot of the other chart must be larger
 #define FSM_GOOD   0.01 // pivot with which a mode is entered without looking for another chart
 
-/* Return the chart of the active set with the largest pivot at the state at hand, -1 if none is enough better.
+/* Return the chart of the active set with the largest pivot at the current state, -1 if none is enough better.
 
    `work->full_mid` is overwritten. */
 FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
@@ -34,13 +34,13 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
     return best;
 }
 
-/* Whether a mode embedded on line has taken as many evaluations as kernels of its own would be worth. */
+/* Whether a mode embedded online has taken as many evaluations as kernels of its own would be worth. */
 FSM_LOCAL bool fsm_has_earned_kernels(const struct fsm_run *run, int64_t mode)
 {
     return run->state->spent.at[mode] > run->tables->mode_allowance.at[mode];
 }
 
-/* Return a chart of the mode `target` with kernels of its own that is good at the state at hand, -1 if there is none.
+/* Return a chart of the mode `target` with kernels of its own that is good at the current state, -1 if there is none.
 
    `work->full_mid` is overwritten. */
 FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target)
@@ -62,7 +62,7 @@ FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target)
     return -1;
 }
 
-/* Return a chart of the mode `target` that is good at the state at hand: one with kernels of its own if the mode has
+/* Return a chart of the mode `target` that is good at the current state: one with kernels of its own if the mode has
    earned them, else `target` itself if it is good.
 
    Where none is, -1; or, once one was asked for, the best there is.  `work->full_mid` is overwritten. */

@@ -1,4 +1,4 @@
-/* What the statuses of a run mean, in words. */
+/* What the statuses of a run mean, as text. */
 
 #include "codes.h"
 

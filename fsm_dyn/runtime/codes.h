@@ -8,66 +8,59 @@
 /* Every status of a run: name, number, short text, what happened, and what its user can do about it ("" where nothing is
    wrong).  Up to FSM_LAST_INTERNAL the run asks its caller for something and goes on. */
 #define FSM_STATUSES(X)                                                                                                \
-    X(CONTINUE, 0, "going", "The run is under way.", "")                                                               \
+    X(CONTINUE, 0, "running", "The run is under way.", "")                                                             \
     X(PAUSED, 1, "paused", "The run paused to report progress.", "")                                                   \
     X(BUFFER_FULL, 2, "buffer full", "The run paused for more room to record.", "")                                    \
     X(NEED_MODE, 3, "mode needed", "The next mode has not been derived yet.", "")                                      \
-    X(NEED_CHART, 4, "chart needed", "The choice of independent speeds degenerates here.", "")                         \
+    X(NEED_CHART, 4, "chart needed", "The current chart degenerates (small pivot).", "")                               \
     X(DONE, 5, "done", "The run reached its final time.", "")                                                          \
     X(STOPPED, 6, "stopped", "A transition marked 'stop' ended the run.", "")                                          \
     X(INTERRUPTED, 7, "interrupted", "The run was interrupted from outside; what was recorded is kept.", "")           \
-    X(TOO_MANY_STEPS, 8, "too many steps", "The run used up the number of steps it was allowed.",                      \
+    X(TOO_MANY_STEPS, 8, "too many steps", "The run reached its limit on the number of steps.",                        \
       "raise max_steps, loosen rtol and atol, or use method='radau' if the model is stiff")                            \
-    X(STEP_TOO_SMALL, 9, "step size too small", "The tolerances ask for a step shorter than the clock can resolve.",   \
-      "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps or "              \
-      "grows without bound at this time")                                                                              \
+    X(STEP_TOO_SMALL, 9, "step size too small", "The tolerances require a step shorter than the resolution of time.",  \
+      "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps or grows "        \
+      "without bound at this time")                                                                                    \
     X(NON_FINITE, 10, "non-finite state", "The state or its derivative became infinite or not a number.",              \
       "look for a division by zero or a root of a negative number in the loads, or shorten the step")                  \
-    X(CHATTERING, 11, "unending chatter", "Transitions follow each other in the same instant without end.",            \
-      "look at the transitions recorded last: give written transitions a hysteresis, or contacts some "                \
-      "friction or restitution that lets them settle")                                                                 \
+    X(CHATTERING, 11, "chattering", "Transitions follow each other at one event time without limit.",                  \
+      "check the transitions recorded last: give user-defined transitions a hysteresis, or contacts friction or "      \
+      "less restitution")                                                                                              \
     X(INCONSISTENT, 12, "inconsistent contact state",                                                                  \
-      "No combination of contact states agrees with the forces and accelerations (Painleve, jamming).",                \
-      "look at the candidates and residuals reported; lower the friction, or model the contact as compliant")          \
-    X(NON_UNIQUE_STATE, 13, "several answers",                                                                         \
-      "More than one combination of contact states agrees with the forces and accelerations.",                         \
+      "No candidate satisfies the contact laws (Painlevé paradox, jamming).",                                          \
+      "check the candidates and residuals reported; lower the friction, or model the contact as compliant")            \
+    X(NON_UNIQUE_STATE, 13, "non-unique contact state",                                                                \
+      "Several candidates with different motions satisfy the contact laws.",                                           \
       "choose a policy in the model, lower the friction, or model the contact as compliant")                           \
     X(NON_UNIQUE, 14, "non-unique motion",                                                                             \
-      "Redundant contacts leave the motion itself undetermined, because their friction forces are.",                   \
+      "Redundant contacts with indeterminate friction forces leave the motion undetermined.",                          \
       "give redundant contacts the same friction, remove one, or model them as compliant")                             \
     X(SINGULAR, 15, "singular configuration",                                                                          \
-      "The active constraints lose rank here, or the reduced mass matrix is singular, in every choice of "             \
-      "speeds.",                                                                                                       \
-      "start from another configuration, give every moving body inertia, or drop a constraint that repeats "           \
-      "others")                                                                                                        \
-    X(PENETRATION, 16, "penetration at start",                                                                         \
-      "A contact is closed deeper than the tolerance where it should be open or touching.",                            \
-      "move the start so that every gap is at least zero, or let closes_if admit the contact only above "              \
-      "zero")                                                                                                          \
-    X(PROJECTION_FAILED, 17, "projection failed", "The configuration could not be brought back onto its constraints.", \
-      "shorten the step or tighten rtol and atol; check that the constraints can be met together")                     \
-    X(MODE_NOT_LISTED, 18, "mode not allowed",                                                                         \
-      "The motion leads into a combination of contact states that the model does not list.",                           \
-      "name this combination under modes, or drop only_listed")                                                        \
-    X(IMPACTS_DIVERGE, 19, "endless impacts", "Impacts taken one after the other go on striking without end.",         \
+      "The active constraints lose rank, or the reduced mass matrix is singular, in every chart.",                     \
+      "start from another configuration, give every moving body inertia, or remove a redundant constraint")            \
+    X(PENETRATION, 16, "initial penetration",                                                                          \
+      "A contact that should be open or touching penetrates deeper than the tolerance.",                               \
+      "move the start so that every gap is at least zero, or let closes_if admit the contact only above zero")         \
+    X(PROJECTION_FAILED, 17, "projection failed", "The drift projection onto the constraints did not converge.",       \
+      "shorten the step or tighten rtol and atol; check that the constraints are consistent")                          \
+    X(MODE_NOT_LISTED, 18, "mode not listed", "The motion leads into a mode that the model does not list.",            \
+      "name this combination of contact states under modes, or drop only_listed")                                      \
+    X(IMPACTS_DIVERGE, 19, "impact sequence does not terminate",                                                       \
+      "Sequential impacts at one event time do not terminate.",                                                        \
       "give the contacts restitutions below 1, or use impacts: simultaneous")                                          \
-    X(CONTRADICTORY, 20, "inconsistent constraints",                                                                   \
-      "Redundant constraints, which repeat others, cannot be satisfied together with these any more.",                 \
-      "check the lengths and axes of the constraints that repeat each other, or drop one of them")                     \
+    X(CONTRADICTORY, 20, "inconsistent constraints", "Redundant constraints have become inconsistent.",                \
+      "check the lengths and axes of the redundant constraints, or remove one of them")                                \
     X(STRETCHED, 21, "stretched to its limit",                                                                         \
-      "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints any "                \
-      "longer.",                                                                                                       \
-      "end the run before, change the motion that drives the loop, or let a link yield")                               \
+      "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints.",                   \
+      "end the run earlier, change the motion that drives the loop, or make a link compliant")                         \
     X(UNDETERMINED, 22, "undetermined at a change point",                                                              \
-      "The mechanism is at rest in a change point, where its constraints lose rank: several motions are "              \
-      "possible.",                                                                                                     \
-      "give it a speed, or start beside the change point")                                                             \
+      "The mechanism is at rest in a change point, where its constraints lose rank: several motions are possible.",    \
+      "give it a speed, or start near the change point")                                                               \
     X(NO_BRANCH, 23, "speeds belong to no branch",                                                                     \
-      "The mechanism is in a change point, and no motion through it has these speeds: the constraints that "           \
-      "are lost there would be left at once.",                                                                         \
-      "give all speeds of one of the motions through the change point, or start beside it")                            \
+      "No motion through this change point has these speeds: it would violate the constraints that are lost here.",    \
+      "give all speeds of one of the motions through the change point, or start near it")                              \
     X(PENETRATION_LATER, 24, "penetration during the run",                                                             \
-      "A contact that counts as open is deeper than the tolerance where its contact state is decided.",                \
+      "An open contact penetrates deeper than the tolerance when its contact state is selected.",                      \
       "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero")           \
     X(STEP_TOO_LONG, 25, "step too long", "The fixed step does not resolve the oscillation of a compliant contact.",   \
       "shorten step, or use method='dopri5' or 'radau'")
@@ -82,7 +75,7 @@ enum fsm_event {
     FSM_EVENT_OPENS = 2,
     FSM_EVENT_SLIDES = 3,
     FSM_EVENT_STICKS = 4,
-    FSM_EVENT_WRITTEN = 5, // the condition of a written transition is met
+    FSM_EVENT_WRITTEN = 5, // the condition of a user-defined transition is met
     FSM_EVENT_LEAVES = 6,  // leaves a bounded face
 };
 
@@ -134,7 +127,7 @@ enum fsm_contact_flag {
 
 /* Roles of rows (`fsm_tables.row_role`). */
 enum fsm_row_role {
-    FSM_ROLE_KINEMATIC = 0,       // hidden in the choice of speeds
+    FSM_ROLE_KINEMATIC = 0,       // eliminated by the choice of speeds
     FSM_ROLE_ALWAYS = 1,          // a constraint on speeds
     FSM_ROLE_ALWAYS_POSITION = 2, // a constraint on coordinates
     FSM_ROLE_CONTACT = 3,         // belongs to a contact

@@ -1,8 +1,8 @@
-/* Rows that others stand in for, and that these no longer imply.
+/* Redundant constraint rows that have become inconsistent.
 
-   Where rows of a mode repeat each other, those left out of the elimination are kept by the others.  Inputs and time can
-   move surfaces apart that were at rest to each other when the mode began, two belts under one plank; then no motion keeps
-   all rows, and contacts have to give way (docs/theory.md, "Rows that contradict each other"). */
+   The rows left out of an elimination are satisfied by the others as long as they are consistent.  Inputs and time can
+   change that, as with two belts under one plank; then no motion satisfies all rows, and contacts must change their state
+   (docs/theory.md, "Inconsistent constraint rows"). */
 
 #include "stepping.h"
 

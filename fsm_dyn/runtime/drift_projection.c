@@ -1,4 +1,4 @@
-/* Drift projection: bring the configuration back onto its rows (docs/theory.md, "Drift").
+/* Drift projection: correct the configuration so that it satisfies its rows (docs/theory.md, "Drift").
 
    `Δq = -W M⁻¹Aᵀ (A M⁻¹Aᵀ)⁺ φ` over configuration rows and closed gaps: the smallest correction in the metric of
    the mass matrix, so that it does least work. */
@@ -73,8 +73,8 @@ static void newton_step(const struct fsm_run *run, const struct fsm_terms *terms
 /* Project a state onto the configuration rows of its mode where their residual exceeds the tolerance.
 
    Asked after each accepted step of modes with FSM_MODE_PROJECTS, before guards are evaluated.  `x` in and out, at `t`
-   (s); `moved`: whether it changed, so that the derivative at hand is no longer valid.  `state->drift` counts the energy
-   put in (J) and the largest residual met (m).
+   (s); `moved`: whether it changed, so that the current derivative is no longer valid.  `state->drift` counts the
+   energy put in (J) and the largest residual met (m).
 
    Returns FSM_CONTINUE, FSM_PROJECTION_FAILED, or FSM_CONTRADICTORY where only redundant rows are missed. */
 FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_vector x, bool *moved)

@@ -1,7 +1,7 @@
 /* Why a motion cannot go on, where constraint rows lose rank (docs/theory.md, "Change points").
 
    Told from the rows that are small or vanish, each taken free of those before it, `n (A u + b)`: what they ask of the
-   speeds, `n b`, of the accelerations, `n gamma`, and whether they hold something beside the configuration at hand. */
+   speeds, `n b`, of the accelerations, `n gamma`, and whether they hold something beside the current configuration. */
 
 #include "stepping.h"
 
@@ -96,7 +96,7 @@ static void remove_components(fsm_matrix Q, fsm_indices order, int64_t taken, fs
     }
 }
 
-/* Return how many rows others imply here but not beside it: rows that always repeat others are not counted.
+/* Return how many rows others imply here but not beside it: rows that always are redundant are not counted.
 
    Beside it is where any motion leads that the rows allow, seen in one direction that has a part of each. */
 static int64_t count_vanishing(const struct fsm_run *run)

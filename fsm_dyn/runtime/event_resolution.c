@@ -200,7 +200,7 @@ static void apply_reset(const struct fsm_resolution *r, int64_t address)
     }
 }
 
-/* Written reset: apply that of the user-defined transition, and a plastic impact if it demands one; returns a status. */
+/* Apply the reset map of the user-defined transition, and a plastic impact if it demands one; returns a status. */
 static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
 {
     if (r->transition < 0) {

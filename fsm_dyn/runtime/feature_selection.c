@@ -183,7 +183,7 @@ static void remove_redundant(const struct fsm_resolution *r)
     }
 }
 
-/* Leave in `closed` the contacts of corners and faces that are active at the speeds at hand. */
+/* Leave in `closed` the contacts of corners and faces that are active at the current speeds. */
 FSM_LOCAL void fsm_choose_features(const struct fsm_resolution *r)
 {
     bool corners = false;

@@ -51,7 +51,7 @@ static bool always_outside(const struct fsm_tables *tables, int64_t contact)
            ((flags & FSM_FLAG_LIMITED) == 0 || tables->contact_outline.at[contact] >= 0);
 }
 
-/* Whether a corner is at a face of its outline; the terms are those of the state at hand. */
+/* Whether a corner is at a face of its outline; the terms are those of the current state. */
 static bool is_met(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t guard)
 {
     int64_t outline = tables->contact_outline.at[tables->guard_contact.at[guard]];
@@ -71,7 +71,7 @@ static bool has_outline(const struct fsm_tables *tables, int64_t guard)
     return tables->contact_outline.at[tables->guard_contact.at[guard]] >= 0;
 }
 
-/* Return the largest multiplier in the output of the full kernel at the state at hand, as a force (N). */
+/* Return the largest multiplier in the output of the full kernel at the current state, as a force (N). */
 static double largest_force(const struct fsm_run *run)
 {
     const struct fsm_sizes *sizes = run->tables->sizes;
@@ -113,7 +113,7 @@ static double at_corners(const struct fsm_run *run, const struct fsm_terms *term
     return slope;
 }
 
-/* A guard of the mode just entered, at the state at hand. */
+/* A guard of the mode just entered, at the current state. */
 struct entered_guard {
     int64_t j, number;    // within the mode, of all
     enum fsm_event event; // that it detects
@@ -148,7 +148,7 @@ static double tolerance_of(const struct fsm_tables *tables, int64_t guard, doubl
     return tolerance;
 }
 
-/* Return the status of a guard of a closing contact or of a written condition; `fires`: it fires at once.
+/* Return the status of a guard of a closing contact or of a user-defined condition; `fires`: it fires at once.
 
    One that is never out of sight fires, or where it is now counts as its zero; one that was seen and changes nothing, as
    at the end of a face that is active, does not fire again at once. */
@@ -247,7 +247,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
     int64_t mode = state->counters->mode, most = tables->sizes->max_guards;
     int64_t n_g = fsm_guard_count(tables, mode), first = tables->mode_guard_start.at[mode], count = 0;
     double *values = state->guards.at, *slopes = values + most, *tolerances = slopes + most;
-    // a mode may begin with no force at all, where others have just cancelled; their rounding is there all the same
+    // a mode may begin with no force at all, where others have just cancelled; their rounding is there nevertheless
     double largest = fsm_larger(largest_force(run), 0.5 * state->clock->force);
     state->clock->force = largest;
     fsm_arena_clear(&run->work->arena);
@@ -285,7 +285,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
     return count;
 }
 
-/* Arm the guards that are above zero at the state at hand, and let the others wait. */
+/* Arm the guards that are above zero at the current state, and let the others wait. */
 FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;

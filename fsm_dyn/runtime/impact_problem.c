@@ -53,7 +53,7 @@ static void allow_caught(const struct fsm_resolution *r, const struct fsm_contac
     allow(problem, at, FSM_CHOICE_PARTED_HOLD, 3.0);
 }
 
-/* Allow a contact with friction to slide; one that is to be arrested neither opens nor slides on. */
+/* Allow a contact with friction to slide; in an impact without collision it neither opens nor keeps sliding. */
 static void allow_sliding(const struct fsm_resolution *r, const struct fsm_contact_problem *problem, int64_t at,
                           enum fsm_purpose purpose)
 {
@@ -110,7 +110,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(const struct fsm_r
     return problem;
 }
 
-/* Write the impact of the bilateral rows alone, from the speeds at hand; false if they are inconsistent. */
+/* Write the impact of the bilateral rows alone, from the current speeds; false if they are inconsistent. */
 FSM_LOCAL bool fsm_base_impact(const struct fsm_resolution *r, const struct fsm_bilateral_system *bilateral,
                                struct fsm_base_motion *base)
 {

@@ -177,7 +177,7 @@ static int64_t find_impulses(const struct fsm_resolution *r, const struct impact
     return FSM_CONTINUE;
 }
 
-/* Remove impulses that pull: those within the tolerance of the laws would do work all the same. */
+/* Remove impulses that pull: those within the tolerance of the laws would do work nevertheless. */
 static void remove_tension(const struct fsm_contact_problem *unscaled, fsm_vector forces)
 {
     double largest = 0.0;

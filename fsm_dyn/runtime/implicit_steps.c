@@ -8,7 +8,7 @@
 /* Do one part of an implicit step.
 
    `what`: FSM_SERVE_DERIVATIVE writes x_dot at `t` and `work->y` into `work->k`; FSM_SERVE_FOLLOW accepts the dense output
-   up to `t`, to the next event, or as far as guards can be told, where a step must end at `target` (s); FSM_SERVE_CHART
+   up to `t`, to the next event, or as far as guards are known, where a step must end at `target` (s); FSM_SERVE_CHART
    changes to a better chart; FSM_SERVE_LOOK looks for change points ahead of a step of length `target` (s), and writes
    the length that keeps clear of them into `work->y.at[0]`. */
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target)

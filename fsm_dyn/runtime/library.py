@@ -112,7 +112,7 @@ def _load() -> ctypes.CDLL:
     if spec is None or spec.origin is None:
         raise FsmDynError(
             "the runtime library of fsm_dyn is missing: it is compiled when the package is installed"
-            "\n  remedy: install the package, with a C compiler at hand: pip install --editable ."
+            "\n  remedy: install the package with a C compiler: pip install --editable ."
         )
     library = ctypes.CDLL(spec.origin)
     built = ""  # one that was compiled by hand does not know
@@ -187,7 +187,7 @@ LACKS_MODE: Final = 1
 
 
 def restored_sentence(result: int) -> str:
-    """Return what was found when a state was restored, in words."""
+    """Return what was found when a state was restored, as text."""
     text: bytes = _restored_sentence(result)
     return text.decode()
 

@@ -1,4 +1,4 @@
-/* On-line embedding: modes without kernels of their own, embedded at run time. */
+/* Online embedding: modes without kernels of their own, embedded at run time. */
 
 #ifndef FSM_ONLINE_H
 #define FSM_ONLINE_H

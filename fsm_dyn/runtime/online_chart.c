@@ -1,9 +1,9 @@
 /* Which rows of an active set are independent, and which speeds they make dependent.
 
-   Asked when a mode is first evaluated in a run and when its pivot sounds the alarm.  Rows are scaled by
+   Asked when a mode is first evaluated in a run and when its pivot falls below the chart threshold.  Rows are scaled by
    `diag(M)^-1/2` and normalised, so that the answer does not depend on units.  Rank and rows by pivoted
    orthogonalisation (QR); dependent speeds by a pivoted QR of the columns, of rows held and rows of forces at once,
-   because both are divided by; their order by complete pivoting (docs/theory.md, "On-line embedding"). */
+   because both are divided by; their order by complete pivoting (docs/theory.md, "Online embedding"). */
 
 #include "online.h"
 
@@ -122,7 +122,8 @@ static void scaled_rows(struct fsm_online_mode *o, int64_t count, int64_t A, int
     normalise(w, H, count, U);
 }
 
-/* Choose the chart of a mode at a state; it holds until the mode is left or its pivot sounds the alarm. */
+/* Choose the chart of a mode at a state; it holds until the mode is left or its pivot falls below the chart threshold.
+   */
 FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, const double *x, const double *c)
 {
     int64_t *chart = o->chart.at;

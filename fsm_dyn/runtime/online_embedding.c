@@ -1,11 +1,11 @@
-/* On-line embedding: any active set, worked out at run time from the compiled unconstrained terms.
+/* Online embedding: any active set, worked out at run time from the compiled unconstrained terms.
 
-   What a mode's own kernels do in a fixed order of elimination is done here numerically (docs/theory.md, "On-line
+   What a mode's own kernels do in a fixed order of elimination is done here numerically (docs/theory.md, "Online
    embedding"): with the rows held, `A u + b = 0`, split into dependent and independent speeds, `u = T u_I + e` and a
-   test basis `S` with `SᵀG = 0` give `(SᵀMT) u̇_I = Sᵀ(f - M c)`, Gillespie (2003) eqs (43)-(46) and Figure 2.
-   Which rows and which dependent speeds is the *chart*, chosen by chart when a mode is
-   first evaluated in a run or its pivot sounds the alarm, never in between.  The work is bounded by the numbers of rows
-   and speeds, and nothing is allocated. */
+   test basis `S` with `SᵀG = 0` give `(SᵀMT) u̇_I = Sᵀ(f - M c)`, Gillespie (2003) eqs (43)-(46) and Figure 2. Which
+   rows and which dependent speeds is the *chart*, chosen by chart when a mode is first evaluated in a run or its pivot
+   falls below the chart threshold, never in between.  The work is bounded by the numbers of rows and speeds, and
+   nothing is allocated. */
 
 #include "online.h"
 

@@ -1,8 +1,9 @@
-/* What the kernels of a mode give, worked out on line; the one routine that stands behind all such kernels.
+/* What the kernels of a mode give, worked out online; the one routine that stands behind all such kernels.
 
-   Slopes of gaps, slip speeds and ends of faces are known exactly from the terms.  Forces and written conditions would
-   need derivatives of the terms; they are differenced centrally along the flow, which is right to about nine digits:
-   an event is located by its value, and the slope only steers the search (docs/theory.md, "On-line embedding"). */
+   Slopes of gaps, slip speeds and ends of faces are known exactly from the terms.  Forces and user-defined conditions
+   would need derivatives of the terms; they are differenced centrally along the flow, which is right to about nine
+   digits: an event is located by its value, and the slope only steers the search (docs/theory.md, "Online embedding").
+   */
 
 #include "online.h"
 
@@ -53,8 +54,8 @@ static bool is_finite(const double *x, int64_t n)
 
 /* Write what the `full` kernel of the mode would, see Tables.
 
-   Where the pivot sounds the alarm another chart is chosen: below the floor, or far below the best that the chart
-   has shown.  Errors of integration in independent speeds are divided by the pivot in the dependent ones. */
+   Where the pivot falls below the chart threshold another chart is chosen: below the floor, or far below the best that
+   the chart has shown.  Errors of integration in independent speeds are divided by the pivot in the dependent ones. */
 static void full(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
 {
     int64_t *chart = o->chart.at;
@@ -173,7 +174,8 @@ static double probe_time(const struct fsm_online_mode *o, const double *out)
     return FSM_PROBE / (1.0 / o->limits->time_scale + fastest);
 }
 
-/* Do what a kernel of a mode embedded on line does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables says.
+/* Do what a kernel of a mode embedded online does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables
+   says.
 
    `t` (s), state `x` and context `c` in, `out` as the kernel would write it.  Returns 0. */
 FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,

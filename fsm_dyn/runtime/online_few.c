@@ -1,4 +1,4 @@
-/* Elimination and the reduced equations of a mode embedded on line, for mechanisms of few speeds.
+/* Elimination and the reduced equations of a mode embedded online, for mechanisms of few speeds.
 
    Full loops over a few entries cost less than lists of those that can differ from zero (online_sparsity.c).  The operations
    are the same, in the same order, and those with a zero beside them. */

@@ -1,4 +1,4 @@
-/* Guards of a mode embedded on line: values from the terms and multipliers, slopes where the terms give them. */
+/* Guards of a mode embedded online: values from the terms and multipliers, slopes where the terms give them. */
 
 #include "online.h"
 
@@ -10,7 +10,7 @@ static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t force
 
 /* Write the values of all guards from `out[at]` on; forces and the state are in the workspace.
 
-   Where rows repeat each other the circle of friction in space is asked of the forces of smallest norm, and the
+   Where rows are redundant the circle of friction in space is asked of the forces of smallest norm, and the
    other laws of forces shared out by share_indeterminate_forces. */
 FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at)
 {
@@ -138,10 +138,10 @@ FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int
     return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
 }
 
-/* Choose the forces left open so that the laws of the contacts are kept with the widest margin.
+/* Choose the indeterminate multipliers so that the laws of the contacts are kept with the widest margin.
 
-   The margin reaches zero where no shares are left that keep every law, and the laws at their limits are then those
-   that contacts can only keep together (docs/theory.md, "On-line embedding"). */
+   The margin reaches zero where no shares are left that satisfy all contact laws, and the laws at their limits are then
+   those that contacts can only keep together (docs/theory.md, "Online embedding"). */
 static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c)
 {
     int64_t *chart = o->chart.at;

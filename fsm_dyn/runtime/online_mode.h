@@ -1,4 +1,4 @@
-/* What the evaluation of one mode embedded on line works with: its tables, its chart, its workspace.
+/* What the evaluation of one mode embedded online works with: its tables, its chart, its workspace.
 
    Every mode has one struct fsm_online_mode; the kernels that stand for the mode hand on its address and nothing else.
 
@@ -28,7 +28,7 @@ enum fsm_online_quantity {
     FSM_ONLINE_FRICTION_LIMIT = 4,
     FSM_ONLINE_SLIP = 5,
     FSM_ONLINE_REACH = 6,
-    FSM_ONLINE_CONDITION = 7,       // of a written transition
+    FSM_ONLINE_CONDITION = 7,       // of a user-defined transition
     FSM_ONLINE_LARGEST_GAP = 9,     // of a corner from the faces of a convex polygon
     FSM_ONLINE_FRICTION_CIRCLE = 8, // of a contact in space: squares of the limit and of the force
     FSM_ONLINE_SPEED = 10,          // of the normal row
@@ -54,7 +54,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_FIRM = 13,
     FSM_ONLINE_AT_ASPECT = 14,
     FSM_ONLINE_AT_HIDDEN_M =
-        15, // rows of M and f and columns of A of the speeds hidden in the choice of speeds (n_k, ...)
+        15, // rows of M and f and columns of A of the speeds eliminated by the choice of speeds (n_k, ...)
     FSM_ONLINE_AT_HIDDEN_F = 16,
     FSM_ONLINE_AT_HIDDEN_A = 17,
     FSM_ONLINE_AT_X = 18,     // state with dependent speeds recomputed
@@ -68,7 +68,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_G = 26,     // forces less what dependent speeds take
     FSM_ONLINE_AT_U_DOT = 27,
     FSM_ONLINE_AT_MULTIPLIERS = 28,
-    FSM_ONLINE_AT_OPEN = 29,    // forces left open by rows that repeat each other (n_rows, n_rows)
+    FSM_ONLINE_AT_OPEN = 29,    // indeterminate multipliers by rows that are redundant (n_rows, n_rows)
     FSM_ONLINE_AT_PROBE = 30,   // state to difference at
     FSM_ONLINE_AT_PROBE_C = 31, // context there
     FSM_ONLINE_AT_GUARDS = 32,  // guard values there, twice
@@ -103,7 +103,7 @@ struct fsm_online_limits {
     double time_scale;   // and of time (s)
 };
 
-/* One mode embedded on line. */
+/* One mode embedded online. */
 struct fsm_online_mode {
     // As in Tables.
     struct fsm_sizes *sizes;

@@ -1,4 +1,4 @@
-/* Multipliers of a mode embedded on line, and the forces left open where its rows repeat each other. */
+/* Multipliers of a mode embedded online, and the indeterminate multipliers where its rows are redundant. */
 
 #include "online.h"
 
@@ -122,7 +122,8 @@ static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t 
     }
 }
 
-/* Make the open forces orthogonal and take their part out of the multipliers, which leaves the least norm. */
+/* Make the indeterminate multipliers orthogonal and take their part out of the multipliers, which leaves the least
+   norm. */
 static void minimum_norm_multipliers(struct fsm_online_mode *o)
 {
     int64_t *chart = o->chart.at;
@@ -171,7 +172,7 @@ static void determinate_forces(struct fsm_online_mode *o, int64_t k)
     }
 }
 
-/* Return the row number of the k-th row hidden in the choice of speeds. */
+/* Return the row number of the k-th row eliminated by the choice of speeds. */
 static int64_t hidden_row(struct fsm_online_mode *o, int64_t k)
 {
     for (int64_t r = 0; r < o->sizes->n_rows; r++) {

@@ -1,4 +1,4 @@
-/* How good the chart of a mode embedded on line is: its pivots, and whether rows left out are still implied. */
+/* How good the chart of a mode embedded online is: its pivots, and whether rows left out are still implied. */
 
 #include "online.h"
 

@@ -1,4 +1,4 @@
-/* The reduced equations of a mode embedded on line, one for each independent speed: weighed and solved. */
+/* The reduced equations of a mode embedded online, one for each independent speed: weighed and solved. */
 
 #include "online.h"
 

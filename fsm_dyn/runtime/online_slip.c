@@ -1,4 +1,4 @@
-/* Slip of the contacts of a mode embedded on line, and the friction forces against it.
+/* Slip of the contacts of a mode embedded online, and the friction forces against it.
 
    In the plane the slip direction is a sign of the discrete state.  In space it follows the slip, and is the one kept in
    the discrete state where there is hardly any (docs/theory.md, "Friction in space"); either way its components stand in

@@ -2,7 +2,7 @@
 
 #include "stepping.h"
 
-/* Record the state at hand; `x_mid` is the state at the middle of the step that led here. */
+/* Record the current state; `x_mid` is the state at the middle of the step that led here. */
 FSM_LOCAL void fsm_write_row(const struct fsm_run *run, fsm_vector x_mid)
 {
     const struct fsm_tables *tables = run->tables;

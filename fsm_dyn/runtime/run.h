@@ -84,9 +84,9 @@ struct fsm_clock {
     double event_time;  // when the last transition happened
     double pivot_alarm; // pivot below which another chart is wanted
     double jump;        // length of the advance to the end of a Zeno train, once its contacts are closed
-    double pivot;       // smallest scaled pivot at the state at hand
+    double pivot;       // smallest scaled pivot at the current state
     double window;      // when the present window of transitions began
-    double remaining;   // how long the train of impacts that is being ended goes on
+    double remaining;   // how long the Zeno sequence of impacts that is being ended goes on
     double force; // largest multiplier at the start of the mode; those of the modes before count half as much each time
     double put_off; // length to go on with of a step whose next trial was put off, 0: none was
 };
@@ -106,7 +106,7 @@ struct fsm_counters {
     int64_t instant;      // transitions made in this instant
     int64_t history;      // transitions entered in ``State.history``
     int64_t started;      // 1 once the first row stands
-    int64_t cycle;        // strokes in a cycle of the train of impacts that is being ended
+    int64_t cycle;        // strokes in a cycle of the Zeno sequence of impacts that is being ended
     int64_t window_count; // transitions in the present window
     int64_t asked;        // 1 once a chart was asked for that is good where the pending transition leads
     int64_t passed;       // change points recorded
@@ -165,13 +165,13 @@ struct fsm_input_counts {
 struct fsm_impact_energy {
     double before;
     double after;
-    double beta; // fraction of the restitution impulse kept by the energy remedy, 1: all of it
+    double beta; // fraction of the restitution impulse kept by the energy-consistent restitution, 1: all of it
 };
 
 struct fsm_notes {
     int64_t changed;    // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
     int64_t candidates; // combinations of contact states that were tried
-    int64_t written_transition; // index of the written transition taken, -1: none
+    int64_t written_transition; // index of the user-defined transition taken, -1: none
     int64_t instant;            // in: transitions made so far in this instant
     int64_t consistent;         // of the combinations tried, how many agreed
     int64_t chosen_by;          // how the one taken was found: see next_state
@@ -193,7 +193,7 @@ struct fsm_input_tables {
     // n_segments if there is none.
     fsm_indices next_hard;
     // (n_segments,): 1 where the contact states are decided anew at such a start; 0 where every input goes on
-    // continuously and none of those with a kink moves a constraint, so that no force can jump.
+    // continuously and none of those with a kink drives a constraint, so that no force can jump.
     fsm_codes decides;
     // Addresses of kernels that write values and three rates of some inputs.
     fsm_kernels kernels;
@@ -307,7 +307,7 @@ static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
     return (const struct fsm_terms *)(intptr_t)work->addresses.at[0];
 }
 
-/* The speeds at the state at hand, a view of `state->x`. */
+/* The speeds at the current state, a view of `state->x`. */
 static inline fsm_vector fsm_speeds_of(const struct fsm_run *run)
 {
     int64_t n_q = run->tables->sizes->n_q;

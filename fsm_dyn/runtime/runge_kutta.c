@@ -20,7 +20,7 @@
 #define FSM_FLAT     1e-15 // times its tolerance: a rate up to this is none
 #define FSM_SHORT    1e-6  // first step where nothing tells its length, in the mechanism's own unit of time
 
-/* Take one step of length `h` (s) from the state at hand.
+/* Take one step of length `h` (s) from the current state.
 
    `work->k` holds x_dot there on entry and all stages on return, (stages, n); `work->x_end` is the state at the end,
    `work->y` scratch.  The inputs in the context are overwritten with those at the stages. */
@@ -115,7 +115,7 @@ FSM_LOCAL bool fsm_step_is_too_long(const struct fsm_run *run, double h)
 
 /* Return by how much to change the step after an accepted one (PI control).
 
-   Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */
+   Hairer, Wanner, *Solving Ordinary Differential Equations II*, section IV.2, with beta = 0.4/order. */
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order)
 {
     if (error < FSM_NO_ERROR) {

@@ -144,7 +144,7 @@ FSM_LOCAL enum fsm_restored fsm_take_evaluations(const struct fsm_run *run, cons
     return FSM_RESTORE_RESTORED;
 }
 
-/* Return the mode embedded on line behind a mode, NULL where it has kernels of its own. */
+/* Return the mode embedded online behind a mode, NULL where it has kernels of its own. */
 static struct fsm_online_mode *online_mode(fsm_indices online, int64_t mode)
 {
     return mode < online.n ? (struct fsm_online_mode *)(intptr_t)online.at[mode] : NULL;
@@ -162,7 +162,7 @@ static bool comes_before(const struct fsm_tables *tables, int64_t one, int64_t o
     return false;
 }
 
-/* Return the next mode after `last` (-1: the first one) with a chart chosen on line, by contact states; -1: none. */
+/* Return the next mode after `last` (-1: the first one) with a chart chosen online, by contact states; -1: none. */
 static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices online, int64_t last)
 {
     int64_t best = -1;
@@ -177,10 +177,11 @@ static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices onl
     return best;
 }
 
-/* Words of a mode embedded on line beside its name: rank, active rows, level of the alarm; then rows and speeds. */
+/* Words of a mode embedded online beside its name: rank, active rows, level of the alarm; then rows and speeds. */
 #define FSM_ONLINE_WORDS 3
 
-/* Write the charts chosen on line: they are kept until a mode's pivot sounds the alarm, also while it is left. */
+/* Write the charts chosen online: they are kept until a mode's pivot falls below the chart threshold, also while it is
+   left. */
 FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struct fsm_tables *tables,
                                     fsm_indices online)
 {
@@ -230,7 +231,7 @@ static bool reorder(int64_t *list, int64_t *with, const uint64_t *saved, int64_t
     return true;
 }
 
-/* Give a mode embedded on line its saved chart, which counts as chosen if `write`; return how many words it has, 0 where
+/* Give a mode embedded online its saved chart, which counts as chosen if `write`; return how many words it has, 0 where
    they do not fit the mode. */
 static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part, bool write)
 {
@@ -256,7 +257,7 @@ static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part,
     return FSM_ONLINE_WORDS + active + n_u;
 }
 
-/* Read the charts chosen on line; other modes have none then. */
+/* Read the charts chosen online; other modes have none then. */
 FSM_LOCAL enum fsm_restored fsm_take_online_modes(const struct fsm_run *run, fsm_indices online, const uint64_t *words,
                                                   bool write)
 {

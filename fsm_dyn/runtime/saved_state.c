@@ -31,7 +31,7 @@ static void list_plain_sections(const struct fsm_run *run, struct plain_section 
     sections[5] = (struct plain_section){FSM_SECTION_RANK, {(double *)state->rank, rank}};
 }
 
-/* Write values, slopes and tolerances of the guards of the mode at hand, and values and slopes of those that fired. */
+/* Write values, slopes and tolerances of the guards of the current mode, and values and slopes of those that fired. */
 static void put_guards(struct fsm_saved_writer *writer, const struct fsm_run *run)
 {
     const struct fsm_state *state = run->state;
@@ -52,7 +52,7 @@ static void put_guards(struct fsm_saved_writer *writer, const struct fsm_run *ru
 
 /* Write the whole state of a run that fsm_advance has returned from, into at most `room` words.
 
-   `online` (n_modes,): addresses of the modes embedded on line (struct fsm_online_mode), 0 for others; `model`: a digest
+   `online` (n_modes,): addresses of the modes embedded online (struct fsm_online_mode), 0 for others; `model`: a digest
    of the model, which fsm_restore compares.  Returns how many words the state has; where they are more than `room` it
    was not saved. */
 FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, uint64_t model, uint64_t *words, int64_t room)
@@ -239,7 +239,7 @@ static bool same_method(const struct fsm_run *run, const uint64_t *words)
 
    Returns FSM_RESTORE_RESTORED; FSM_RESTORE_LACKS_MODE where the caller has to add the mode with the contact states in
    `run->work->wanted` to the tables and call again; else why the words are refused.  The run is as it was then, but
-   modes embedded on line have lost their charts. */
+   modes embedded online have lost their charts. */
 FSM_API enum fsm_restored fsm_restore(const struct fsm_run *run, fsm_indices online, uint64_t model,
                                       const uint64_t *words, int64_t count)
 {

@@ -49,7 +49,7 @@ enum fsm_section {
     FSM_SECTION_X = 4,         // doubles
     FSM_SECTION_X_DOT = 5,     // doubles
     FSM_SECTION_CONTEXT = 6,   // doubles
-    FSM_SECTION_MODE = 7,      // the mode at hand, FSM_MODE_WORDS
+    FSM_SECTION_MODE = 7,      // the current mode, FSM_MODE_WORDS
     FSM_SECTION_GUARDS = 8,    // doubles: values, slopes, tolerances of its guards, values and slopes of those fired
     FSM_SECTION_ARMED = 9,     // status of its guards, enum fsm_guard_status
     FSM_SECTION_FIRED = 10,    // guards that fired, by their place in the mode
@@ -58,7 +58,7 @@ enum fsm_section {
     FSM_SECTION_DRIFT = 13,    // doubles
     FSM_SECTION_RANK = 14,     // doubles: struct fsm_rank, sizes and weights of the rows
     FSM_SECTION_DECISION = 15, // contacts that others imply, then the candidates tried last, as doubles
-    FSM_SECTION_ONLINE = 16,   // modes embedded on line whose chart is chosen, one after the other (saved_modes.c)
+    FSM_SECTION_ONLINE = 16,   // modes embedded online whose chart is chosen, one after the other (saved_modes.c)
     FSM_SECTION_STEP = 17,     // time stepping: number of the step, segment of the inputs
     FSM_SECTION_CODES = 18,    // time stepping: contact states, then the sides that contacts are on
     FSM_SECTION_REPORT = 19,   // doubles, struct fsm_time_stepping_report

@@ -9,7 +9,7 @@
     case FSM_RESTORE_##name:                                                                                           \
         return sentence;
 
-/* Return what was found when a state was restored, in words; NULL for a number that is no result. */
+/* Return what was found when a state was restored, as text; NULL for a number that is no result. */
 FSM_API const char *fsm_restored_sentence(int64_t result)
 {
     switch (result) {

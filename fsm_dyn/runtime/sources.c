@@ -1,4 +1,4 @@
-/* Which sources the library was built of, so that one that has gone stale is told from one that has not. */
+/* Digest of the sources of the library, by which an outdated build is recognised. */
 
 #include "types.h"
 

@@ -1,7 +1,7 @@
 /* The loop that runs an automaton: steps, event location, transitions (docs/theory.md, "Event-driven integration").
 
    fsm_advance runs until the end of the run or until something is wanted that only its caller can give: room to record, a
-   mode or a chart not derived yet, a sign of life.  It may then be called again and goes on bit for bit. */
+   mode or a chart not derived yet, a heartbeat.  It may then be called again and goes on bit for bit. */
 
 #include "stepping.h"
 
@@ -47,7 +47,7 @@ static enum fsm_status reach_target(const struct fsm_run *run)
     return FSM_CONTINUE;
 }
 
-/* Change to a better chart of the mode at the state at hand, or to one with kernels of its own if it has earned them.
+/* Change to a better chart of the mode at the current state, or to one with kernels of its own if it has earned them.
 
    Near a change point, where all charts are as bad, the present one goes on.  Returns FSM_CONTINUE, FSM_NEED_CHART where
    no chart that is known is better, or FSM_SINGULAR. */
@@ -207,7 +207,7 @@ static void choose_next_length(const struct fsm_run *run, const struct fsm_trial
 /* Find a step up to `target` (s) at most that can be accepted, shortening it as often as needed.
 
    `t_end`: where it ends (s), with its end and middle in the workspace; `lead`: the guard that fires there, FSM_NO_EVENT
-   if none.  Returns FSM_CONTINUE, a failure, or FSM_PAUSED (see try_length); then `t_end` is the time at hand. */
+   if none.  Returns FSM_CONTINUE, a failure, or FSM_PAUSED (see try_length); then `t_end` is the current time. */
 static enum fsm_status find_step(const struct fsm_run *run, double target, double *t_end, int64_t *lead)
 {
     struct fsm_state *state = run->state;
@@ -274,7 +274,7 @@ static void begin_event(const struct fsm_run *run)
     }
 }
 
-/* Make the end of the trial step, at `t_end` (s), the state at hand, with the event there if `lead` is a guard.
+/* Make the end of the trial step, at `t_end` (s), the current state, with the event there if `lead` is a guard.
 
    `target`: where a step must end (s).  Returns FSM_CONTINUE, FSM_DONE or a failure. */
 static enum fsm_status accept_step(const struct fsm_run *run, double t_end, double target, int64_t lead)

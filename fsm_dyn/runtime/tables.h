@@ -66,7 +66,7 @@ struct fsm_tables {
     fsm_indices mode_flags;
     // (n_modes,): modes with the same number are charts of the same active set: same states, other independent speeds.
     fsm_indices mode_group;
-    // (n_modes,): evaluations in a run after which a mode that is embedded on line has earned kernels of its own;
+    // (n_modes,): evaluations in a run after which a mode that is embedded online has earned kernels of its own;
     // FSM_NEVER for modes that have them, or are to have none.
     fsm_indices mode_allowance;
     // (n_modes + 1,): guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m +
@@ -97,7 +97,7 @@ struct fsm_tables {
     // ascending: those of row r are `row_columns[row_begin[r]]` up to (not including) `row_columns[row_begin[r + 1]]`.
     fsm_indices row_begin, row_columns;
     fsm_indices mass_begin, mass_columns;
-    // (n_transitions, FSM_TRANSITION_WIDTH): written transitions, columns enum fsm_transition_column.
+    // (n_transitions, FSM_TRANSITION_WIDTH): user-defined transitions, columns enum fsm_transition_column.
     fsm_index_table transitions;
     // (n_transitions, n_contacts): contact states that a transition's target asks for, -1 where it leaves them open.
     fsm_code_table transition_states;
@@ -171,7 +171,7 @@ static inline double fsm_graze_tolerance(const struct fsm_tables *tables, int64_
     return tables->tolerances->graze * tables->guard_unit.at[guard];
 }
 
-/* Return the acceleration of generalized speed `i`, in its unit, that is told from rounding. */
+/* Return the acceleration of generalized speed `i`, in its unit, that is distinguished from rounding. */
 static inline double fsm_least_acceleration(const struct fsm_tables *tables, int64_t i)
 {
     const struct fsm_tolerances *tolerances = tables->tolerances;
@@ -191,7 +191,7 @@ static inline int64_t fsm_sigma_at(const struct fsm_sizes *sizes)
     return sizes->n_p + 3 * sizes->n_w;
 }
 
-/* Where the memory of written transitions begins in a context. */
+/* Where the memory of user-defined transitions begins in a context. */
 static inline int64_t fsm_memory_at(const struct fsm_sizes *sizes)
 {
     return sizes->n_p + 3 * sizes->n_w + sizes->n_contacts;

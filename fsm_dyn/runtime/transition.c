@@ -19,7 +19,7 @@ static void exchange_entries(fsm_vector a, fsm_vector b)
     }
 }
 
-/* Resolve the instant at hand; a Zeno train of impacts that cannot end closed goes on stroke by stroke.
+/* Resolve the current instant; a Zeno sequence of impacts that cannot end closed goes on stroke by stroke.
 
    `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller, or a failure. */
 static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
@@ -53,7 +53,7 @@ static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
     }
 }
 
-/* Resolve the instant at hand and choose a chart of the mode after, `target`.
+/* Resolve the current instant and choose a chart of the mode after, `target`.
 
    Where no chart is good there, the state before is restored and FSM_NEED_CHART returned: the transition is made again
    once there is one; where it led is left in `work->x_mid` and `work->c_after`, the mode in `notes->target`. */
@@ -95,7 +95,7 @@ static void begin_run(const struct fsm_run *run)
     state->counters->started = 1;
 }
 
-/* Advance, contacts closed, to the end of a train of impacts; return a status.
+/* Advance, contacts closed, to the end of a Zeno sequence of impacts; return a status.
 
    Where something else happens on the way, or it is longer than the steps whose error is known to be small, the closed
    mode begins at once, and what happens is met in steps. */
@@ -131,7 +131,7 @@ static enum fsm_status end_train(const struct fsm_run *run)
     return fsm_arrive(run, t + h);
 }
 
-/* Make the end of the trial step the state at hand and record it; return a status. */
+/* Make the end of the trial step the current state and record it; return a status. */
 FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
 {
     const struct fsm_tables *tables = run->tables;

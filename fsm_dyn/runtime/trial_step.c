@@ -1,4 +1,4 @@
-/* Evaluating a mode: one trial step with all that guards and the next step need of its end, and the state at hand. */
+/* Evaluating a mode: one trial step with all that guards and the next step need of its end, and the current state. */
 
 #include "stepping.h"
 
@@ -92,7 +92,7 @@ static void follow_dense_output(const struct fsm_run *run, double t_end)
     }
 }
 
-/* Take a trial step of length `h` (s) to `t_end` from the state at hand; nothing of the state changes but its inputs.
+/* Take a trial step of length `h` (s) to `t_end` from the current state; nothing of the state changes but its inputs.
 
    Its end is left in `work->x_end`, not a number where it could not be reached; the stages in `work->k`, behind them the
    derivative at the end; all that the full kernel gives there in `work->full_end`. */
@@ -156,7 +156,7 @@ FSM_LOCAL void fsm_evaluate_middle(const struct fsm_run *run, double h)
     }
 }
 
-/* Run the full kernel at the state at hand; return whether all it gave is finite. */
+/* Run the full kernel at the current state; return whether all it gave is finite. */
 FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;

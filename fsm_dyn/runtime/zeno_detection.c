@@ -58,7 +58,8 @@ static double largest_speed(const struct fsm_state *state, int64_t count)
     return speed;
 }
 
-/* Return how long the train of impacts under way will go on (s), and how many strokes back its contacts are met.
+/* Return how long the Zeno sequence of impacts under way will go on (s), and how many strokes back its contacts are
+   met.
 
    The length is negative where there is no such train or its apex is still above `gap` (m), the apex being
    estimated as that of a parabola with the last duration and the largest closing speed.  The number of strokes is

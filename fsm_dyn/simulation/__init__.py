@@ -1,1 +1,1 @@
-"""The running half: integrators, events, transitions, all compiled, over kernels called by address."""
+"""Simulation: tables, state, inputs, tolerances and outcomes that Python and the runtime exchange; implicit methods."""

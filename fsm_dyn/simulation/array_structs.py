@@ -45,7 +45,7 @@ class Bundle:
     Attributes
     ----------
     words : int
-        Length of the structure, in words of eight bytes.
+        Length of the structure, as text of eight bytes.
     """
 
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:
@@ -60,7 +60,7 @@ class Bundle:
         self.words = sum(1 + ndim for _, ndim in self.fields.values())
 
     def pack(self, arrays: T) -> Packed:
-        """Return the structure of a named tuple; raises TypeError where an array is not as announced."""
+        """Return the structure of a named tuple; raises TypeError if an array is not as declared."""
         words: list[int] = []
         for (field, (dtype, ndim)), array in zip(self.fields.items(), arrays, strict=True):
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:

@@ -1,10 +1,10 @@
-"""The numbers by which the runtime tells what it tried where contacts meet (``runtime/codes.h``, ``contacts.h``)."""
+"""Codes of the runtime for candidates of a contact problem (``runtime/codes.h``, ``contacts.h``)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# what a contact can choose
+# choices of a contact
 OPEN: Final = 0
 HOLD: Final = 1  # normal and tangent rows held
 FORWARD: Final = 2  # slides with direction +1
@@ -16,7 +16,7 @@ UNDER_FORWARD: Final = 7  # slides, a slot pressed on its other face (normal for
 UNDER_BACKWARD: Final = 8
 CHOICE_COUNT: Final = 9
 
-# which law a combination breaks
+# which law a candidate violates
 KEPT: Final = 0
 TENSION: Final = 1
 PENETRATION_RATE: Final = 2
@@ -26,14 +26,16 @@ NO_SOLUTION: Final = 5
 MOTION_INDETERMINATE: Final = 6  # the forces are open, and the motion with them
 EXCLUDED: Final = 7  # the states whose guard fired together
 
-# how the answer was found
+# how the candidate was selected
 NO_CANDIDATES: Final = 0
 UNIQUE: Final = 1
 LEAST_CHANGE: Final = 2
-FIRED_STATE_KEPT: Final = 3  # nothing else agreed than a state whose guard had fired
-POLICY: Final = 4  # several motions agreed, and the model says that what changes least goes on
-IMPACT_WITHOUT_COLLISION: Final = 5  # nothing agreed, and the model says that an impact without collision follows
-CONTINUITY: Final = 6  # several motions agreed, and in this one alone all that stuck and is not at a limit sticks
+FIRED_STATE_KEPT: Final = 3  # no other candidate was consistent than a state whose guard had fired
+POLICY: Final = 4  # several consistent motions; by the policy of the model, fewest state changes
+IMPACT_WITHOUT_COLLISION: Final = (
+    5  # no candidate was consistent; by the policy of the model, an impact without collision
+)
+CONTINUITY: Final = 6  # several consistent motions; only here all sticking contacts within their limits stick
 
 # a candidate in the log: which contacts (bits), their choices (decimal digits), violation, law and contact
 LOG_WIDTH: Final = 4

@@ -1,4 +1,4 @@
-"""The candidates of a decision, read back from its log and told in words."""
+"""Candidates of a contact problem, read from its log."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ _CHOICES: Final = (
     "slide - (other face)",
 )  # fmt: skip
 _BROKEN: Final = {
-    codes.TENSION: "{0} would pull",
-    codes.PENETRATION_RATE: "{0} would sink in",
-    codes.FRICTION_EXCEEDED: "{0} would need more friction than it has",
-    codes.SLIP_AGAINST_FRICTION: "{0} would slide against its acceleration",
-    codes.NO_SOLUTION: "its rows contradict each other",
-    codes.MOTION_INDETERMINATE: "it leaves the motion undetermined",
-    codes.EXCLUDED: "it is the state whose guard fired",
+    codes.TENSION: "{0}: tensile normal force",
+    codes.PENETRATION_RATE: "{0}: penetrating acceleration",
+    codes.FRICTION_EXCEEDED: "{0}: friction limit exceeded",
+    codes.SLIP_AGAINST_FRICTION: "{0}: slip against friction",
+    codes.NO_SOLUTION: "inconsistent constraint rows",
+    codes.MOTION_INDETERMINATE: "motion undetermined",
+    codes.EXCLUDED: "excluded: its guard fired",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 CHOSEN: Final = {
-    codes.NO_CANDIDATES: "nothing to choose",
-    codes.UNIQUE: "the only one that agrees with forces and accelerations",
-    codes.LEAST_CHANGE: "of those that agree, the one that changes least",
-    codes.FIRED_STATE_KEPT: "nothing else agreed, so the state whose guard fired goes on",
-    codes.POLICY: "several motions agree; by on_several the one that changes least goes on",
-    codes.CONTINUITY: "several motions agree; by continuity what stuck before and is not at its limit goes on sticking",
-    codes.IMPACT_WITHOUT_COLLISION: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
+    codes.NO_CANDIDATES: "no candidates",
+    codes.UNIQUE: "only consistent candidate",
+    codes.LEAST_CHANGE: "fewest state changes among consistent candidates",
+    codes.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
+    codes.POLICY: "several consistent motions; fewest state changes, by on_nonunique",
+    codes.CONTINUITY: "several consistent motions; by continuity, sticking contacts within their limits keep sticking",
+    codes.IMPACT_WITHOUT_COLLISION: "no consistent candidate; impact without collision, by on_inconsistent",
 }
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One combination that was tried.
+    """One candidate: a choice for every contact of the problem.
 
     Attributes
     ----------
     choices : tuple of (contact, code)
         Indices of contacts, and choices of :mod:`fsm_dyn.simulation.candidate_codes`.
     violation : float
-        Worst violation of a law, as a fraction of the largest force or acceleration at hand; up to 1e-9 it is none.
+        Worst violation of a law, relative to the largest current force or acceleration; consistent up to 1e-9.
     law, contact : int
-        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is broken, by which contact.
+        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is violated, by which contact.
     """
 
     choices: tuple[tuple[int, int], ...]
@@ -59,21 +59,21 @@ class Candidate:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether all laws are kept."""
+        """Whether the contact laws are satisfied."""
         return self.violation <= LAWS_KEPT
 
     def describe(self, names: Sequence[str]) -> str:
-        """Say what was tried and how it fared."""
+        """Return the choices, and the contact law they violate if any, as text."""
         tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
         if self.is_consistent:
-            return f"{tried}: agrees"
+            return f"{tried}: consistent"
         return f"{tried}: {_BROKEN[self.law].format(names[self.contact])} (by {self.violation:.3g} of the scale)"
 
 
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
-    """Read the log of a decision in which ``tried`` combinations were tried; it holds the first of them.
+    """Read the log of a contact problem with ``tried`` candidates; it has the first of them.
 
-    Contacts are bits of a double and choices its digits: combinations that it cannot hold are left out.
+    Contacts are bits of a double and choices its digits: candidates that a double cannot represent are omitted.
     """
     found = []
     entries = log.reshape(-1, codes.LOG_WIDTH)[:tried]
@@ -87,12 +87,12 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
 
 
 def _held(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell for entries of a log, shape (n, LOG_WIDTH), whether doubles hold their contacts and choices exactly."""
+    """Whether doubles represent contacts and choices of log entries, shape (n, LOG_WIDTH), exactly."""
     return np.asarray((entries[:, :2] < _WHOLE).all(axis=1))
 
 
 def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
-    """Tell whether a log, shape (n, LOG_WIDTH), that may come from a stranger names what there is."""
+    """Whether an untrusted log, shape (n, LOG_WIDTH), has valid contacts, choices and laws."""
     numbers = log[:, [0, 1, 3]]
     if not ((numbers >= 0.0) & (numbers < [np.inf, np.inf, 1e15])).all():
         return False

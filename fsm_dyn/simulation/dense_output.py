@@ -1,4 +1,4 @@
-"""The dense output of an implicit method in place of steps, so that the compiled loop watches guards along it.
+"""Dense output of implicit methods, along which the runtime watches guards as along its own steps.
 
 The step of an implicit method is taken in Python.  What the compiled loop then does with its dense output is what it
 does with a tableau: trial steps of any length, their ends projected, guards known by value and slope at start, middle

@@ -1,4 +1,4 @@
-"""Modes that runs have derived, kept for the runs to come up to a bound."""
+"""Cache of derived modes, bounded, shared by the runs of a simulator."""
 
 from __future__ import annotations
 

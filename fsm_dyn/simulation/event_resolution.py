@@ -1,4 +1,4 @@
-"""What the runtime tells of an instant of transition (``runtime/event_resolution.c``): numbers and lengths."""
+"""Codes and columns of an event resolution in the runtime (``runtime/event_resolution.c``)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ START: Final = 0
 EVENT: Final = 1
 INPUT_JUMP: Final = 2
 ZENO: Final = 3
-CONTRADICTION: Final = 4  # rows that repeated each other agree no longer
+CONTRADICTION: Final = 4  # rows that were redundant agree no longer
 
 # entries of ``energy``
 ENERGY_BEFORE: Final = 0
 ENERGY_AFTER: Final = 1
-ENERGY_BETA: Final = 2  # fraction of the restitution impulse kept by the energy remedy, 1: all of it
+ENERGY_BETA: Final = 2  # fraction of the restitution impulse kept by the energy-consistent restitution, 1: all of it
 ENERGY_COUNT: Final = 3
 
 # entries of ``notes``
 CHANGED: Final = 0  # 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
 CANDIDATES: Final = 1  # combinations of contact states that were tried
-WRITTEN_TRANSITION: Final = 2  # index of the written transition taken, -1: none
+WRITTEN_TRANSITION: Final = 2  # index of the user-defined transition taken, -1: none
 INSTANT: Final = 3  # in: transitions made so far in this instant
 CONSISTENT: Final = 4  # of the combinations tried, how many agreed
 CHOSEN_BY: Final = 5  # how the one taken was found: see candidate_codes

@@ -1,7 +1,7 @@
-"""An automaton made ready to run: its kernels in memory and the tables of the compiled loop.
+"""Executable form of an automaton: its kernels in memory and the tables of the runtime.
 
-A machine grows while it runs: a mode that is reached for the first time, or a chart that a singular
-configuration asks for, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
+An executable grows during runs: a mode that is reached for the first time, or a chart required near a singular
+configuration, is derived from the saved terms, compiled and appended.  Numbers given out stay valid.
 So that a run does not depend on the runs before it, a mode is always derived for the model's own start, and charts
 are forgotten when the next run begins.
 """
@@ -70,7 +70,7 @@ class Executable:
     modes : sequence of Mode, optional
         The modes to compile beforehand; by default all that the automaton has.
     known : DerivedModes, optional
-        Modes that other machines of this automaton have derived; those derived here are added.
+        Modes that other executables of this automaton have derived; those derived here are added.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ class Executable:
 
     @property
     def memory(self) -> int:
-        """Memory of the modes that were met since the machine was made, bytes."""
+        """Memory of the modes that were met since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:
-        """Addresses of the modes embedded on line by their numbers, 0 for others, which may be missing at the end."""
+        """Addresses of the modes embedded online by their numbers, 0 for others, which may be missing at the end."""
         return NO_MODES
 
     def mode_index(self, states: tuple[int, ...]) -> int:
@@ -296,7 +296,7 @@ class Executable:
         }
 
     def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
-        """Return the name of a mode and the written transitions that leave it."""
+        """Return the name of a mode and the user-defined transitions that leave it."""
         if states not in self._known:
             name = self.automaton.name_of(states)
             self._known[states] = name.name, self.automaton.outgoing_transitions(name)

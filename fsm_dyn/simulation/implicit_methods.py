@@ -1,4 +1,4 @@
-"""Runs of stiff models: scipy's implicit methods over the same kernels, guards and transitions.
+"""Implicit methods of scipy for stiff models, with the kernels, guards and transitions of the runtime.
 
 The implicit step is taken in Python.  The compiled loop of :mod:`fsm_dyn.simulation.stepper` follows its dense output
 as it follows the steps of an explicit method: guards are watched and located by the same functions and rules, and all
@@ -135,7 +135,7 @@ class _Stiff:
         return result
 
     def save(self, *, before_end: bool = False) -> None:
-        """Save the state at hand, if the run may be continued."""
+        """Save the current state, if the run may be continued."""
         if self.saver is not None and not self.saver.before_end:
             self.saver.save(self.loop, self.advances, self.state(), before_end=before_end)
 
@@ -203,7 +203,7 @@ class _Stiff:
         return min(until, float(arrays.start[after])) if after < len(arrays.start) else until
 
     def make(self, kind: Any, target: float) -> Any:
-        """Return a solver of this class that begins at the state at hand."""
+        """Return a solver of this class that begins at the current state."""
         state = self.loop.state
         t = float(state.clock[st.TIME])
         first = self.first_step
@@ -223,7 +223,7 @@ class _Stiff:
         )
 
     def restart(self, target: float) -> None:
-        """Begin anew at the state at hand; where the end of the run has a say in it, that is saved before."""
+        """Restart at the current state; if the end of the run influences that, the state is saved before."""
         kind = self.starter if self.since < _STARTED else self.solver_class
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:

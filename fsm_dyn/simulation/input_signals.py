@@ -1,4 +1,4 @@
-"""Building the inputs of a run: numbers, tables, compiled expressions and Python callables."""
+"""Input signals of a run from numbers, tables, expressions and Python callables."""
 
 from __future__ import annotations
 

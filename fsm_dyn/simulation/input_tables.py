@@ -1,4 +1,4 @@
-"""Inputs over time, as tables of polynomial pieces and kernels for the compiled loop."""
+"""Tables of input signals: polynomial pieces and kernels that the runtime evaluates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InputTables(NamedTuple):
         there is none.
     decides : int8 array, shape (n_segments,)
         1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
-        of those with a kink moves a constraint, so that no force can jump.
+        of those with a kink drives a constraint, so that no force can jump.
     kernels : int64 array
         Addresses of kernels that write values and three rates of some inputs.
     kernel_start : int64 array, shape (n_kernels + 1,)

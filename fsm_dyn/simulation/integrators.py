@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods as values, and one compiled step for all of them.
+"""Explicit Runge-Kutta methods as tableaux, which the runtime steps.
 
 A step of length ``h`` from ``x`` with ``s`` stages, the derivative at the start given::
 

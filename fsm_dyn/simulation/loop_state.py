@@ -1,4 +1,4 @@
-"""What one run holds between calls of the compiled loop, and what it is given when it asks."""
+"""State of a run between calls of the runtime, and the answers to its requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ModeProvider(Protocol):
         """Append another chart of mode ``number`` that is good at the state given, if there is one."""
 
     def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
-        """Append a chart, with kernels of its own, of mode ``number`` embedded on line, if that can be had."""
+        """Append a chart, with kernels of its own, of mode ``number`` embedded online, if that can be had."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Workspace:
         return None
 
     def give_back(self, loop: LoopState) -> None:
-        """Keep what a run that is over has used, unless that is much."""
+        """Keep what a finished run has used, unless that is much."""
         if len(loop.buffers.modes) <= _MOST_IDLE_ROWS:
             del self.idle[: 1 - _MOST_IDLE]
             self.idle.append(loop)
@@ -171,19 +171,19 @@ def _other_chart(loop: LoopState, mode_source: ModeProvider | None) -> bool:
 
 
 def has_earned_kernels(loop: LoopState) -> bool:
-    """Whether the mode at hand, embedded on line, has taken as many evaluations as kernels would be worth."""
+    """Whether the current mode, embedded online, has taken as many evaluations as kernels would be worth."""
     mode = int(loop.state.counters[st.MODE])
     return bool(loop.state.spent[mode] > loop.tables.mode_allowance[mode])
 
 
 def asks_for_kernels(loop: LoopState, status: int) -> bool:
-    """Whether kernels of its own are asked for, for the mode at hand."""
+    """Whether kernels of its own are asked for, for the current mode."""
     resolving = loop.state.counters[st.PHASE] == st.RESOLVING
     return status == outcomes.NEED_CHART and not resolving and has_earned_kernels(loop)
 
 
 def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
-    """Ask for kernels of the mode at hand; where there are none that are good here, its evaluations count from zero."""
+    """Ask for kernels of the current mode; where there are none that are good here, its evaluations count from zero."""
     mode, before = int(loop.state.counters[st.MODE]), int(loop.tables.sizes[tb.N_MODES])
     if mode_source is not None:
         t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()

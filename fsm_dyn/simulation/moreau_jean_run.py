@@ -1,4 +1,4 @@
-"""A run by time stepping as rows and transitions, so that it reads like any other."""
+"""Time-stepping run as rows and transitions, in the format of event-driven runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
-CHUNK = 2000  # steps between signs of life
+CHUNK = 2000  # steps between heartbeat
 
 SWEEPS = 2000  # of the projected Gauss-Seidel method, at most (``runtime/moreau_jean.c``)
 
@@ -57,14 +57,14 @@ def run_moreau_jean(
 
     ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run_loop.run_automaton`.
 
-    The mode of a row is told from the impulses of its step; where contact states change, two rows at the end of the
+    The mode of a row follows from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
 
     Raises
     ------
     InputError
-        There is no step; it is too long for the compliant contacts that the run meets; or the model has written
-        transitions, sequential impacts or Poisson's restitution, which this method does not carry out.
+        There is no step; it is too long for the compliant contacts of the run; or the model has user-defined
+        transitions, sequential impacts or Poisson's restitution, which this method does not support.
 
     Warns
     -----
@@ -76,7 +76,7 @@ def run_moreau_jean(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
         )
     if tables.sizes[tb.N_TRANSITIONS]:
-        raise InputError("method 'moreau_jean' does not carry out written transitions", remedy="use method='dopri5'")
+        raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
     _check_laws(tables)
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
@@ -346,7 +346,7 @@ def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]
 def _events(
     before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: NDArray[np.bool_]
 ) -> list[tuple[int, int, float]]:
-    """What the contacts did between two steps, as the events that guards announce."""
+    """Changes of the contacts between two steps, as events of guards."""
     found = []
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
         if struck[k] or (old == tb.FREE and new != tb.FREE):

@@ -1,4 +1,4 @@
-"""What a run is told of accuracy: its tolerances, and in which units its states, rows and guards are measured."""
+"""Accuracy of a run: tolerances, and the units of states, constraint rows and guards."""
 
 from __future__ import annotations
 

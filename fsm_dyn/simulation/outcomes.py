@@ -1,4 +1,4 @@
-"""Every way a run can end or pause, as a number for the compiled loop and as words for people.
+"""Outcomes of a run: a code for the runtime, and name, sentence and remedy for the user.
 
 The integer constants are what compiled functions return; :data:`OUTCOMES` gives each one a name, a sentence
 and a remedy.  Statuses up to :data:`LAST_INTERNAL` never reach a user: they ask the Python side for
@@ -68,26 +68,26 @@ class Outcome:
 
 
 _ALL: Final = (
-    Outcome(CONTINUE, "going", "The run is under way.", failed=False),
+    Outcome(CONTINUE, "running", "The run is under way.", failed=False),
     Outcome(PAUSED, "paused", "The run paused to report progress.", failed=False),
     Outcome(BUFFER_FULL, "buffer full", "The run paused for more room to record.", failed=False),
     Outcome(NEED_MODE, "mode needed", "The next mode has not been derived yet.", failed=False),
-    Outcome(NEED_CHART, "chart needed", "The choice of independent speeds degenerates here.", failed=False),
+    Outcome(NEED_CHART, "chart needed", "The current chart degenerates (small pivot).", failed=False),
     Outcome(DONE, "done", "The run reached its final time.", failed=False),
     Outcome(STOPPED, "stopped", "A transition marked 'stop' ended the run.", failed=False),
     Outcome(INTERRUPTED, "interrupted", "The run was interrupted from outside; what was recorded is kept."),
     Outcome(
         TOO_MANY_STEPS,
         "too many steps",
-        "The run used up the number of steps it was allowed.",
+        "The run reached its limit on the number of steps.",
         "raise max_steps, loosen rtol and atol, or use method='radau' if the model is stiff",
     ),
     Outcome(
         STEP_TOO_SMALL,
         "step size too small",
-        "The tolerances ask for a step shorter than the clock can resolve.",
-        "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps "
-        "or grows without bound at this time",
+        "The tolerances require a step shorter than the resolution of time.",
+        "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps or grows "
+        "without bound at this time",
     ),
     Outcome(
         NON_FINITE,
@@ -97,45 +97,45 @@ _ALL: Final = (
     ),
     Outcome(
         CHATTERING,
-        "unending chatter",
-        "Transitions follow each other in the same instant without end.",
-        "look at the transitions recorded last: give written transitions a hysteresis, or contacts some friction "
-        "or restitution that lets them settle",
+        "chattering",
+        "Transitions follow each other at one event time without limit.",
+        "check the transitions recorded last: give user-defined transitions a hysteresis, or contacts friction "
+        "or less restitution",
     ),
     Outcome(
         INCONSISTENT,
         "inconsistent contact state",
-        "No combination of contact states agrees with the forces and accelerations (Painleve, jamming).",
-        "look at the candidates and residuals reported; lower the friction, or model the contact as compliant",
+        "No candidate satisfies the contact laws (Painlevé paradox, jamming).",
+        "check the candidates and residuals reported; lower the friction, or model the contact as compliant",
     ),
     Outcome(
         NON_UNIQUE_STATE,
-        "several answers",
-        "More than one combination of contact states agrees with the forces and accelerations.",
+        "non-unique contact state",
+        "Several candidates with different motions satisfy the contact laws.",
         "choose a policy in the model, lower the friction, or model the contact as compliant",
     ),
     Outcome(
         NON_UNIQUE,
         "non-unique motion",
-        "Redundant contacts leave the motion itself undetermined, because their friction forces are.",
+        "Redundant contacts with indeterminate friction forces leave the motion undetermined.",
         "give redundant contacts the same friction, remove one, or model them as compliant",
     ),
     Outcome(
         SINGULAR,
         "singular configuration",
-        "The active constraints lose rank here, or the reduced mass matrix is singular, in every choice of speeds.",
-        "start from another configuration, give every moving body inertia, or drop a constraint that repeats others",
+        "The active constraints lose rank, or the reduced mass matrix is singular, in every chart.",
+        "start from another configuration, give every moving body inertia, or remove a redundant constraint",
     ),
     Outcome(
         PENETRATION,
-        "penetration at start",
-        "A contact is closed deeper than the tolerance where it should be open or touching.",
+        "initial penetration",
+        "A contact that should be open or touching penetrates deeper than the tolerance.",
         "move the start so that every gap is at least zero, or let closes_if admit the contact only above zero",
     ),
     Outcome(
         PENETRATION_LATER,
         "penetration during the run",
-        "A contact that counts as open is deeper than the tolerance where its contact state is decided.",
+        "An open contact penetrates deeper than the tolerance when its contact state is selected.",
         "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero",
     ),
     Outcome(
@@ -147,49 +147,48 @@ _ALL: Final = (
     Outcome(
         PROJECTION_FAILED,
         "projection failed",
-        "The configuration could not be brought back onto its constraints.",
-        "shorten the step or tighten rtol and atol; check that the constraints can be met together",
+        "The drift projection onto the constraints did not converge.",
+        "shorten the step or tighten rtol and atol; check that the constraints are consistent",
     ),
     Outcome(
         MODE_NOT_LISTED,
-        "mode not allowed",
-        "The motion leads into a combination of contact states that the model does not list.",
-        "name this combination under modes, or drop only_listed",
+        "mode not listed",
+        "The motion leads into a mode that the model does not list.",
+        "name this combination of contact states under modes, or drop only_listed",
     ),
     Outcome(
         IMPACTS_DIVERGE,
-        "endless impacts",
-        "Impacts taken one after the other go on striking without end.",
+        "impact sequence does not terminate",
+        "Sequential impacts at one event time do not terminate.",
         "give the contacts restitutions below 1, or use impacts: simultaneous",
     ),
     Outcome(
         CONTRADICTORY,
         "inconsistent constraints",
-        "Redundant constraints, which repeat others, cannot be satisfied together with these any more.",
-        "check the lengths and axes of the constraints that repeat each other, or drop one of them",
+        "Redundant constraints have become inconsistent.",
+        "check the lengths and axes of the redundant constraints, or remove one of them",
     ),
     Outcome(
         STRETCHED,
         "stretched to its limit",
-        "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints any longer.",
-        "end the run before, change the motion that drives the loop, or let a link yield",
+        "A loop is stretched to its limit and driven beyond it: no motion satisfies its constraints.",
+        "end the run earlier, change the motion that drives the loop, or make a link compliant",
     ),
     Outcome(
         UNDETERMINED,
         "undetermined at a change point",
         "The mechanism is at rest in a change point, where its constraints lose rank: several motions are possible.",
-        "give it a speed, or start beside the change point",
+        "give it a speed, or start near the change point",
     ),
     Outcome(
         NO_BRANCH,
         "speeds belong to no branch",
-        "The mechanism is in a change point, and no motion through it has these speeds: the constraints that are lost "
-        "there would be left at once.",
-        "give all speeds of one of the motions through the change point, or start beside it",
+        "No motion through this change point has these speeds: it would violate the constraints that are lost here.",
+        "give all speeds of one of the motions through the change point, or start near it",
     ),
 )
 
-UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list what was tried
+UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list the candidates examined
 AT_CHANGE_POINTS: Final = (STRETCHED, UNDETERMINED, NO_BRANCH)  # outcomes that name the rows that lose rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}

@@ -1,4 +1,4 @@
-"""A run as plain arrays, as the compiled loop leaves it."""
+"""Results of a run as plain arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TransitionArrays:
 
     ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
     ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.event_resolution`.  Of the guards that fired together,
-    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a written transition
+    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a user transition
     ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
     ``candidates consistent chosen_by log`` tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
     """
@@ -185,7 +185,7 @@ def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tu
 def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
     """Number the modes of a run by what happened in it alone.
 
-    A machine numbers modes in the order in which its runs reached them, earlier runs too.
+    An executable numbers modes in the order in which its runs reached them, earlier runs too.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
     RawRun
         The run; the further modes it reached have the next numbers in their order of appearance.
     tuple of int
-        By new number the number in the machine.
+        By new number the number in the executable.
     """
     count = int(raw.tables.sizes[tb.N_MODES])
     if order is None and count <= fixed:

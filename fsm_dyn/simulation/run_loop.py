@@ -1,4 +1,4 @@
-"""Running an automaton: the Python around the compiled loop."""
+"""Event-driven run: calls the runtime and serves its requests for modes, charts and room."""
 
 from __future__ import annotations
 

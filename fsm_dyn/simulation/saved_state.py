@@ -1,4 +1,4 @@
-"""The state of a run at an instant from which it can be continued."""
+"""Saved state of a run, from which it can be continued."""
 
 from __future__ import annotations
 

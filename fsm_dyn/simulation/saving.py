@@ -1,4 +1,4 @@
-"""When the state of a run is saved, and how a run is given one.
+"""Saving the state of a run before its end time affects it, and restoring it.
 
 A run ends with a step that is shortened to end there.  So that a run which is continued takes the same steps as one
 that was not interrupted, what is saved is its state before it first mattered where it ends (``runtime/end_of_run.c``);
@@ -34,7 +34,7 @@ class Savable(Protocol):
         """Charts that the run has asked for."""
 
     def online_modes(self) -> NDArray[np.int64]:
-        """Addresses of the modes embedded on line by their numbers, 0 for others."""
+        """Addresses of the modes embedded online by their numbers, 0 for others."""
 
 
 class Saver:
@@ -56,7 +56,7 @@ class Saver:
     def save(
         self, loop: LoopState, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
     ) -> None:
-        """Save the state at hand; not once it has mattered where the run ends, nor before anything was recorded."""
+        """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
         counters = loop.state.counters
         fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
         starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == event_resolution.START

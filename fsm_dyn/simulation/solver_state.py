@@ -1,4 +1,4 @@
-"""The state of scipy's ``Radau`` and ``BDF`` between two steps, as plain numbers and arrays.
+"""State of scipy's ``Radau`` and ``BDF`` between two steps, as plain numbers and arrays.
 
 A solver with the same state takes the same steps, whatever object it is: factors are kept as they are, because they may
 be those of another length of step.

@@ -1,4 +1,4 @@
-"""Everything the compiled loop remembers, needs as options and uses as workspace, as tuples of arrays.
+"""State, options and workspace of the runtime, as tuples of arrays.
 
 The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`State`.
 """
@@ -28,9 +28,9 @@ ERROR: Final = 3  # error norm of the last accepted step
 EVENT_TIME: Final = 4  # when the last transition happened
 PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
 JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
-PIVOT: Final = 7  # smallest scaled pivot at the state at hand
+PIVOT: Final = 7  # smallest scaled pivot at the current state
 WINDOW: Final = 8  # when the present window of transitions began
-REMAINING: Final = 9  # how long the train of impacts that is being ended goes on
+REMAINING: Final = 9  # how long the Zeno sequence of impacts that is being ended goes on
 FORCE: Final = 10  # largest multiplier at the start of the mode; those of the modes before count half as much each time
 PUT_OFF: Final = 11  # length to go on with of a step whose next trial was put off, 0: none was
 CLOCK_COUNT: Final = 12
@@ -50,7 +50,7 @@ RETAKES: Final = 10  # steps retaken to locate events
 INSTANT: Final = 11  # transitions made in this instant
 HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
-CYCLE: Final = 14  # strokes in a cycle of the train of impacts that is being ended
+CYCLE: Final = 14  # strokes in a cycle of the Zeno sequence of impacts that is being ended
 WINDOW_COUNT: Final = 15  # transitions in the present window
 ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
 PASSED: Final = 17  # change points recorded
@@ -209,7 +209,7 @@ class Work(NamedTuple):
     energy: Floats
     notes: Integers
     u_before: Floats
-    log: Floats  # candidates of the decision at hand
+    log: Floats  # candidates of the current decision
     implied: Integers  # 1: the gap of this open contact is kept by two others that are closed
     c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
 

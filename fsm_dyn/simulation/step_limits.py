@@ -1,4 +1,4 @@
-"""The lengths of steps of scipy's implicit solvers, chosen and limited from outside."""
+"""Step lengths of scipy's implicit solvers, selected and limited from outside."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A compiled automaton as the arrays that the compiled loop reads.
+"""Tables of a compiled automaton, as the arrays that the runtime reads.
 
-All arrays are C-contiguous.  Mode, guard and row numbers are stable: whoever derives further modes during a
-run only appends to the mode and guard arrays.
+All arrays are C-contiguous.  Mode, guard and row numbers are stable: modes derived during a
+run are appended to the mode and guard arrays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZE_COUNT: Final = 15
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
 
-# what a guard announces (``Tables.guard_event``)
+# event of a guard (``Tables.guard_event``)
 CLOSES: Final = int(Event.CLOSES)
 OPENS: Final = int(Event.OPENS)
 SLIDES: Final = int(Event.SLIDES)
@@ -50,7 +50,7 @@ SLIDING_UNDER: Final = laws.SLIDING_UNDER  # a slot pressed on its other face
 
 # bits of ``Tables.mode_flags``
 PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
-REPEATS: Final = 8  # rows of the mode repeat each other: whether they still agree is asked after each step
+REPEATS: Final = 8  # rows of the mode are redundant: whether they still agree is asked after each step
 TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
 RANKS: Final = 16  # constraints on coordinates hold: their rows may lose rank
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
@@ -89,7 +89,7 @@ def law_flags(law: Law) -> int:
 TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
 
 # roles of rows (``Tables.row_role``)
-KINEMATIC: Final = 0  # hidden in the choice of speeds
+KINEMATIC: Final = 0  # eliminated by the choice of speeds
 ALWAYS: Final = 1  # a constraint on speeds
 ALWAYS_POSITION: Final = 2  # a constraint on coordinates
 CONTACT_ROW: Final = 3  # belongs to a contact
@@ -119,12 +119,12 @@ class Tables(NamedTuple):
     mode_group : int64 array, shape (n_modes,)
         Modes with the same number are charts of the same active set: same states, other independent speeds.
     mode_allowance : int64 array, shape (n_modes,)
-        Evaluations in a run after which a mode that is embedded on line has earned kernels of its own; ``NEVER`` for
+        Evaluations in a run after which a mode that is embedded online has earned kernels of its own; ``NEVER`` for
         modes that have them, or are to have none.
     mode_guard_start : int64 array, shape (n_modes + 1,)
         Guards of mode ``m`` are numbers ``mode_guard_start[m]`` up to (not including) ``mode_guard_start[m + 1]``.
     guard_event : int64 array, shape (n_guards,)
-        What the guard announces.  Every guard fires when it falls through zero.
+        Event of the guard.  Every guard fires at its falling zero crossing.
     guard_contact : int64 array, shape (n_guards,)
         The contact concerned; for ``WRITTEN`` the transition.
     guard_direction : float64 array, shape (n_guards,)
@@ -149,7 +149,7 @@ class Tables(NamedTuple):
         zero, ascending: those of row ``r`` are ``row_columns[row_begin[r]]`` up to (not including)
         ``row_columns[row_begin[r + 1]]``.
     transitions : int64 array, shape (n_transitions, TRANSITION_WIDTH)
-        Written transitions.
+        User-defined transitions.
     transition_states : int8 array, shape (n_transitions, n_contacts)
         Contact states that a transition's target asks for, -1 where it leaves them open.
     transition_leaves : int8 array, shape (n_transitions, n_modes)

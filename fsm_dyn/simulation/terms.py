@@ -1,4 +1,4 @@
-"""The output of the terms kernel, taken apart."""
+"""Named parts of the output of the terms kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tolerances of a run: one frozen object, in SI units, scaled from the mechanism where not given.
+"""Tolerances of a run: one frozen object, in SI units, scaled from the mechanism by default.
 
 Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it.  The runtime sees
 the array of :meth:`Tolerances.as_array`, indexed by the constants below.
@@ -93,7 +93,7 @@ class Tolerances:
     slip : float
         Slip speed in space above which its direction is that of the friction, m/s.
     least_acceleration : float
-        Accelerations below this are not told from rounding, m/s^2.
+        Accelerations below this are not distinguished from rounding, m/s^2.
     redundancy : float
         A row of which less than this fraction is independent of the others is redundant.
     length_scale, mass_scale, time_scale : float
@@ -116,7 +116,7 @@ class Tolerances:
     drift: float | None = _entry(1e-5, "residual after a projection that is a failure")
     impact: float | None = _entry(1e-9, "a contact law of an impact violated by less is kept")
     slip: float | None = _entry(1e-7, "slip speed in space from which friction follows its direction")
-    least_acceleration: float | None = _entry(1e-3, "acceleration that is told from rounding")
+    least_acceleration: float | None = _entry(1e-3, "acceleration distinguished from rounding")
     redundancy: float | None = _entry(1e-6, "independent fraction below which a row is redundant")
     length_scale: float | None = _entry(1.0, "the mechanism's own unit of length")
     mass_scale: float | None = _entry(1.0, "the mechanism's own unit of mass")

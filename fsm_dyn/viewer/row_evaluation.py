@@ -57,7 +57,7 @@ class RowEvaluator:
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
         self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
         start = initial_state(graph.automaton, graph.values, graph.parameters)
-        self._machine = PooledExecutable(graph.automaton, (start.x, start.context))
+        self._executable = PooledExecutable(graph.automaton, (start.x, start.context))
         self.readers: list[ModeReader] = []
         self._readers: dict[tuple[int, ...], ModeReader] = {}
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -90,7 +90,7 @@ class RowEvaluator:
         key = tuple(int(code) for code in states)
         reader = self._readers.get(key)
         if reader is None:
-            mode = self._machine.mode_of(key)
+            mode = self._executable.mode_of(key)
             reader = self._readers[key] = ModeReader(len(self.readers), mode, ModeEvaluator(mode.full))
             self.readers.append(reader)
         out = reader.reading(0.0, x, c)
@@ -116,7 +116,7 @@ class RowEvaluator:
         if key not in self._numbers:
             name = self.automaton.name_of(key)
             # what the graph is drawn from, states and guards, is the same for a mode that is not derived
-            mode = DerivedMode(name.name, name.pattern, cast(ModePrograms, self._machine.mode_of(key)))
+            mode = DerivedMode(name.name, name.pattern, cast(ModePrograms, self._executable.mode_of(key)))
             self.automaton = self.automaton.with_mode(mode)
             self._add(key)
         return self._numbers[key]

@@ -58,7 +58,7 @@ def test_coordinates_without_bodies_are_refused_before_anything_is_derived() -> 
     body = "points: {P: {from: O, at: x0*N.x}}\nbodies: {b: {center: P, mass: 1 kg}}\n"
     text = f"fsm_dyn: 1\ncoordinates:\n{many}{body}"
     error = refusal(text)
-    assert "nothing has inertia along 494 coordinates" in error.message
+    assert "mass matrix singular along 494 coordinates" in error.message
     assert error.where.line == 502
 
 

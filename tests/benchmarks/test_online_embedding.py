@@ -74,11 +74,11 @@ HELD = [(1, 0, 0, 0), (2, 0, 0, 0), (1, 0, 1, 0), (1, 0, 2, 0), (1, 1, 0, 0), (2
         (1, 1, 1, 1), (2, 2, 2, 2)]  # fmt: skip
 
 
-def _seconds(machine, number, x, c):
+def _seconds(executable, number, x, c):
     """Processor time of one evaluation in a batch."""
     out = np.zeros(len(x))
     begin = time.process_time()
-    repeat(machine.charts[number].rhs, x, c, out, EVALUATIONS)
+    repeat(executable.charts[number].rhs, x, c, out, EVALUATIONS)
     assert np.isfinite(out).all()
     return (time.process_time() - begin) / EVALUATIONS
 

@@ -97,13 +97,13 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
     try:
         stepper.publish_to(ring_of(block))
         counts, force = shared_memory.plain(stepper.tick_data.counts), shared_memory.plain(stepper.tick_data.force)
-        clock, machine = time.thread_time_ns, stepper.machine
+        clock, executable = time.thread_time_ns, stepper.executable
         spent = np.empty(count)
         made, new, behind, work = np.zeros((4, count), np.int64)
         done = stepper.counters
         gc.disable()
         for k in range(count):
-            modes = len(machine.charts)
+            modes = len(executable.charts)
             begin = clock()
             sample = hand.read()
             controller.take(sample)
@@ -113,7 +113,7 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
                     controller.supply(status)
             hand.write(force.tolist())
             spent[k] = (clock() - begin) * 1e-9
-            made[k], new[k], behind[k] = counts[ct.MADE], len(machine.charts) - modes, counts[ct.UNFINISHED]
+            made[k], new[k], behind[k] = counts[ct.MADE], len(executable.charts) - modes, counts[ct.UNFINISHED]
             work[k] = done[st.WORK_DONE]
             if controller.phase != RUNNING:
                 spent, made, new, behind, work = (part[: k + 1] for part in (spent, made, new, behind, work))

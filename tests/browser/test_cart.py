@@ -54,7 +54,7 @@ def test_dragged_by_its_handle_it_sticks_and_slips_and_all_agree(viewed, tmp_pat
     page.wait_for_timeout(700)  # counts come twice a second
     entries = page.entries()
     causes = {entry[3] for entry in entries}
-    assert {"caster_axis sticks (slip came to rest)", "caster_axis slides (friction reached its limit)"} <= causes
+    assert {"caster_axis sticks (slip velocity zero)", "caster_axis slides (friction limit reached)"} <= causes
     totals = page.evaluate("fsmDyn.map.totals")
     active = page.evaluate("document.querySelector('#map').dataset.active")
     assert active == page.text("#mode") == entries[-1][2]

@@ -225,7 +225,7 @@ def live(name):
     stepper = new_stepper(settings, graph)
     columns = columns_of(stepper)
     settings["record"] = 1 + stepper.loop.buffers.transitions.shape[1]
-    settings["modes"] = list(stepper.machine.chart_names)
+    settings["modes"] = list(stepper.executable.chart_names)
     stepper.prepare()
     block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(columns.width, settings["record"]))
     stepper.publish_to(ring_of(block))

@@ -15,7 +15,7 @@ NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 HEAD = """# Reliability
 
-What was tried to make runs fail, how often, and with what result. `make campaign` runs the cases (hours; it goes on
+Campaigns that try to make runs fail: how often, and with what result. `make campaign` runs the cases (hours; it goes on
 where it was left), `make reliability` writes this page from what it found. Every case follows from its seed, and is run
 again where a source of the package, a model or the case itself has changed. The last column has the digest of the
 sources for which the figures hold; that of the present ones is `{version}`.

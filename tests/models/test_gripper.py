@@ -21,7 +21,7 @@ def test_it_lifts_holds_and_drops_the_block(graph):
     causes = " ".join(x.cause for x in run.transitions)
     assert "stand_start" in causes
     drop = next(x for x in run.transitions if x.target == "dropped")
-    assert "an input jumps" in drop.cause
+    assert "input jump" in drop.cause
 
 
 @pytest.mark.parametrize(("share", "holds"), [(1.05, True), (0.9, False)])

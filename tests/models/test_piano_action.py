@@ -212,7 +212,7 @@ def test_a_led_stroke_of_any_speed_runs_to_its_end(led, duration):
     """
     run = slowly(led, duration)
     assert run.outcome.name == "done"
-    assert "moved apart" in run.transitions[0].cause or "slides" in run.transitions[0].cause
+    assert "became inconsistent" in run.transitions[0].cause or "slides" in run.transitions[0].cause
     assert run.energy.relative_residual <= 1e-6
 
 

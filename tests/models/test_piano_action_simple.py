@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 
 STROKES = {"piano": 2.0, "mezzo": 5.0, "forte": 10.0}  # N, held
-STAGES = ("regulating_button closes", "jack_knuckle_face leaves", "string strikes", "backcheck", "jack_stop closes")
+STAGES = ("regulating_button closes", "jack_knuckle_face leaves", "string impacts", "backcheck", "jack_stop closes")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_the_string_gives_back_its_share(strokes):
     """Newton's law at the string, and harder strokes strike faster."""
     speeds = []
     for run in strokes.values():
-        time = next(x.time for x in run.transitions if x.cause.startswith("string strikes"))
+        time = next(x.time for x in run.transitions if x.cause.startswith("string impacts"))
         before, after = run.sample([time - 1e-9, time + 1e-9])["hammer_speed"]
         assert after == pytest.approx(-0.5 * before, rel=1e-5)
         speeds.append(before)

@@ -263,7 +263,7 @@ class Judge:
             run = go(self.name, moved(self.name, self.seed, self.given, self.values, size, k), REFERENCE)
         except FsmDynError:  # the loop is open there
             return None
-        return None if run.outcome.name == "penetration at start" else run
+        return None if run.outcome.name == "initial penetration" else run
 
     def converges(self, label, options, found):
         """Whether the run agrees with an eighth of the step, or comes four times nearer with the same modes.

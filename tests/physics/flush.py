@@ -117,9 +117,9 @@ def scene(bodies, fixed, *, friction=0.1, restitution=0.0, gravity=f"-{G}*N.y", 
 def losses(run):
     """Return the energy that every transition of a run takes away (J).
 
-    Where a train of impacts comes to its end loads work between the strokes left out, so what it gains counts as none.
+    At a Zeno time loads work between the impacts left out, so energy gained there is not counted.
     """
-    lost = [(change.energy_lost, "train of impacts" in change.cause) for change in run.transitions]
+    lost = [(change.energy_lost, "Zeno time" in change.cause) for change in run.transitions]
     return np.array([max(loss, 0.0) if train else loss for loss, train in lost])
 
 

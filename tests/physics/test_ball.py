@@ -45,7 +45,7 @@ def test_impulses_and_energies(graph):
     run = fsm_dyn.simulate(graph, until=2.0)
     for k, x in enumerate(run.transitions):
         before = np.sqrt(2 * G * H) * 0.8**k
-        assert x.cause == "ground strikes and rebounds"
+        assert x.cause == "ground impacts and rebounds"
         np.testing.assert_allclose(x.impulse["ground"], [0.1 * 1.8 * before], rtol=1e-9)
         np.testing.assert_allclose(x.energy_after, 0.64 * x.energy_before, rtol=1e-9)
 

@@ -73,7 +73,7 @@ def test_belt_oscillator(section):
     assert len(cycle.floquet_multipliers) <= 1
 
 
-def test_half_a_cycle_by_relabelling(walls):
+def test_half_cycle_by_symmetry(walls):
     """Pushed by its own speed the ball gains 2 a c/m from wall to wall and keeps the part e at each."""
     speed = 0.7 * 0.3 / 2 * 2 / (1 - 0.7)
     half = np.log(1 / 0.7) / (0.3 / 2)
@@ -88,7 +88,7 @@ def test_half_a_cycle_by_relabelling(walls):
     np.testing.assert_allclose(crossing.floquet_multipliers, [0.7], rtol=1e-9)
 
 
-def test_modulo_sets_aside_what_grows():
+def test_advancing_coordinates_are_left_out_of_the_return():
     """A ball that bounces on a driven-less floor loses; with a gain above it keeps a height while it travels."""
     model = {
         **WALLS,
@@ -106,7 +106,7 @@ def test_modulo_sets_aside_what_grows():
     np.testing.assert_allclose(cycle.period, period, rtol=1e-10)
     np.testing.assert_allclose(cycle.floquet_multipliers, [0.49, np.exp(-period / 2)], rtol=1e-8)
     np.testing.assert_allclose(cycle.u[0], 1.0, rtol=1e-9)
-    with pytest.raises(fsm_dyn.RunError, match="modulo"):
+    with pytest.raises(fsm_dyn.RunError, match="advancing"):
         fsm_dyn.limit_cycle(graph, "left closes", max_return_time=20)
 
 
@@ -124,9 +124,9 @@ def test_a_cycle_goes_round_again(walls):
         ({"section": "up closes"}, "no contact 'up'"),
         ({"section": "left"}, "this is no section"),
         ({"section": "x + y falling"}, "y"),
-        ({"section": "left closes", "modulo": ["y"]}, "no coordinate 'y'"),
-        ({"section": "left closes", "relabel": {"x": "-x"}}, "rates of the coordinates do not follow"),
-        ({"section": "left closes", "relabel": {"x": "z"}}, "'z' is unknown"),
+        ({"section": "left closes", "advancing": ["y"]}, "no coordinate 'y'"),
+        ({"section": "left closes", "symmetry": {"x": "-x"}}, "rates of the coordinates do not follow"),
+        ({"section": "left closes", "symmetry": {"x": "z"}}, "unknown 'z'"),
         ({"section": "left closes", "guess": {"x": 0.0, "v": 0.0}}, "does not return"),
     ],
 )

@@ -154,12 +154,12 @@ def test_a_jam_tells_what_was_tried():
     with pytest.raises(fsm_dyn.RunError) as caught:
         rod(1.6, slip)
     text = str(caught.value)
-    assert "end open: end would sink in" in text
-    assert "end would pull" in text
+    assert "end open: end: penetrating acceleration" in text
+    assert "end: tensile normal force" in text
     assert "state:" in text
     run = rod(1.6, slip, policy="impact")  # the declared policy: friction stops the slip at once
     first = run.transitions[0]
-    assert "impact without collision" in first.why[0]
+    assert "impact without collision" in first.selection[0]
     assert first.energy_after <= first.energy_before
     assert abs(first.u_after[0] - first.u_before[0]) > 0.1
 

@@ -22,7 +22,7 @@ import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.errors import InputError
-from fsm_dyn.online.earned_modes import EarningMachine
+from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation.event_resolution import START
 from tests.physics.starts import STARTS
@@ -47,10 +47,10 @@ TIES = 0.01  # of all pieces
 def settings(graph, strategy, **given):
     """The setting of a study with kernels, and the same with the strategy, whose kernels are taken over early."""
     own = AnalysisSetup.of(graph, **given)
-    automaton, home = graph.automaton, own.machine.home
+    automaton, home = graph.automaton, own.executable.home
     if strategy == "online":
-        return own, replace(own, machine=OnlineExecutable(automaton, home))
-    return own, replace(own, machine=EarningMachine(automaton, home, derived=automaton.modes, derive_after=EARNED))
+        return own, replace(own, executable=OnlineExecutable(automaton, home))
+    return own, replace(own, executable=EarnedExecutable(automaton, home, derived=automaton.modes, derive_after=EARNED))
 
 
 class Piece(NamedTuple):
@@ -76,7 +76,7 @@ class Met(NamedTuple):
 
 def next_transition(setting, piece):
     """Go on to the next transition, or to the end; the resolution at the start is none."""
-    setting.machine.reset_charts()
+    setting.executable.reset_charts()
     raw = setting.run(piece.x, piece.c, piece.states, piece.until, piece.since)
     found = raw.transitions
     later = np.flatnonzero(found.reason != START)
@@ -84,7 +84,7 @@ def next_transition(setting, piece):
     row = -1 if k is None else found.row[k]
     slope = np.inf if k is None else np.nanmin(np.abs(found.slope[k]), initial=np.inf)
     return Met(
-        raw.outcome.name if k is None else "transition", raw.t[row], setting.machine.chart_names[raw.mode[row]],
+        raw.outcome.name if k is None else "transition", raw.t[row], setting.executable.chart_names[raw.mode[row]],
         raw.x[row], np.abs(raw.x_dot[row]).max(), slope,
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def next_transition(setting, piece):
 def pieces(own, start, until):
     """Where each piece of a run begins."""
     raw = own.run(start.x, start.context, start.states, until)
-    charts = own.machine.charts
+    charts = own.executable.charts
     return [
         Piece(raw.x[row], own.context(raw.held[row]), charts[target].programs.states, t, min(until, t + LATER))
         for row, target in zip(raw.transitions.row[:TRANSITIONS], raw.transitions.target[:TRANSITIONS], strict=True)

@@ -95,13 +95,13 @@ def test_converges_to_the_event_driven_motion(model):
 
 
 REFUSED = {
-    "latch": "written transitions",
-    "ratchet": "written transitions",
-    "cart_on_ramp": "written transitions",
-    "compass_gait": "written transitions",
-    "escapement_anchor": "written transitions",
-    "escapement_deadbeat": "written transitions",
-    "rimless_wheel": "written transitions",
+    "latch": "user-defined transitions",
+    "ratchet": "user-defined transitions",
+    "cart_on_ramp": "user-defined transitions",
+    "compass_gait": "user-defined transitions",
+    "escapement_anchor": "user-defined transitions",
+    "escapement_deadbeat": "user-defined transitions",
+    "rimless_wheel": "user-defined transitions",
     "newtons_cradle": "at once",
 }
 
@@ -146,7 +146,7 @@ def test_a_rebound_with_friction_gains_no_energy():
     ends = []
     for step in (2e-4, 2.5e-5):
         run = fsm_dyn.simulate(graph, 0.4, method="moreau_jean", step=step, **given)
-        strike = next(x for x in run.transitions if "strikes" in x.cause)
+        strike = next(x for x in run.transitions if "impacts" in x.cause)
         assert strike.energy_after <= strike.energy_before + 1e-9
         ends.append(np.abs(run.q[-1] - exact.q[-1]).max())
     assert ends[1] <= 0.3 * ends[0]
@@ -194,10 +194,10 @@ def test_a_body_that_goes_round_a_wall_comes_to_its_other_side():
     }
     exact = fsm_dyn.simulate(graph, 1.42, inputs=over, **TIGHT)
     struck = 1.2 + np.sqrt(2.0 * 0.03 / 4.0)
-    assert [round(x.time, 6) for x in exact.transitions if "strikes" in x.cause] == [round(struck, 6)]
+    assert [round(x.time, 6) for x in exact.transitions if "impacts" in x.cause] == [round(struck, 6)]
     for step in (1e-3, 1e-4):
         run = fsm_dyn.simulate(graph, 1.42, method="moreau_jean", step=step, inputs=over)
-        strikes = [x.time for x in run.transitions if "strikes" in x.cause]
+        strikes = [x.time for x in run.transitions if "impacts" in x.cause]
         assert len(strikes) == 1
         assert abs(strikes[0] - struck) <= 2 * step
         np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=2 * step)
@@ -208,7 +208,7 @@ def test_a_start_inside_a_wall_is_named():
         fsm_dyn.compile("bouncing_ball"), 1.0, method="moreau_jean", step=1e-3, initial={"mode": "flight", "y": -0.01},
         on_failure="return",
     )  # fmt: skip
-    assert run.outcome.name == "penetration at start"
+    assert run.outcome.name == "initial penetration"
     assert len(run.t) == 1
 
 
@@ -288,7 +288,7 @@ def test_impulses_push_and_energy_does_not_rise():
     run = fsm_dyn.simulate(graph, until=2.0, method="moreau_jean", step=1e-3)
     assert len(run.transitions) >= 3
     for strike in run.transitions:
-        assert strike.cause == "ground strikes and rebounds"
+        assert strike.cause == "ground impacts and rebounds"
         assert min(value[0] for value in strike.impulse.values()) >= 0.0
         assert strike.energy_after <= strike.energy_before * (1 + 1e-9)
 
@@ -296,7 +296,7 @@ def test_impulses_push_and_energy_does_not_rise():
 def test_what_it_refuses():
     with pytest.raises(InputError, match="needs the length of its steps"):
         fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), until=1.0, method="moreau_jean")
-    with pytest.raises(InputError, match="written transitions"):
+    with pytest.raises(InputError, match="user-defined transitions"):
         fsm_dyn.simulate(fsm_dyn.compile("latch"), until=1.0, method="moreau_jean", step=1e-3)
     with pytest.raises(InputError, match="at once"):
         fsm_dyn.simulate(fsm_dyn.compile("newtons_cradle"), until=1.0, method="moreau_jean", step=1e-3)

@@ -193,12 +193,12 @@ def restore_state(runtime, arena, numbers):
         else:
             words[at : at + 1] = numbers.array(1).view(np.uint64)
     words = saved.sealed(words) if sealed and len(words) >= saved.HEADER else words[: random.integers(len(words) + 1)]
-    if saved.library.restore(run.handle(), run.machine.online_modes(), saved.DIGEST, words) == 0:
+    if saved.library.restore(run.handle(), run.executable.online_modes(), saved.DIGEST, words) == 0:
         run.loop.state.counters[saved.st.STEPS] = 0
         for _ in range(5):
             if not saved.turn(run.loop, run.handle, None):  # huge numbers are nothing to derive a chart for
                 break
-    assert saved.library.restore(run.handle(), run.machine.online_modes(), saved.DIGEST, run.words) == 0
+    assert saved.library.restore(run.handle(), run.executable.online_modes(), saved.DIGEST, run.words) == 0
 
 
 TARGETS = [quintic_roots, solve_lcp, maximise_margin, dense_lu, eigenvalues, solve_contact_problem, restore_state]

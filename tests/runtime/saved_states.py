@@ -24,7 +24,7 @@ class Stopped(NamedTuple):
 
     loop: LoopState
     handle: object
-    machine: object
+    executable: object
     words: np.ndarray
     options: st.Options
 
@@ -33,12 +33,12 @@ class Stopped(NamedTuple):
 def stopped(model, steps):
     """A run that made so many turns; its arrays lie apart, so that a sanitizer sees what goes beyond one of them."""
     graph = compile_model(model)
-    machine = Simulator(graph).take(MODELS[model])
-    layout, start = graph.automaton.terms.layout, machine.home
+    executable = Simulator(graph).take(MODELS[model])
+    layout, start = graph.automaton.terms.layout, executable.home
     drive = assemble_inputs(list(layout.w), len(layout.p), {}, [])
-    tables = machine.tables
-    number = machine.mode_index(graph.automaton.modes[0].states)
-    tables, method = machine.tables, METHODS["dopri5"].arrays()
+    tables = executable.tables
+    number = executable.mode_index(graph.automaton.modes[0].states)
+    tables, method = executable.tables, METHODS["dopri5"].arrays()
     made, _ = st.new_state(tables, 0.0, start[0], start[1], number)
     loop = LoopState(
         Workspace(),
@@ -59,8 +59,8 @@ def stopped(model, steps):
         return loop.run(*packed)
 
     for _ in range(steps + 1):
-        turn(loop, handle, machine)
-    return Stopped(loop, handle, machine, library.save(handle(), machine.online_modes(), DIGEST), options)
+        turn(loop, handle, executable)
+    return Stopped(loop, handle, executable, library.save(handle(), executable.online_modes(), DIGEST), options)
 
 
 def apart(bundle, made):
@@ -80,7 +80,7 @@ def buffers_of(tables):
     return buffers, st.BUFFERS.pack(buffers)
 
 
-def turn(loop, handle, machine):
+def turn(loop, handle, executable):
     """Make a turn of the loop; return whether it may make another."""
     for name in (st.ROWS, st.TRANSITIONS, st.PASSED):
         loop.state.counters[name] = 0
@@ -88,7 +88,7 @@ def turn(loop, handle, machine):
         status = library.advance(handle())
         if not 1 < status <= 4:
             return status <= 1
-        if provide_requested(loop, status, machine) is not None:
+        if provide_requested(loop, status, executable) is not None:
             return False
 
 

@@ -21,7 +21,7 @@ SECTIONS = {name.lower(): int(number) for name, number in re.findall(r"FSM_SECTI
 def restored(run, words, digest=saved.DIGEST):
     """Name of the result of restoring words, and whether the state is as it was."""
     before = [array.tobytes() for array in run.loop.state]
-    result = library.restore(run.handle(), run.machine.online_modes(), digest, np.ascontiguousarray(words))
+    result = library.restore(run.handle(), run.executable.online_modes(), digest, np.ascontiguousarray(words))
     return NAMES[result], before == [array.tobytes() for array in run.loop.state]
 
 
@@ -36,12 +36,12 @@ def test_what_is_saved_restores_and_goes_on_alike(run):
     for _ in range(2):
         assert restored(run, run.words)[0] == "RESTORED"
         for _ in range(50):
-            saved.turn(run.loop, run.handle, run.machine)
-        again = library.save(run.handle(), run.machine.online_modes(), saved.DIGEST)
+            saved.turn(run.loop, run.handle, run.executable)
+        again = library.save(run.handle(), run.executable.online_modes(), saved.DIGEST)
         ends.append(again.tobytes())
     assert ends[0] == ends[1] != run.words.tobytes()
     assert restored(run, run.words)[0] == "RESTORED"
-    assert library.save(run.handle(), run.machine.online_modes(), saved.DIGEST).tobytes() == run.words.tobytes()
+    assert library.save(run.handle(), run.executable.online_modes(), saved.DIGEST).tobytes() == run.words.tobytes()
 
 
 def test_any_bit_that_is_flipped_is_found(run):
@@ -163,7 +163,7 @@ def time_stepping(tables, fill=0):
 
 
 def test_time_stepping_goes_on_where_it_was_saved_and_refuses_the_rest():
-    tables = saved.stopped("ball_in_corner", 0).machine.tables
+    tables = saved.stopped("ball_in_corner", 0).executable.tables
     address = st.TABLES.pack(tables).address
     given, sent = time_stepping(tables, fill=3)
     given.row = 1
@@ -193,7 +193,7 @@ def test_too_little_room_is_told():
     run = saved.stopped("four_bar", 1)
     words = np.full(20, 7, np.uint64)
     save = library.function("fsm_save")
-    online = library.vector(run.machine.online_modes())
+    online = library.vector(run.executable.online_modes())
     count = save(run.handle(), online, saved.DIGEST, words.ctypes.data, 10)
     assert count == len(run.words)
     assert (words[10:] == 7).all()

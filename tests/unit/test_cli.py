@@ -155,7 +155,7 @@ def test_a_malformed_file_is_bad_input_with_its_place(tmp_path):
 def test_run_tells_when_and_why(tmp_path):
     result = call("run", "pendulum_with_stop", "--until", "0.5")
     assert result.exit_code == 0
-    assert "block strikes and rebounds" in result.stdout
+    assert "block impacts and rebounds" in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -258,11 +258,11 @@ def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
                 lines.append(line)
 
         try:
-            until("strikes")
+            until("impacts and rebounds")
             path.write_text(text.replace("coordinates", "cordinates"))
             until("did you mean 'coordinates'")
             path.write_text(text.replace("0.8", "0.7"))
-            until("strikes")
+            until("impacts and rebounds")
             process.send_signal(signal.SIGINT)
             until("stopped watching")
             assert process.wait(10) == 0

@@ -50,7 +50,7 @@ def test_a_graph_shows_its_modes_and_what_leads_from_one_to_another(ball):
     for mode in graph.modes.values():
         assert mode.name in found
         assert [f"{name}: {state}" in found for name, state in mode.states.items()] == [True] * len(mode.states)
-    assert {"ground closes", "ground opens", "ground strikes and rebounds"} <= set(found)
+    assert {"ground closes", "ground opens", "ground impacts and rebounds"} <= set(found)
     thick = [each for each in tree.iter(SVG + "rect") if each.get("stroke-width") == "2.2"]
     assert len(thick) == 1, "where runs start"
 

@@ -36,7 +36,7 @@ def test_lets_go_where_a_ramp_of_force_reaches_the_limit(run, sign):
     ended = run(changed(parameters=BLOCK["parameters"] | {"k": f"{sign * RAMP} N/s"}), 2.0)
     (gone,) = ended.transitions
     assert gone.time == pytest.approx(LIMIT / RAMP, abs=run.off)
-    assert gone.cause == "magnet lets go (its force reached the limit)"
+    assert gone.cause == "magnet lets go (force limit reached)"
     assert [text for text, _, _ in gone.fired] == ["magnet lets go"]
     assert (gone.source, gone.target) == ("held", "loose")
     since = 2.0**2 - (LIMIT / RAMP) ** 2

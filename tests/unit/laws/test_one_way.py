@@ -41,7 +41,7 @@ def test_an_overrunning_wheel_is_caught_up_with(run):
     meets = 9.0 / (DRIVE / HUB + BRAKE / WHEEL)
     (locked,) = ended.transitions
     assert locked.time == pytest.approx(meets, abs=run.off)
-    assert locked.cause == "clutch locks (its speed fell to zero)"
+    assert locked.cause == "clutch locks (velocity zero)"
     assert (locked.source, locked.target) == ("overrun", "driven")
     together = DRIVE * meets / HUB + (DRIVE - BRAKE) / (HUB + WHEEL) * (2.0 - meets)
     assert [ended["w1"][-1], ended["w2"][-1]] == pytest.approx([together] * 2, abs=30 * run.off)
@@ -62,7 +62,7 @@ def test_frees_where_its_force_would_change_sign(run):
     ended = run(model, 2.0)
     (freed,) = ended.transitions
     assert freed.time == pytest.approx(np.pi / (2.0 * om), abs=run.off)
-    assert freed.cause == "clutch frees (its force fell to zero)"
+    assert freed.cause == "clutch frees (locking force zero)"
     reached = DRIVE / om / (HUB + WHEEL)
     last = reached + DRIVE / om / HUB * (np.sin(om * 2.0) - 1.0)
     assert [ended["w1"][-1], ended["w2"][-1]] == pytest.approx([last, reached], abs=10 * run.off)

@@ -65,8 +65,8 @@ def test_off_line_takes_over_where_the_ticks_did(bench, tick):
     events = taken(run.events)
     assert events
     assert all(event["tick"] == tick + 1 for event in events)
-    machine, name_of = run.stepper.machine, run.stepper.graph.automaton.name_of
-    entered = [chart for chart in machine.charts if chart.full in {own.full for own in machine._own.values()}]
+    executable, name_of = run.stepper.executable, run.stepper.graph.automaton.name_of
+    entered = [chart for chart in executable.charts if chart.full in {own.full for own in executable._own.values()}]
     assert entered, "no mode that was taken over was met again"
     after = {name_of(event["states"]).name: event["evaluations"] for event in events}
     for ticks, how in ((run, after), (other, np.inf)):
@@ -83,15 +83,15 @@ def test_off_line_takes_over_where_the_ticks_did(bench, tick):
 
 def test_a_reset_keeps_kernels_and_begins_on_line(bench):
     run = taking_over_at(bench, 1000)
-    machine = run.stepper.machine
-    own = dict(machine._own)
+    executable = run.stepper.executable
+    own = dict(executable._own)
     run.stepper.reset()
-    assert machine._own == own
-    assert machine._pending == frozenset(own)
-    assert machine._left == mode_pool.ROOM - len(own)
+    assert executable._own == own
+    assert executable._pending == frozenset(own)
+    assert executable._left == mode_pool.ROOM - len(own)
     for states in own:
-        number = machine._numbers[states]
-        assert machine.tables.mode_allowance[number] == machine.charts[number].allowance == mode_pool.LEAST
+        number = executable._numbers[states]
+        assert executable.tables.mode_allowance[number] == executable.charts[number].allowance == mode_pool.LEAST
     assert not run.stepper.loop.state.spent.any()
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_taken_over_is_left_on_line(bench, monkeypatch):
     assert stepper.take_over(tuple(1 - code for code in known), kernels[0]) is None  # never met
     assert stepper.take_over(states[0], kernels[0]) is not None
     assert stepper.take_over(states[0], kernels[0]) is None  # twice
-    stepper.machine._left = len(stepper.machine._shelf.free)
+    stepper.executable._left = len(stepper.executable._shelf.free)
     assert stepper.take_over(states[1], kernels[1]) is None
 
 
@@ -168,7 +168,7 @@ def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
     state = moved[-1, recorded.columns.places["state"]]
     assert np.array_equal(again, recorded.records, equal_nan=True)
     assert np.array_equal(stepper.loop.state.x, state)
-    assert stepper.machine._own.keys() == {tuple(event["states"]) for event in taken(recorded.events)}
+    assert stepper.executable._own.keys() == {tuple(event["states"]) for event in taken(recorded.events)}
     trajectory = off_line(recorded)
     assert np.array_equal(trajectory.rows.x[-1], state)
     assert [x.time for x in trajectory.transitions] == recorded.records[:, 1 + st.RECORD_TIME].tolist()

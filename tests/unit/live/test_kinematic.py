@@ -110,7 +110,7 @@ def test_the_filter_is_stable_up_to_its_limit(bandwidth):
 def test_off_line_with_the_same_motion_it_is_the_same_run():
     """A transition while a prescribed coordinate moves: slip and stick of a block on a table shaken by the device."""
     run = Crank(TABLE).run(lambda t: 0.02 * np.sin(12 * t), lambda t: 0.24 * np.cos(12 * t), 2000)
-    names = run.stepper.machine.chart_names
+    names = run.stepper.executable.chart_names
     assert len(run.changes) >= 4
     trajectory = fsm_dyn.simulate(run.graph, until=run.t[-1], method="rk4", step=1e-3, inputs=run.tables())
     live = [(t, names[int(a)], names[int(b)]) for t, a, b in run.changes]
@@ -123,7 +123,7 @@ def test_off_line_with_the_same_motion_it_is_the_same_run():
 def test_the_block_slips_where_the_table_accelerates_too_fast():
     """Friction of 2 N bears 2 m/s^2 of 1 kg; the second rate is straight between ticks, so the instant is known."""
     run = Crank(TABLE).run(lambda t: 0.02 * np.sin(12 * t), lambda t: 0.24 * np.cos(12 * t), 1000)
-    names = run.stepper.machine.chart_names
+    names = run.stepper.executable.chart_names
     time, source, target = run.changes[0]
     assert (names[int(source)], names[int(target)]) == ("stick", "slip") or "slip" in names[int(target)]
     second, t = np.array(run.motion)[:, 1], np.array(run.t)

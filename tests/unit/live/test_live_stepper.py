@@ -26,7 +26,7 @@ def test_the_same_transitions_as_off_line_to_the_last_bit(bench, name, substeps)
     trajectory = fsm_dyn.simulate(
         run.stepper.graph, until=run.times[-1], method="rk4", step=1e-3 / substeps, inputs=run.tables()
     )
-    names = run.stepper.machine.chart_names
+    names = run.stepper.executable.chart_names
     live = [(t, names[int(a)], names[int(b)]) for t, a, b in run.transitions]
     assert len(live) >= 3, "a hand that changes nothing shows nothing"
     assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
@@ -161,6 +161,6 @@ def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
         done.append(int(run.stepper.counters[st.WORK_DONE]))
         behind += int(run.stepper.tick_data.counts[ct.UNFINISHED])
     assert run.controller.phase == 0, run.events
-    assert run.stepper.mode != run.stepper.machine.chart_names[0]
+    assert run.stepper.mode != run.stepper.executable.chart_names[0]
     assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE
     assert (behind > 0) == (limit > 0)

@@ -57,13 +57,13 @@ def test_a_mode_nobody_foresaw_costs_no_step(board, tmp_path):
 
 
 def test_guards_put_together_are_those_listed(board):
-    machine = LiveStepper(board, 1).machine
-    machine.prepare()
+    executable = LiveStepper(board, 1).executable
+    executable.prepare()
     random = np.random.default_rng(12)
     for _ in range(20):
         states = tuple(int(random.choice(contact.codes)) for contact in board.automaton.contacts)
         leaving = board.automaton.outgoing_transitions(board.automaton.name_of(states))
-        assert machine.list_guards(states) == list_guards(board.automaton.system, states, leaving)
+        assert executable.list_guards(states) == list_guards(board.automaton.system, states, leaving)
 
 
 @pytest.mark.parametrize("name", ["shopping_cart", "latch", "virtual_wall", "bouncing_ball"])
@@ -72,7 +72,7 @@ def test_guards_of_shipped_modes(held, name):
     stepper = LiveStepper(held(name), 3)
     stepper.prepare()
     for mode in stepper.graph.automaton.modes:
-        assert stepper.machine.list_guards(mode.states) == mode.guards
+        assert stepper.executable.list_guards(mode.states) == mode.guards
 
 
 def test_an_empty_stock_is_filled_while_the_device_is_let_go(board, monkeypatch, bench):
@@ -85,7 +85,7 @@ def test_an_empty_stock_is_filled_while_the_device_is_let_go(board, monkeypatch,
             assert run.controller.supply(status)
             run.controller.disengage()
     assert run.controller.phase == RUNNING
-    assert not run.stepper.machine.stocked
+    assert not run.stepper.executable.stocked
     assert run.stepper.t > 1.4
     assert len([e for e in run.events if e["event"] == "supplied"]) >= 3
 
@@ -93,14 +93,14 @@ def test_an_empty_stock_is_filled_while_the_device_is_let_go(board, monkeypatch,
 def test_a_reset_gives_charts_back(board):
     stepper = LiveStepper(board, 1)
     stepper.prepare()
-    machine = stepper.machine
-    free = len(machine._shelf.free)
-    machine.provide_chart(0, 0.0, *machine.home)
-    assert len(machine._shelf.free) == free - 1
-    assert machine.chart_names[-1] == machine.chart_names[0]
+    executable = stepper.executable
+    free = len(executable._shelf.free)
+    executable.provide_chart(0, 0.0, *executable.home)
+    assert len(executable._shelf.free) == free - 1
+    assert executable.chart_names[-1] == executable.chart_names[0]
     stepper.reset()
-    assert len(machine._shelf.free) == free
-    assert machine.tables.sizes[8] == len(machine.charts)
+    assert len(executable._shelf.free) == free
+    assert executable.tables.sizes[8] == len(executable.charts)
 
 
 def test_a_mode_that_is_not_listed_fails_by_name(bench):

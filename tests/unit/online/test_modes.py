@@ -160,9 +160,9 @@ def compare(found, expected, good, limit, what):
 def test_all_modes_agree_with_their_programs(graph, states):
     """Tolerances: 1e-10 is rounding times the worst pivot compared (1e-3); slopes of forces are differenced."""
     rng = np.random.default_rng(7)
-    machine, met = machine_of(graph), 0
+    executable, met = machine_of(graph), 0
     for number, mode in enumerate(graph.automaton.modes[:MODES]):
-        full = machine.charts[machine.mode_index(mode.states)].programs.full
+        full = executable.charts[executable.mode_index(mode.states)].programs.full
         x, c = states(graph, mode, number)
         t = rng.uniform(0.0, 1.0, STATES)
         with np.errstate(all="ignore"):
@@ -191,12 +191,12 @@ def test_guards_are_listed_as_derived(graph):
 
 def test_kernels_give_what_the_mode_gives(graph, states):
     """Bit for bit from the same chart: the kernels by address, the evaluation of many states; ``rhs`` and ``full``."""
-    machine = machine_of(graph)
+    executable = machine_of(graph)
     for number, mode in enumerate(graph.automaton.modes[:3]):
-        chart = machine.charts[machine.mode_index(mode.states)]
+        chart = executable.charts[executable.mode_index(mode.states)]
         x, c = states(graph, mode, number)
         expected = chart.programs.full.evaluate(0.3, x[0], c[0])
-        machine.reset_charts()
+        executable.reset_charts()
         full = call(chart.full, 0.3, x[0], c[0], sum(value.size for value in expected.values()))
         rate = call(chart.rhs, 0.3, x[0], c[0], len(x[0]))
         np.testing.assert_array_equal(full, np.concatenate([value.ravel() for value in expected.values()]))
@@ -221,22 +221,22 @@ initial: {x: 0.3, y: -0.4, x_dot: 8.0}
 def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
     """Counted: once a mode of a block that slides; of a pendulum in Cartesian coordinates, four times a turn."""
     block = compile_model(load("text", text=BRAKED_BLOCK))
-    machine, choices = machine_of(block), {}
-    setting = replace(AnalysisSetup.of(block), machine=machine)
+    executable, choices = machine_of(block), {}
+    setting = replace(AnalysisSetup.of(block), executable=executable)
     start = setting.start({"x_dot": 1.0})
     raw = setting.run(start.x, start.context, start.states, 1.0)
-    for chart in machine.charts:
-        choices[chart.programs.states] = machine._online[chart.full].choices
+    for chart in executable.charts:
+        choices[chart.programs.states] = executable._online[chart.full].choices
     assert raw.steps >= 9
     assert len(choices) > 1
     assert set(choices.values()) == {1}
 
     pendulum = compile_model(load("text", text=PENDULUM))
-    setting = replace(AnalysisSetup.of(pendulum), machine=machine_of(pendulum))
+    setting = replace(AnalysisSetup.of(pendulum), executable=machine_of(pendulum))
     start = setting.start()
     raw = setting.run(start.x, start.context, start.states, 2.0)
-    (chart,) = setting.machine.charts
+    (chart,) = setting.executable.charts
     turns = np.ptp(np.unwrap(np.arctan2(*raw.x[:, 1::-1].T))) / (2.0 * np.pi)
     assert raw.steps > 500
     assert turns > 3
-    assert 1 + 4 * np.floor(turns) <= setting.machine._online[chart.full].choices <= 1 + 4 * np.ceil(turns)
+    assert 1 + 4 * np.floor(turns) <= setting.executable._online[chart.full].choices <= 1 + 4 * np.ceil(turns)

@@ -35,7 +35,7 @@ def test_bands_cover_the_run_once(block):
 def test_transitions_are_listed_with_their_causes(block):
     texts = [text.get_text() for text in states(block).texts]
     assert "sliding → sticking" in texts
-    assert "floor sticks (slip speed fell to zero)" in texts
+    assert "floor sticks (slip velocity zero)" in texts
 
 
 def test_of_many_transitions_the_first_are_listed_and_the_rest_counted(block):

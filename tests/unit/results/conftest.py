@@ -94,7 +94,7 @@ def block_record():
     arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
     transitions = (
         transition(1.0, "sliding", "push breaks it away"),
-        transition(1.625, "sticking", "floor sticks (slip speed fell to zero)"),
+        transition(1.625, "sticking", "floor sticks (slip velocity zero)"),
     )
     starts = np.concatenate([[True], np.diff(arrays["t"]) == 0.0])
     held = np.hstack([push(arrays["t"], starts), np.ones((len(starts), 1)), np.zeros((len(starts), 1))])

@@ -1,4 +1,4 @@
-"""Runs as files: what is written reads back, what does not hold together is refused."""
+"""Runs as files: they read back as written, and inconsistent ones are refused."""
 
 import json
 

@@ -77,7 +77,7 @@ def test_the_energy_account_closes(block):
 def test_transitions_say_what_happened(block):
     stop = block.transitions[-1]
     assert (stop.time, stop.source, stop.target) == (1.625, "sliding", "sticking")
-    assert str(stop) == "1.625000 s  sliding → sticking  floor sticks (slip speed fell to zero)"
+    assert str(stop) == "1.625000 s  sliding → sticking  floor sticks (slip velocity zero)"
     assert stop.energy_lost == pytest.approx(0.0, abs=1e-15)
 
 

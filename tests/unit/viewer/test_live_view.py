@@ -261,7 +261,7 @@ def test_frames_of_a_dragged_cart(take):
     assert times == sorted(times)
     assert frame[width - 5 - 9 + 4] == pytest.approx(1.0)  # held
     assert cart.story.visits["sticking"] >= 1
-    assert cart.story.told[0]["cause"] == "caster_axis sticks (slip came to rest)"
+    assert cart.story.told[0]["cause"] == "caster_axis sticks (slip velocity zero)"
 
 
 def test_a_mode_is_read_in_a_chart_that_is_good_there(take):
