@@ -22,6 +22,7 @@ from fsm_dyn.programs import Counts
 from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
+    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.symbolic.equation_printing import Equations
 
 SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
@@ -287,6 +288,20 @@ class ModeGraph:
                 kind=edge.kind,
             )
         return graph
+
+    def assess_geometry(self) -> GeometricFeasibility:
+        """Return which contacts can be closed, and which of them at once, with the parameters of this graph.
+
+        Each verdict is ``impossible`` (proved by interval bounds on the gaps), ``possible`` (with a configuration) or
+        ``undecided``; the number of combinations of contact states without anything impossible comes with them.  A few
+        contacts take a second, thirty a minute or two.
+        """
+        # for those who ask: a run needs none of it
+        from fsm_dyn.automaton.geometric_feasibility import assess_geometry
+
+        n_q = len(self.automaton.terms.layout.q)
+        begin = np.zeros(n_q) if self.start is None else self.start.x[:n_q]
+        return assess_geometry(self.automaton, self.parameters, begin)
 
     @property
     def unreachable(self) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ class Program:
             if array.ndim == 0 or array.shape[-1] != length:
                 raise InputError(f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"(..., {length})")
         if only is not None:
-            return self._part(only).evaluate(time, state, context)
+            return self.part(only).evaluate(time, state, context)
         lead = np.broadcast_shapes(time.shape, state.shape[:-1], context.shape[:-1])
         values: list[Any] = [time, *np.moveaxis(state, -1, 0), *np.moveaxis(context, -1, 0), *self.constants]
         with np.errstate(all="ignore"):
@@ -191,7 +191,7 @@ class Program:
                     values[i] = None
         return {output.name: _stack([values[i] for i in output.indices], lead, output.shape) for output in self.results}
 
-    def _part(self, only: Only) -> Program:
+    def part(self, only: Only) -> Program:
         """Return the program that computes some outputs, or some of their rows, and nothing superfluous."""
         first, wanted = self.first_instruction, []
         for output in self.results:
