@@ -16,10 +16,10 @@ from typing import Any
 
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, Location, ModelError, RunError
 
-_TOLD = 2000  # characters of a message
+MAX_TEXT = 2000  # characters of a message
 
 
-async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
     """Compile a model in another process; cancelled, that process is ended.
 
     Parameters
@@ -28,7 +28,7 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
         As on the command line.
     parameters : mapping
         Values that replace the file's.
-    tell : callable
+    emit : callable
         Called with every stage in words.
 
     Raises
@@ -45,14 +45,14 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
     complaints = asyncio.create_task(process.stderr.read())
     try:
         async for line in process.stdout:
-            told = json.loads(line)
-            if "stage" in told:
-                tell(told["stage"])
+            data = json.loads(line)
+            if "stage" in data:
+                emit(data["stage"])
             else:
-                raise error_from(told)
+                raise error_from(data)
         if await process.wait() != 0:
             raise RunError(
-                f"compiling '{model}' came to no end\n{(await complaints).decode(errors='replace')[-_TOLD:]}"
+                f"compiling '{model}' came to no end\n{(await complaints).decode(errors='replace')[-MAX_TEXT:]}"
             )
     finally:
         if process.returncode is None:
@@ -65,13 +65,13 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
 def error_data(error: FsmDynError) -> dict[str, Any]:
     """Return an error as JSON can hold it."""
     if not isinstance(error, InputError):
-        return {"message": str(error)[:_TOLD]}
-    texts = {name: getattr(error, name)[:_TOLD] for name in ("message", "found", "allowed", "remedy")}
+        return {"message": str(error)[:MAX_TEXT]}
+    texts = {name: getattr(error, name)[:MAX_TEXT] for name in ("message", "found", "allowed", "remedy")}
     return {**texts, "where": list(error.where)}
 
 
 def error_from(data: Mapping[str, Any]) -> FsmDynError:
-    """Return the error that :func:`error_data` told."""
+    """Return the error that :func:`error_data` gave."""
     if "where" not in data:
         return RunError(data["message"])
     where = Location(*data["where"]) if data["where"] else NOWHERE
@@ -93,16 +93,16 @@ def main() -> None:
         say(error_data(error))
 
 
-def _compile(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+def _compile(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
     # SymPy comes with these; the server imports this module too.
     from fsm_dyn import compilation
     from fsm_dyn.live.live_stepper import LiveStepper
     from fsm_dyn.viewer.live_view import coupled_for_page
 
     graph = compilation.compile(model)
-    tell("deriving the model with its handles")
+    emit("deriving the model with its handles")
     held, _ = coupled_for_page(graph, parameters)
-    tell("making machine code")
+    emit("making machine code")
     LiveStepper(held)
 
 

@@ -27,8 +27,8 @@ _NAME: Final = 200
 _WHOLE: Final = 2**53  # beyond it, whole numbers are not exact
 
 _FIELDS: Final = (
-    "step", "speed", "schedule", "set", "drive", "initial", "port", "point", "look", "seek", "row", "words", "emulate",
-    "hand", "press", "charts",
+    "step", "speed", "schedule", "set", "input", "initial", "port", "point", "view_direction", "seek", "seek_row",
+    "transition_details", "emulate", "hand", "press", "charts",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
@@ -60,9 +60,9 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "on": _flag(data, "on")}
     if what == "port":
         return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
-    if what == "look":
+    if what == "view_direction":
         return {"do": what, **{key: _number(data, key, -TURN, TURN) for key in ("azimuth", "elevation")}}
-    if what in ("set", "drive"):
+    if what in ("set", "input"):
         return {"do": what, "name": _name(data, "name"), "value": _number(data, "value", -LARGEST, LARGEST)}
     if what == "initial":
         return {"do": what, "mode": _name(data, "mode")}
@@ -70,9 +70,9 @@ def read_command(text: str) -> dict[str, Any]:
         return {"do": what, "at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
     if what == "charts":
         return {"do": what, **{key: _number(data, key, -FARTHEST, LATEST) for key in ("from", "to")}}
-    if what == "row":
+    if what == "seek_row":
         return {"do": what, "number": int(_number(data, "number", 0.0, MOST_ROWS))}
-    if what == "words":
+    if what == "transition_details":
         return {"do": what, "first": int(_number(data, "first", 0.0, MOST_ROWS))}
     if what == "emulate":
         return {"do": what, "what": _name(data, "what"), "on": _flag(data, "on")}

@@ -76,7 +76,7 @@ class CouplingDevice:
         found: DeviceSpec = driver_class(self.driver).describe(self.options)
         return found
 
-    def told(self, port: CoupledPort, key: bool = False) -> dict[str, Any]:
+    def payload(self, port: CoupledPort, key: bool = False) -> dict[str, Any]:
         """Return for the page what does not change: name, axes, what stops the force, what can happen to it.
 
         ``key``: the model says how the port is pressed.

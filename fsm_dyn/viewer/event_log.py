@@ -31,13 +31,13 @@ class EventLog:
         self._session = session
         self._labels = labels
         self._asked = 0
-        self.told: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.entries: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.visits: Counter[str] = Counter()
         self.crossings: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[str, float] = {}
         self._last: tuple[float, str] | None = None
 
-    def more(self, automaton: Automaton) -> list[dict[str, Any]]:
+    def new_entries(self, automaton: Automaton) -> list[dict[str, Any]]:
         """Return the transitions since this was asked last, oldest first, with their causes."""
         records, following = self._session.records(self._asked)
         first, self._asked = following - len(records), following
@@ -54,10 +54,10 @@ class EventLog:
             if i < len(records) - TOLD_AT_ONCE:
                 continue
             news.append(entry(first + i, transition_of(automaton, names, found, states, i, self._labels)))
-        self.told.extend(news)
+        self.entries.extend(news)
         return news
 
-    def spend(self, rows: Floats) -> None:
+    def add_dwell_times(self, rows: Floats) -> None:
         """Count the time of new rows (one per tick) towards their modes; a reset takes nothing away."""
         for row in rows:
             name = self._labels.of(self._session.modes_at(row[_TICK])[1][int(row[MODE])])

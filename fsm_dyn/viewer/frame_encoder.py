@@ -40,34 +40,34 @@ class FrameEncoder:
         Whether the run's model is held by its ports, so that there are handles to be drawn.
     """
 
-    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, held: bool = True) -> None:
+    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
         self.graph = graph
-        self.instants = RowEvaluator(graph, columns)
-        self.picture = Picture.of(graph, self.instants, x, c)
-        self.places = with_surface_offsets(self.instants, self.picture, locate_contacts(self.instants, x, c), x, c)
-        self.grounds = find_grounds(self.instants, self.picture, self.places, x, c)
-        self.hands = PortHandles(graph, self.instants, self.picture, columns, x, c) if held else None
-        self.forces = Forces(self.instants, self.picture, self.places)
-        self.quantities = Quantities(graph, self.instants, self.places)
-        self.solids = () if self.picture.planar else find_solids(graph, self.instants, x, c)
-        points = self.instants.points(x, c)[0]
+        self.evaluator = RowEvaluator(graph, columns)
+        self.picture = Picture.of(graph, self.evaluator, x, c)
+        self.locations = with_surface_offsets(self.evaluator, self.picture, locate_contacts(self.evaluator, x, c), x, c)
+        self.grounds = find_grounds(self.evaluator, self.picture, self.locations, x, c)
+        self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
+        self.forces = Forces(self.evaluator, self.picture, self.locations)
+        self.quantities = Quantities(graph, self.evaluator, self.locations)
+        self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
+        points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return what does not change from frame to frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "name": mechanism.name,
             "summary": mechanism.summary,
             "picture": {
-                **self.picture.told(),
-                "grounds": [ground.told() for ground in self.grounds],
-                "solids": [solid.told() for solid in self.solids],
+                **self.picture.payload(),
+                "grounds": [ground.payload() for ground in self.grounds],
+                "solids": [solid.payload() for solid in self.solids],
                 "size": self._size,
             },
             "pitches": self._pitches(),
-            "ports": self.hands.told() if self.hands is not None else [],
-            "forces": self.forces.told(),
+            "ports": self.port_handles.payload() if self.port_handles is not None else [],
+            "forces": self.forces.payload(),
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
             "guards": self.guards(),
@@ -80,11 +80,11 @@ class FrameEncoder:
 
     def mode_map(self) -> dict[str, Any]:
         """Return the mode graph as far as it is known."""
-        return mode_map(self.instants.automaton, self.graph.initial)
+        return mode_map(self.evaluator.automaton, self.graph.initial)
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""
-        return [guard_texts(self.instants.automaton, reader.mode.guards) for reader in self.instants.readers]
+        return [guard_texts(self.evaluator.automaton, reader.mode.guards) for reader in self.evaluator.readers]
 
     def frame(
         self,
@@ -116,20 +116,20 @@ class FrameEncoder:
             list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, where outlines and
             solids are in space if the mechanism leaves the plane, and the samples.
         """
-        instants = self.instants
-        reader, full = instants.full(states, x, c)
-        points, frames = instants.points(x, c)
+        evaluator, handles = self.evaluator, self.port_handles
+        reader, full = evaluator.full(states, x, c)
+        points, frames = evaluator.points(x, c)
         number, tick, t, *rest = head
         parts = [
             np.array(
                 [
-                    number, tick, t, instants.number(states), *rest, len(samples), reader.number,
+                    number, tick, t, evaluator.number(states), *rest, len(samples), reader.number,
                     len(reader.mode.guards),
                 ],
                 dtype=np.float64,
             ),
             self.picture.placed(points, frames),
-            self.hands.drawn(row, x, c, points, frames) if self.hands is not None and row is not None else np.zeros(0),
+            np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
             self.forces.drawn(x, c, states, full["multipliers"], points, frames),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             self._in_space(points, frames),
@@ -151,5 +151,5 @@ class FrameEncoder:
 
     def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:
         """Return the values of all quantities at an instant."""
-        _, full = self.instants.full(states, x, c)
+        _, full = self.evaluator.full(states, x, c)
         return self.quantities.values(x, c, full["multipliers"])

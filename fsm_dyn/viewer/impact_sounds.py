@@ -15,7 +15,7 @@ SLOWEST: Final = 0.012  # m/s or rad/s: nothing slower is heard
 APART: Final = 0.03  # s between two blows of a contact that are heard apart, unless the second is the faster
 
 
-class Blows:
+class ImpactSounds:
     """Follows the transitions of a session; far quicker than their words, so that it may be asked often.
 
     Parameters
@@ -33,7 +33,7 @@ class Blows:
         self._asked = 0
         self._last: dict[str, tuple[float, float]] = {}
 
-    def more(self) -> list[tuple[str, float, float]]:
+    def new_impacts(self) -> list[tuple[str, float, float]]:
         """Return contact, model time (s) and speed of its gap (m/s or rad/s) of the blows since this was asked last."""
         if self._session.transition_count <= self._asked:
             return []
@@ -41,11 +41,11 @@ class Blows:
         found = read_transitions(records[:, 1:], *self._shape)
         closed = found.event == Event.CLOSES
         heard = closed & self._gaps[np.where(closed, found.contact, 0)] & (-found.slope > SLOWEST)
-        blows = [
+        impacts = [
             (self._names[found.contact[i, k]], float(found.time[i]), -float(found.slope[i, k]))
             for i, k in zip(*np.nonzero(heard), strict=True)
         ]
-        return [blow for blow in blows if self._apart(*blow)]
+        return [impact for impact in impacts if self._apart(*impact)]
 
     def _apart(self, name: str, t: float, speed: float) -> bool:
         """Whether a blow is heard beside the one of this contact before."""

@@ -26,7 +26,7 @@ from fsm_dyn.viewer.device_panel import CouplingDevice, of_row
 from fsm_dyn.viewer.event_log import EventLog
 from fsm_dyn.viewer.frame_encoder import HEAD as HEAD
 from fsm_dyn.viewer.frame_encoder import FrameEncoder
-from fsm_dyn.viewer.impact_sounds import Blows
+from fsm_dyn.viewer.impact_sounds import ImpactSounds
 from fsm_dyn.viewer.port_handles import PortHandles
 from fsm_dyn.viewer.row_evaluation import MODE, TIME, Floats
 from fsm_dyn.viewer.run_parameters import RunParameters
@@ -87,28 +87,28 @@ class LiveView:
     """
 
     def __init__(
-        self, graph: ModeGraph, number: int, wishes: LiveOptions, progress: Callable[[str], None] = lambda stage: None
+        self, graph: ModeGraph, number: int, options: LiveOptions, progress: Callable[[str], None] = lambda stage: None
     ) -> None:
-        self.number, self.wishes = number, wishes
+        self.number, self.options = number, options
         progress("deriving the model with its handles")
-        given = graph.automaton.mechanism
-        self.graph, parameters = coupled_for_page(graph, wishes.parameters)
-        self.schedule = wishes.schedule if wishes.schedule is not None else not given.ports
-        initial = {"mode": wishes.mode} if wishes.mode else {}
+        mechanism = graph.automaton.mechanism
+        self.graph, parameters = coupled_for_page(graph, options.parameters)
+        self.schedule = options.schedule if options.schedule is not None else not mechanism.ports
+        initial = {"mode": options.mode} if options.mode else {}
         start = initial_state(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
         ports = coupled_ports(self.graph.automaton.mechanism)
-        by = wishes.device or pointer(max(len(port.axes) for port in ports))
+        by = options.device or pointer(max(len(port.axes) for port in ports))
         settings = Settings(
-            period=wishes.period,
-            substeps=wishes.substeps,
+            period=options.period,
+            substeps=options.substeps,
             device_map=by.mapping,
             limits=by.limits,
             schedule=self.schedule,
-            **by.patience(wishes.period),
+            **by.patience(options.period),
             initial=initial,
-            passivity=wishes.passivity,
+            passivity=options.passivity,
         )
-        self.recording = _free_name(wishes.record)
+        self.recording = _free_name(options.record)
         self.session = LiveSession.start(
             self.graph,
             by.driver,
@@ -121,7 +121,7 @@ class LiveView:
         self.columns = self.session.columns
         try:
             progress("reading off where contacts act, and warming up")
-            self.sight = FrameEncoder(self.graph, self.columns, start.x, start.context)
+            self.encoder = FrameEncoder(self.graph, self.columns, start.x, start.context)
             self._read_off(parameters, by)
         except BaseException:
             self.session.close()
@@ -129,13 +129,13 @@ class LiveView:
 
     def _read_off(self, parameters: dict[str, Any], by: CouplingDevice) -> None:
         """Make what reads the run's rows and commands it."""
-        self.instants, self.hands = self.sight.instants, cast(PortHandles, self.sight.hands)
-        self.setup = RunParameters(self.graph, self.session, parameters, self.schedule)
-        self.story = EventLog(self.session, self.graph.automaton.labels)
-        self.blows = Blows(self.session, self.graph.automaton)
+        self.evaluator, self.port_handles = self.encoder.evaluator, cast(PortHandles, self.encoder.port_handles)
+        self.run_parameters = RunParameters(self.graph, self.session, parameters, self.schedule)
+        self.event_log = EventLog(self.session, self.graph.automaton.labels)
+        self.impact_sounds = ImpactSounds(self.session, self.graph.automaton)
         self.speed = 1.0
-        self.port = by.mapping.port or self.hands.handles[0].port.name
-        self.device = self.wishes.device
+        self.port = by.mapping.port or self.port_handles.handles[0].port.name
+        self.device = self.options.device
         self.fault = ""  # the last one, in words
         self.twist = False
         self._asked = 0
@@ -143,50 +143,54 @@ class LiveView:
         self._charted = -math.inf
         self._last: Floats | None = None
         self._before: Floats | None = None
-        self._modes = len(self.instants.automaton.modes)
+        self._modes = len(self.evaluator.automaton.modes)
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return everything about the run that does not change in every frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "kind": "model",
             "number": self.number,
-            **self.sight.told(),
+            **self.encoder.payload(),
             "port": self.port,
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
-            "period": self.wishes.period,
-            "setup": {**self.setup.told(), "mode": self.wishes.mode},
+            "period": self.options.period,
+            "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
             "recording": str(self.recording) if self.recording else "",
-            "device": self._device_told(),
-            "story": list(self.story.told),
-            "totals": self.story.totals(),
+            "device": self._device_payload(),
+            "transitions": list(self.event_log.entries),
+            "totals": self.event_log.totals(),
         }
 
-    def _device_told(self) -> dict[str, Any] | None:
+    def _device_payload(self) -> dict[str, Any] | None:
         """Return what does not change of the device."""
         if self.device is None:
             return None
-        pressed = any(port["press"] for port in self.hands.told() if port["name"] == self.port)
-        return self.device.told(self.hands.port(self.port), pressed)
+        pressed = any(port["press"] for port in self.port_handles.payload() if port["name"] == self.port)
+        return self.device.payload(self.port_handles.port(self.port), pressed)
 
-    def reread(self) -> FrameEncoder:
+    def new_encoder(self) -> FrameEncoder:
         """Return what reads the run with the parameters that are in force since its reset."""
-        graph = graph_with_parameters(self.graph.automaton, self.setup.given)
+        graph = graph_with_parameters(self.graph.automaton, self.run_parameters.overrides)
         start = initial_state(graph.automaton, graph.values, graph.parameters)
         return FrameEncoder(graph, self.columns, start.x, start.context)
 
-    def adopt(self, sight: FrameEncoder) -> None:
+    def adopt(self, encoder: FrameEncoder) -> None:
         """Read the run by another sight from now on."""
-        self.sight, self.instants, self.hands = sight, sight.instants, cast(PortHandles, sight.hands)
-        self.graph, self._charted = sight.graph, -math.inf
-        self.grown()
+        self.encoder, self.evaluator, self.port_handles = (
+            encoder,
+            encoder.evaluator,
+            cast(PortHandles, encoder.port_handles),
+        )
+        self.graph, self._charted = encoder.graph, -math.inf
+        self.modes_added()
 
-    def grown(self) -> bool:
+    def modes_added(self) -> bool:
         """Tell whether modes were derived since this was asked last."""
         for states in self.session.states:
-            self.instants.number(states)
-        before, self._modes = self._modes, len(self.instants.automaton.modes)
+            self.evaluator.number(states)
+        before, self._modes = self._modes, len(self.evaluator.automaton.modes)
         return self._modes != before
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -199,15 +203,15 @@ class LiveView:
         rows, self._asked = self.session.rows(self._asked)
         if not len(rows):
             return None
-        self.story.spend(rows)
+        self.event_log.add_dwell_times(rows)
         before = self._last
         self._last = rows[-1]
         self._epoch = min(self._epoch, time.time() - float(rows[-1][_WALL]))
         self._before = rows[-2] if len(rows) > 1 else before
         samples = self._samples(rows, before)
-        x, c = self.instants.take(rows[-1], self._before)
+        x, c = self.evaluator.state(rows[-1], self._before)
         head = (self.number, *(rows[-1][i] for i in (_TICK, TIME, _PHASE, _FAULT, _TRANSITIONS)))
-        return self.sight.frame(head, self._states(rows[-1]), x, c, rows[-1], samples).astype("<f8").tobytes()
+        return self.encoder.frame(head, self._states(rows[-1]), x, c, rows[-1], samples).astype("<f8").tobytes()
 
     def _samples(self, rows: Floats, before: Floats | None) -> list[Floats]:
         """Return time, mode and quantities of a few of the rows that are new, the last one among them."""
@@ -220,8 +224,8 @@ class LiveView:
         self._charted = float(rows[-1][TIME])
         found = []
         for i in chosen:
-            x, c = self.instants.take(rows[i], rows[i - 1] if i else before)
-            values = self.sight.values(self._states(rows[i]), x, c)
+            x, c = self.evaluator.state(rows[i], rows[i - 1] if i else before)
+            values = self.encoder.values(self._states(rows[i]), x, c)
             found.append(np.concatenate([[rows[i][TIME], self._mode(rows[i])], values]))
         return found
 
@@ -231,7 +235,7 @@ class LiveView:
 
     def _mode(self, row: Floats) -> int:
         """Return the number of a row's mode among those told to the page."""
-        return self.instants.number(self._states(row))
+        return self.evaluator.number(self._states(row))
 
     def instant(self) -> dict[str, float] | None:
         """Return a model time, the time of this machine's clock (s since 1970) when it came, and the speed of the run.
@@ -250,26 +254,26 @@ class LiveView:
 
     # -- telling -------------------------------------------------------------------------------------------
 
-    def point(self, port: str, at: tuple[float, float], turn: float, held: bool) -> None:
+    def point(self, port: str, at: tuple[float, float], turn: float, engaged: bool) -> None:
         """Move the pointer to a place of the picture."""
         if self._last is None:
             return
-        x, c = self.instants.take(self._last, self._before)
-        position = self.hands.sample(self._last, port, at, turn, x, c)
+        x, c = self.evaluator.state(self._last, self._before)
+        position = self.port_handles.sample(self._last, port, at, turn, x, c)
         if all(math.isfinite(value) for value in position):
-            self.session.send_pointer(tuple(position), (0.0,) * len(position), 1 if held else 0)
+            self.session.send_pointer(tuple(position), (0.0,) * len(position), 1 if engaged else 0)
 
     def press(self, port: str, down: bool, speed: float) -> None:
         """Press a key with the pointer's hand, or let it up: along half a cosine, as fast as ``speed`` half-way."""
-        place = self.hands.press(port)[down]
+        place = self.port_handles.press(port)[down]
         if port != self.port:
-            self.hold(port, False)
-        axes = len(self.hands.port(port).axes)
+            self.use_port(port, False)
+        axes = len(self.port_handles.port(port).axes)
         self.session.send_pointer((place, *(axes - 1) * (0.0,)), (speed,), 1)
 
-    def hold(self, port: str, twist: bool) -> None:
+    def use_port(self, port: str, twist: bool) -> None:
         """Put the pointer at another port."""
-        self.session.send("port", port=port, axes=list(self.hands.mapping(port, twist)))
+        self.session.send("port", port=port, axes=list(self.port_handles.mapping(port, twist)))
         self.port, self.twist = port, twist
 
     def close(self) -> dict[str, Any]:
@@ -285,9 +289,9 @@ def pointer(axes: int) -> CouplingDevice:
 
 def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
     """Return a graph held by its ports, or by ports made up for it, and the parameters that differ from its file."""
-    given = graph.automaton.mechanism
-    grips = with_default_ports(given)
-    found = coupled_graph(graph) if grips is given else coupled_with_default_ports(graph, grips)
+    mechanism = graph.automaton.mechanism
+    with_ports = with_default_ports(mechanism)
+    found = coupled_graph(graph) if with_ports is mechanism else coupled_with_default_ports(graph, with_ports)
     changed = {**default_coupler_parameters(found), **merge_parameters(graph, parameters)}
     return coupled_graph(found, changed), changed
 

@@ -26,9 +26,9 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
     modes |= {labels[mode.name]: mode for mode in automaton.modes if mode.name == initial}
     causes: dict[tuple[str, str], dict[str, str]] = {}
     for edge in edges(automaton):
-        way = labels[edge.source], labels[edge.target]
-        if edge.source == edge.target or way[0] != way[1]:
-            causes.setdefault(way, {})[edge.cause] = edge.reset
+        pair = labels[edge.source], labels[edge.target]
+        if edge.source == edge.target or pair[0] != pair[1]:
+            causes.setdefault(pair, {})[edge.cause] = edge.reset
     return {
         "modes": [
             {
@@ -51,10 +51,10 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
 
 def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
     """Return what every guard of a mode measures and what it announces."""
-    return [{"text": guard.text, "announces": _announced(automaton, guard)} for guard in guards]
+    return [{"text": guard.text, "event": _event_text(automaton, guard)} for guard in guards]
 
 
-def _announced(automaton: Automaton, guard: Guard) -> str:
+def _event_text(automaton: Automaton, guard: Guard) -> str:
     if guard.event is Event.TRANSITION:
         return automaton.mechanism.transitions[guard.subject].because or guard.text
     contact = automaton.contacts[guard.subject]

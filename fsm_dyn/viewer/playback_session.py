@@ -13,7 +13,7 @@ import numpy as np
 
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.viewer.live_broadcast import Listener, error_told
+from fsm_dyn.viewer.live_broadcast import Listener, error_payload
 from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames
 from fsm_dyn.viewer.recorded_run import RecordedRun, from_recording, from_trajectory
 
@@ -51,9 +51,9 @@ class PlaybackSession:
         Told while it is made.
     """
 
-    def __init__(self, film: Callable[[], RecordedRun], name: str) -> None:
-        self._make, self._name = film, name
-        self._projector: PlaybackFrames | None = None
+    def __init__(self, make: Callable[[], RecordedRun], name: str) -> None:
+        self._make, self._name = make, name
+        self._playback: PlaybackFrames | None = None
         self._error: dict[str, Any] | None = None
         self._listeners: list[Listener] = []
         self._since = time.monotonic()
@@ -66,14 +66,14 @@ class PlaybackSession:
         self._listeners.append(listener)
         if self._error is not None:
             listener(self._error)
-        elif self._projector is None:
+        elif self._playback is None:
             stage = f"reading {self._name} and compiling its model"
             listener(
                 {"kind": "starting", "name": self._name, "stage": stage, "seconds": time.monotonic() - self._since}
             )
         else:
-            listener(self._projector.told())
-            self._show(self._projector, [listener])
+            listener(self._playback.payload())
+            self._show(self._playback, [listener])
 
     def leave(self, listener: Listener) -> None:
         """Forget a page."""
@@ -83,20 +83,20 @@ class PlaybackSession:
     async def play(self) -> None:
         """Make the film and show its beginning; a page that joins meanwhile is told so."""
         try:
-            self._projector = await asyncio.to_thread(self._ready)
+            self._playback = await asyncio.to_thread(self._ready)
         except FsmDynError as error:
-            self._error = error_told(error)
+            self._error = error_payload(error)
             for listener in list(self._listeners):
                 listener(self._error)
             return
         for listener in list(self._listeners):
-            listener(self._projector.told())
-        self._show(self._projector, self._listeners)
+            listener(self._playback.payload())
+        self._show(self._playback, self._listeners)
 
     def _ready(self) -> PlaybackFrames:
-        projector = PlaybackFrames(self._make())
-        projector.told()
-        return projector
+        playback = PlaybackFrames(self._make())
+        playback.payload()
+        return playback
 
     async def close(self) -> None:
         """Nothing runs but what is being charted."""
@@ -111,46 +111,53 @@ class PlaybackSession:
         InputError
             A film cannot do that, or there is none yet.
         """
-        projector = self._projector
-        if projector is None:
+        playback = self._playback
+        if playback is None:
             raise InputError("there is nothing to be seen yet")
         match command["do"]:
             case "seek":
-                self._row = projector.film.number(command["at"], after=command["after"])
-                self._show(projector, self._listeners)
-            case "row":
-                self._row = max(0, min(command["number"], len(projector.film.t) - 1))
-                self._show(projector, self._listeners)
-            case "look":
-                projector.film.sight.picture.look(command["azimuth"], command["elevation"])
-                self._show(projector, self._listeners)
+                self._row = playback.run.number(command["at"], after=command["after"])
+                self._show(playback, self._listeners)
+            case "seek_row":
+                self._row = max(0, min(command["number"], len(playback.run.t) - 1))
+                self._show(playback, self._listeners)
+            case "view_direction":
+                playback.run.encoder.picture.look(command["azimuth"], command["elevation"])
+                self._show(playback, self._listeners)
             case "charts":
                 if self._charting is not None:
                     self._charting.cancel()  # who asks anew has no use for the former answer
-                self._charting = asyncio.create_task(self._chart(projector, command["from"], command["to"]))
-            case "words":
-                items = projector.words(command["first"])
+                self._charting = asyncio.create_task(self._chart(playback, command["from"], command["to"]))
+            case "transition_details":
+                items = playback.transition_details(command["first"])
                 for listener in list(self._listeners):
-                    listener({"kind": "words", "number": projector.number, "first": command["first"], "items": items})
+                    listener(
+                        {
+                            "kind": "transition_details",
+                            "number": playback.number,
+                            "first": command["first"],
+                            "items": items,
+                        }
+                    )
             case what:
                 raise InputError(f"this run is over: there is no '{what}'", allowed="seek, row, words, charts, look")
 
-    async def _chart(self, projector: PlaybackFrames, low: float, high: float) -> None:
+    async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
         """Tell the quantities between two times, coarsely at first; instants are shown meanwhile."""
         for count in (COARSE, CHARTED):
-            chosen = projector.chosen(count, low, high)
+            chosen = playback.chosen(count, low, high)
             parts = []
             for begin in range(0, len(chosen), AT_ONCE):
-                parts.append(projector.sampled(chosen[begin : begin + AT_ONCE]))
+                parts.append(playback.sampled(chosen[begin : begin + AT_ONCE]))
                 await asyncio.sleep(0.0)
-            told = {**projector.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
+            payload = {**playback.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
             for listener in list(self._listeners):
-                listener(told)
+                listener(payload)
 
-    def _show(self, projector: PlaybackFrames, listeners: Sequence[Listener]) -> None:
-        known = projector.readers()
-        data = projector.frame(self._row).astype("<f8").tobytes()
+    def _show(self, playback: PlaybackFrames, listeners: Sequence[Listener]) -> None:
+        known = playback.readers()
+        data = playback.frame(self._row).astype("<f8").tobytes()
         for listener in list(listeners):
-            if projector.readers() > known:
-                listener({"kind": "guards", "number": projector.number, "guards": projector.film.sight.guards()})
+            if playback.readers() > known:
+                listener({"kind": "guards", "number": playback.number, "guards": playback.run.encoder.guards()})
             listener(data)

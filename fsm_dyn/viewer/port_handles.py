@@ -63,9 +63,9 @@ class PortHandles:
     """
 
     def __init__(
-        self, graph: ModeGraph, instants: RowEvaluator, picture: Picture, columns: TickColumns, x: Floats, c: Floats
+        self, graph: ModeGraph, evaluator: RowEvaluator, picture: Picture, columns: TickColumns, x: Floats, c: Floats
     ) -> None:
-        self._instants, self._picture, self._columns, self._values = instants, picture, columns, graph.values
+        self._evaluator, self._picture, self._columns, self._values = evaluator, picture, columns, graph.values
         mechanism = graph.automaton.mechanism
         self._ports = mechanism.ports
         self.handles = tuple(
@@ -76,7 +76,7 @@ class PortHandles:
         )
         self._by_name = {handle.port.name: handle for handle in self.handles}
 
-    def told(self) -> list[dict[str, Any]]:
+    def payload(self) -> list[dict[str, Any]]:
         """Return the ports for the page."""
         return [
             {
@@ -168,7 +168,7 @@ class PortHandles:
         handle closest to the pointer.
         """
         handle = self._by_name[name]
-        points, frames = self._instants.points(x, c)
+        points, frames = self._evaluator.points(x, c)
         apart = np.asarray(at) - self._picture.flat @ self.place(handle, points, frames)
         axes = self._straight(handle)
         along = [self._slope(handle, x, c)] if handle.coordinate >= 0 else self._directions(handle, frames)
@@ -184,25 +184,25 @@ class PortHandles:
         for step in (-h, h):
             there = x.copy()
             there[handle.coordinate] += step
-            ends.append(self.place(handle, *self._instants.points(there, c)))
+            ends.append(self.place(handle, *self._evaluator.points(there, c)))
         return np.asarray((ends[1] - ends[0]) / (2.0 * h), dtype=np.float64)
 
-    def _coordinate(self, held: CoupledPort, port: Port, x: Floats, c: Floats) -> PortHandle:
+    def _coordinate(self, coupled: CoupledPort, port: Port, x: Floats, c: Floats) -> PortHandle:
         """Return the handle of a coordinate: the point that moves most with it, or a place on what it turns."""
-        number = self._instants.layout.q.index(port.coordinate or "")
-        options = [(name, NEWTONIAN, np.zeros(3)) for name in self._instants.automaton.point_names]
+        number = self._evaluator.layout.q.index(port.coordinate or "")
+        options = [(name, NEWTONIAN, np.zeros(3)) for name in self._evaluator.automaton.point_names]
         for shape in self._picture.scene.shapes:
             if shape.frame != NEWTONIAN and len(shape.points) > 1 and not shape.endless:
                 far = shape.points[np.argmax(np.linalg.norm(shape.points, axis=1))]
                 options.append((shape.origin, shape.frame, np.array([*far, 0.0])))
-        best, most = PortHandle(held, ORIGIN, NEWTONIAN, np.zeros(3), coordinate=number), 0.0
+        best, most = PortHandle(coupled, ORIGIN, NEWTONIAN, np.zeros(3), coordinate=number), 0.0
         for origin, frame, offset in options:
-            handle = PortHandle(held, origin, frame, offset, coordinate=number)
+            handle = PortHandle(coupled, origin, frame, offset, coordinate=number)
             moves = float(np.linalg.norm(self._slope(handle, x, c)))
             if moves > 1.001 * most:
                 best, most = handle, moves
         return best
 
 
-def _at_point(held: CoupledPort, port: Port) -> PortHandle:
-    return PortHandle(held, port.point or ORIGIN, NEWTONIAN, np.zeros(3), port.axes, twist=port.twist is not None)
+def _at_point(coupled: CoupledPort, port: Port) -> PortHandle:
+    return PortHandle(coupled, port.point or ORIGIN, NEWTONIAN, np.zeros(3), port.axes, twist=port.twist is not None)

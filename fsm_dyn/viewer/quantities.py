@@ -29,14 +29,14 @@ class Quantities:
     energies (kinetic, potential, total), couplers' forces.
     """
 
-    def __init__(self, graph: ModeGraph, instants: RowEvaluator, places: tuple[ContactLocation, ...]) -> None:
+    def __init__(self, graph: ModeGraph, evaluator: RowEvaluator, locations: tuple[ContactLocation, ...]) -> None:
         automaton = graph.automaton
-        mechanism, layout = automaton.mechanism, instants.layout
+        mechanism, layout = automaton.mechanism, evaluator.layout
         units = units_of(mechanism)
         ports = coupled_ports(mechanism)
         coupling = {name for port in ports for name in port.inputs}
         reported = {name for port in ports for axis in port.axes for name in axis.outputs}
-        turning = {automaton.contacts[place.contact].name for place in places if place.kind == "torque"}
+        turning = {automaton.contacts[location.contact].name for location in locations if location.kind == "torque"}
         contacts = {contact.name for contact in automaton.contacts}
         self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
         self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
@@ -62,12 +62,12 @@ class Quantities:
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
             *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
         )
-        self._instants = instants
+        self._evaluator = evaluator
 
     def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
         """Return the values at an instant, in the order of ``all``."""
-        layout = self._instants.layout
-        report = self._instants.report.outputs(0.0, x, c)
+        layout = self._evaluator.layout
+        report = self._evaluator.report.outputs(0.0, x, c)
         outputs = report["outputs"]
         kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
         return np.concatenate(

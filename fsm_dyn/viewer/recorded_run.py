@@ -69,7 +69,7 @@ class RecordedRun:
         Gives the transition with a number, in words.
     """
 
-    sight: FrameEncoder
+    encoder: FrameEncoder
     source: str
     t: Floats
     clock: Floats
@@ -78,7 +78,7 @@ class RecordedRun:
     at: Callable[[int], Instant]
     changes: Integers
     when: Floats
-    tell: Callable[[int], Transition]
+    transition: Callable[[int], Transition]
 
     def number(self, clock: float, *, after: bool = False) -> int:
         """Return the last instant not after a time of the clock, or the first there is.
@@ -97,7 +97,7 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
     table, records = recorded.table, recorded.records
     ticks, times, charts = table.columns((_TICK, TIME, MODE))
     start = initial_state(graph.automaton, graph.values, graph.parameters)
-    sight = FrameEncoder(graph, recorded.columns, start.x, start.context)
+    encoder = FrameEncoder(graph, recorded.columns, start.x, start.context)
     automaton = graph.automaton
     states, mode, names = _modes_of(graph, recorded, ticks, charts)
     parameters = _parameters_of(graph, recorded)
@@ -106,8 +106,8 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
     def at(number: int) -> Instant:
         row = table[number]
         before = table[number - 1] if number and row[ADVANCED] else None
-        x, c = sight.instants.take(row, before)
-        c[sight.instants.layout.p_slice] = parameters(row[_TICK])
+        x, c = encoder.evaluator.state(row, before)
+        c[encoder.evaluator.layout.p_slice] = parameters(row[_TICK])
         return Instant(states[mode[number]], x, c, row)
 
     made = np.minimum(np.searchsorted(ticks, records[:, 0]), max(len(ticks) - 1, 0))
@@ -118,7 +118,7 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
         dtype=np.int64,
     ).reshape(-1, 2)
 
-    def tell(number: int) -> Transition:
+    def transition(number: int) -> Transition:
         own = known[number]
         labels = [automaton.name_of(states[k]).name for k in own]
         return transition_of(automaton, labels, found, [states[k] for k in own], number)
@@ -126,7 +126,7 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
     # a transition stands between two ticks: where within, its own time tells
     within = found.time - times[made]
     within[np.abs(within) > recorded.settings["period"]] = 0.0
-    return RecordedRun(sight, source, times, clock, mode, states, at, changes, clock[made] + within, tell)
+    return RecordedRun(encoder, source, times, clock, mode, states, at, changes, clock[made] + within, transition)
 
 
 def _modes_of(
@@ -193,8 +193,8 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
         graph = graph_with_parameters(compile_mechanism(mechanism).automaton, values)
     layout = graph.automaton.terms.layout
     rows = trajectory.rows
-    sight = FrameEncoder(
-        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), held=False
+    encoder = FrameEncoder(
+        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), coupled=False
     )
     charts: Sequence[Any] = model.charts
     states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
@@ -209,5 +209,5 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
 
     when = np.array([x.time for x in transitions])
     return RecordedRun(
-        sight, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
+        encoder, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
     )

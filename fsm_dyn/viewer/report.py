@@ -20,7 +20,7 @@ from fsm_dyn.viewer.recorded_run import RecordedRun, from_trajectory
 STATIC: Final = Path(__file__).parent / "static"
 MOST_FRAMES: Final = 1500
 MOST_NUMBERS: Final = 1_500_000  # of all frames, four bytes each
-MOST_WORDS: Final = 2000  # transitions told in words
+MAX_DETAILS: Final = 2000  # transitions told in words
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
@@ -51,8 +51,8 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     InputError
         The file cannot be written.
     """
-    film = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
-    text = report_text(film)
+    recorded = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
+    text = report_text(recorded)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -60,7 +60,7 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     return path
 
 
-def report_text(film: RecordedRun) -> str:
+def report_text(recorded: RecordedRun) -> str:
     """Return the page of a film with all that it needs."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
@@ -68,37 +68,37 @@ def report_text(film: RecordedRun) -> str:
     page = page.replace(
         "<meta charset", f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<meta charset', 1
     )
-    title = html.escape(f"{film.sight.graph.name} · fsm_dyn")
+    title = html.escape(f"{recorded.encoder.graph.name} · fsm_dyn")
     page = page.replace("<title>fsm_dyn</title>", f"<title>{title}</title>")
     page = _LINK.sub(lambda link: f"<style{link[2] or ''}>\n{_file(link[1])}</style>", page)
     names = [script[0] for script in _SCRIPT.findall(page)]
     page = _SCRIPT.sub("", page)
     scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
-    if not film.sight.picture.planar:
+    if not recorded.encoder.picture.planar:
         scripts.insert(0, drawing_in_space())
-    holder = f'<script type="application/json" id="film-data">{plain_json(plain(report_data(film)))}</script>\n'
+    holder = f'<script type="application/json" id="playback-data">{plain_json(plain(report_data(recorded)))}</script>\n'
     inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
     return page.replace("</body>", f"{holder}{inline}</body>")
 
 
-def report_data(film: RecordedRun) -> dict[str, Any]:
+def report_data(recorded: RecordedRun) -> dict[str, Any]:
     """Return what the page is told of a film, its frames and its transitions in words."""
-    projector = PlaybackFrames(film)
-    projector.told()
-    size = len(projector.frame(0))
-    chosen = projector.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
-    frames = [projector.frame(int(number)) for number in chosen]
-    numbers, charted = np.concatenate(frames), projector.chosen(CHARTED)
+    playback = PlaybackFrames(recorded)
+    playback.payload()
+    size = len(playback.frame(0))
+    chosen = playback.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
+    frames = [playback.frame(int(number)) for number in chosen]
+    numbers, charted = np.concatenate(frames), playback.chosen(CHARTED)
     return {
-        "model": {**projector.told(), "guards": film.sight.guards()},
+        "model": {**playback.payload(), "guards": recorded.encoder.guards()},
         "frames": {
             "places": np.concatenate([[0], np.cumsum([len(frame) for frame in frames])]).tolist(),
-            "clocks": film.clock[chosen].tolist(),
-            "times": film.t[chosen].tolist(),
+            "clocks": recorded.clock[chosen].tolist(),
+            "times": recorded.t[chosen].tolist(),
             "data": packed(numbers, "<f4"),
         },
-        "charts": projector.charts(charted, projector.sampled(charted)),
-        "words": projector.words(0, MOST_WORDS),
+        "charts": playback.charts(charted, playback.sampled(charted)),
+        "transition_details": playback.transition_details(0, MAX_DETAILS),
     }
 
 

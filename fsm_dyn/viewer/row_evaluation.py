@@ -65,7 +65,7 @@ class RowEvaluator:
         for known in self.automaton.modes:
             self._add(known.states)
 
-    def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
+    def state(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
         """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
         layout, places = self.layout, self._places
         c = np.zeros(layout.n_c)

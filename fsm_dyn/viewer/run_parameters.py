@@ -37,14 +37,14 @@ class RunParameters:
     def __init__(self, graph: ModeGraph, session: LiveSession, parameters: Mapping[str, Any], scheduled: bool) -> None:
         self._mechanism: Mechanism = graph.automaton.mechanism
         self._session, self._scheduled = session, scheduled
-        self.given: dict[str, Any] = dict(parameters)
+        self.overrides: dict[str, Any] = dict(parameters)
         self._values: dict[str, ParameterValue] = dict(graph.values)
         self._begun: dict[str, ParameterValue] = dict(graph.values)
         self._units = units_of(self._mechanism)
         self._structural = session.structural
         self.waiting: set[str] = set()  # names that are taken at the next reset
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return parameters and drives for the page."""
         return {"parameters": self._parameters(), "drives": self._drives(), "waiting": sorted(self.waiting)}
 
@@ -60,7 +60,7 @@ class RunParameters:
         for name, value in self._begun.items():
             parameter = self._mechanism.parameters[name]
             free = expressions.free_names(expressions.parse(parameter.values[0]))
-            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.given):
+            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.overrides):
                 continue
             found.append(
                 {
@@ -101,14 +101,14 @@ class RunParameters:
         InputError
             There is no such parameter, or the value cannot be.
         """
-        given = {**self.given, name: value}
-        values = parameter_values(self._mechanism, given)
-        before = flat_values(self._mechanism, self.given)
-        after = flat_values(self._mechanism, given)
+        overrides = {**self.overrides, name: value}
+        values = parameter_values(self._mechanism, overrides)
+        before = flat_values(self._mechanism, self.overrides)
+        after = flat_values(self._mechanism, overrides)
         changed = {key: found for key, found in after.items() if found != before[key] and math.isfinite(found)}
         if changed:
             self._session.send("set", values=changed)
-        self.given, self._values = given, values
+        self.overrides, self._values = overrides, values
 
     def drive(self, name: str, value: float) -> None:
         """Set an input; raises InputError where it is none of those told."""
@@ -117,7 +117,7 @@ class RunParameters:
             raise InputError(f"no input '{name}' to set", allowed=", ".join(known))
         self._session.send("input", values={name: value})
 
-    def heard(self, event: Mapping[str, Any], parameters: Floats, names: tuple[str, ...]) -> bool:
+    def apply_event(self, event: Mapping[str, Any], parameters: Floats, names: tuple[str, ...]) -> bool:
         """Take in what a run tells; return whether it has begun anew with parameters that change what is drawn.
 
         ``parameters`` are those that the run is read with, in the order of ``names``; those in force are written there.

@@ -40,10 +40,10 @@ class Picture:
     flat: Floats
 
     @classmethod
-    def of(cls, graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> Picture:
+    def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
         """Return the picture of a graph; the state is the one it starts from."""
         scene = scene_of(graph.automaton, graph.parameters, graph.values)
-        return cls(scene, PLANAR if _is_planar(instants, x, c) else seen_from(AZIMUTH, ELEVATION))
+        return cls(scene, PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION))
 
     @property
     def planar(self) -> bool:
@@ -55,11 +55,11 @@ class Picture:
         if not self.planar:
             self.flat[:] = seen_from(azimuth, elevation)
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return the outlines, each in its own plane, for the page."""
         return {
             "planar": self.planar,
-            "shapes": [_told(shape) for shape in self.scene.shapes],
+            "shapes": [_payload(shape) for shape in self.scene.shapes],
             "links": len(self.scene.links),
         }
 
@@ -82,7 +82,7 @@ class Picture:
         return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
 
 
-def _told(shape: Shape) -> dict[str, Any]:
+def _payload(shape: Shape) -> dict[str, Any]:
     points = shape.points
     if shape.endless:
         middle, way = points.mean(axis=0), points[-1] - points[0]
@@ -96,12 +96,12 @@ def _told(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _is_planar(instants: RowEvaluator, x: Floats, c: Floats) -> bool:
+def _is_planar(evaluator: RowEvaluator, x: Floats, c: Floats) -> bool:
     """Tell whether everything moves in planes across N.z: whether no speed leads out of them."""
-    points, frames = instants.points(x, c)
+    points, frames = evaluator.points(x, c)
     if len(points) and np.ptp(points[:, 2]) > 1e-9:
         return False
     if np.abs(frames[:, 2, 2] - 1.0).max(initial=0.0) > 1e-9:
         return False
-    linear, angular = instants.partial_velocities(x, c)
+    linear, angular = evaluator.partial_velocities(x, c)
     return bool(np.abs(linear[:, 2]).max(initial=0.0) < 1e-6 and np.abs(angular[:, :2]).max(initial=0.0) < 1e-6)

@@ -40,7 +40,7 @@ class Watched:
 
 def serve(
     graph: ModeGraph | FsmDynError,
-    wishes: LiveOptions,
+    options: LiveOptions,
     port: int = 0,
     watched: Watched | None = None,
     opened: Callable[[str], None] = lambda address: None,
@@ -62,18 +62,18 @@ def serve(
     InputError
         The port is taken.
     """
-    show = LiveBroadcast(wishes)
-    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(show, graph)]
-    if wishes.device is not None:
-        tasks.append(show.watch_device)
+    source = LiveBroadcast(options)
+    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(source, graph)]
+    if options.device is not None:
+        tasks.append(source.watch_device)
     if watched is not None:
-        tasks.insert(0, lambda: _watch(watched, show))
-    _serve_until_asked(show, port, tasks, opened)
-    return show.summary
+        tasks.insert(0, lambda: _watch(watched, source))
+    _serve_until_asked(source, port, tasks, opened)
+    return source.summary
 
 
-def serve_film(
-    film: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
+def serve_recorded_run(
+    make: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve the page of a run that is over until Ctrl-C; raises InputError where the port is taken.
 
@@ -86,25 +86,25 @@ def serve_film(
     port, opened
         As for :func:`serve`.
     """
-    _serve_until_asked(PlaybackSession(film, name), port, [], opened)
+    _serve_until_asked(PlaybackSession(make, name), port, [], opened)
 
 
 def _serve_until_asked(
-    show: LiveBroadcast | PlaybackSession,
+    source: LiveBroadcast | PlaybackSession,
     port: int,
     tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[str], None],
 ) -> None:
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
-    server = Server(configured(show, token, number))
+    server = Server(configured(source, token, number))
 
     def end(before: int) -> None:
         """End the server in order; asked again, without waiting for its pages.  The run is ended in order anyhow."""
         server.should_exit, server.force_exit = True, before > 0
 
     with asked_to_end(end):
-        asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
+        asyncio.run(_serve(server, listening, source, tasks, lambda: opened(address(number, token))))
 
 
 class Connection(H11Protocol):
@@ -139,10 +139,10 @@ class Server(uvicorn.Server):
         yield
 
 
-def configured(show: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
+def configured(source: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
     """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
     return uvicorn.Config(
-        make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
+        make_app(source, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
         timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 
@@ -168,11 +168,11 @@ def listen(port: int) -> socket.socket:
 async def _serve(
     server: uvicorn.Server,
     listening: socket.socket,
-    show: LiveBroadcast | PlaybackSession,
+    source: LiveBroadcast | PlaybackSession,
     works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[], None],
 ) -> None:
-    tasks = [asyncio.create_task(work()) for work in (show.play, *works)]
+    tasks = [asyncio.create_task(work()) for work in (source.play, *works)]
     opened()
     try:
         await server.serve(sockets=[listening])
@@ -180,18 +180,18 @@ async def _serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await show.close()
+        await source.close()
         listening.close()
 
 
-async def _begin(show: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
+async def _begin(source: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
     if isinstance(graph, FsmDynError):
-        show.failed(graph)
+        source.failed(graph)
     else:
-        await show.start(graph)
+        await source.start(graph)
 
 
-async def _watch(watched: Watched, show: LiveBroadcast) -> None:
+async def _watch(watched: Watched, source: LiveBroadcast) -> None:
     """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on.
 
     A file saved again while it is compiled is compiled from the beginning.
@@ -206,7 +206,7 @@ async def _watch(watched: Watched, show: LiveBroadcast) -> None:
                 seen = now
                 if compiling is not None:
                     compiling.cancel()
-                compiling = asyncio.create_task(_anew(watched, show))
+                compiling = asyncio.create_task(_anew(watched, source))
             last = now
     finally:
         if compiling is not None:
@@ -214,16 +214,16 @@ async def _watch(watched: Watched, show: LiveBroadcast) -> None:
             await asyncio.gather(compiling, return_exceptions=True)
 
 
-async def _anew(watched: Watched, show: LiveBroadcast) -> None:
+async def _anew(watched: Watched, source: LiveBroadcast) -> None:
     """Compile a file in a process of its own; then its run is started from what that left on disk."""
     try:
-        with show.changing(watched.path.name) as tell:
-            await compile_ahead(watched.model, show.wishes.parameters or {}, tell)
+        with source.recompiling(watched.path.name) as emit:
+            await compile_ahead(watched.model, source.options.parameters or {}, emit)
             graph = await asyncio.to_thread(watched.compile)
     except FsmDynError as error:
-        show.failed(error)
+        source.failed(error)
     else:
-        await show.start(graph)
+        await source.start(graph)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

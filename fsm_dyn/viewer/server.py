@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.viewer.commands import LONGEST, RateLimiter, read_command
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_told, plain
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_payload, plain
 from fsm_dyn.viewer.playback_session import PlaybackSession
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -50,7 +50,7 @@ def new_token() -> str:
 
 
 def make_app(
-    show: LiveBroadcast | PlaybackSession, token: str, port: int
+    source: LiveBroadcast | PlaybackSession, token: str, port: int
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
@@ -66,8 +66,8 @@ def make_app(
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
     pages: set[WebSocket] = set()
 
-    def check(given: str) -> None:
-        if not secrets.compare_digest(given.encode(), token.encode()):
+    def check(secret: str) -> None:
+        if not secrets.compare_digest(secret.encode(), token.encode()):
             raise HTTPException(404)
 
     async def file(request: Request) -> Response:
@@ -90,7 +90,7 @@ def make_app(
             return
         pages.add(socket)
         try:
-            await Page(show, socket).run()
+            await Page(source, socket).run()
         finally:
             pages.discard(socket)
 
@@ -152,8 +152,8 @@ class HostCheck:
 class Page:
     """One connection: of the frames it gets the newest, of the messages all."""
 
-    def __init__(self, show: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
-        self._show, self._socket = show, socket
+    def __init__(self, source: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
+        self._source, self._socket = source, socket
         self._messages: deque[str] = deque()
         self._frame: bytes | None = None
         self._something = asyncio.Event()
@@ -162,19 +162,19 @@ class Page:
 
     async def run(self) -> None:
         """Send and receive until either end closes."""
-        self._show.join(self._take)
+        self._source.join(self._queue)
         sending = asyncio.create_task(self._send())
         receiving = asyncio.create_task(self._receive())
         try:
             await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._show.leave(self._take)
+            self._source.leave(self._queue)
             for task in (sending, receiving):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                     await task
 
-    def _take(self, message: bytes | Mapping[str, Any]) -> None:
+    def _queue(self, message: bytes | Mapping[str, Any]) -> None:
         if isinstance(message, bytes):
             self._frame = message
         else:
@@ -208,6 +208,6 @@ class Page:
                 await self._socket.close(POLICY_VIOLATION, "too many messages")
                 return
             try:
-                await self._show.carry_out(read_command(text))
+                await self._source.carry_out(read_command(text))
             except FsmDynError as error:
-                self._take({**error_told(error), "kind": "refused"})
+                self._queue({**error_payload(error), "kind": "refused"})

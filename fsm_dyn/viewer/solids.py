@@ -26,15 +26,15 @@ class Solid:
     radius: float
     axis: tuple[float, float, float]
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return it for the page."""
         return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
 
 
-def find_solids(graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
+def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
     """Return the shapes in space of a model; the state is one in which its axes are written down."""
-    _, frames = instants.points(x, c)
-    turns = dict(zip(instants.automaton.frame_names, frames, strict=True))
+    _, frames = evaluator.points(x, c)
+    turns = dict(zip(evaluator.automaton.frame_names, frames, strict=True))
     found = []
     for shape in graph.automaton.mechanism.shapes.values():
         if not shape.spatial:

@@ -32,12 +32,12 @@ def held_by(emulation=None, axes=(-1, 0)):
 
 
 def test_what_is_told_once():
-    told = held_by(Emulated()).told(PORT)
-    assert told["axes"] == [{"number": 0, "turns": False}]
-    assert told["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
-    assert told["force"] == 3.0
-    assert told["commands"] == list(Emulated.commands)
-    assert held_by().told(PORT)["commands"] is None
+    payload = held_by(Emulated()).payload(PORT)
+    assert payload["axes"] == [{"number": 0, "turns": False}]
+    assert payload["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
+    assert payload["force"] == 3.0
+    assert payload["commands"] == list(Emulated.commands)
+    assert held_by().payload(PORT)["commands"] is None
 
 
 def test_what_ends_the_force_in_order():
@@ -88,8 +88,8 @@ def test_a_key_is_pressed_by_the_hand_of_an_emulated_device():
     emulation = Playing()
     by = CouplingDevice("scripted", {"axes": 1}, DeviceMap("tip", (0,), -0.5), emulation=emulation)
     port, places = CoupledPort("tip", (PortAxis("tip_1", False),)), (0.0, -0.012)
-    assert by.told(port, True)["press"] is True
-    assert by.told(port, False)["press"] is False
+    assert by.payload(port, True)["press"] is True
+    assert by.payload(port, False)["press"] is False
     by.press(port, places, True, 0.3)
     by.press(port, places, False, 0.4)
     by.play(port, places)

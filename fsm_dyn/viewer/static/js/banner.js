@@ -12,7 +12,7 @@ export class Banner {
   connection(state, wait) {
     const dot = $("link");
     dot.dataset.state = state;
-    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("film-data") ? "report" : "connected" }[state]);
+    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("playback-data") ? "report" : "connected" }[state]);
     if (state === "open") this.say("connection", null);
     else if (state === "connecting") this.say("connection", { kind: "calm", title: "Connecting…" });
     else {
@@ -28,7 +28,7 @@ export class Banner {
   }
 
   // The file was saved: it is compiled while what runs goes on.
-  changing({ name, stage }) {
+  recompiling({ name, stage }) {
     setText($("watching"), stage ? `${name} was saved: ${stage}…` : "");
   }
 
@@ -40,7 +40,7 @@ export class Banner {
   model(model) {
     this.about = model;
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
-    if (!this.said.starting && !model.film) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
+    if (!this.said.starting && !model.playback) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
@@ -83,7 +83,7 @@ export class Banner {
 
   frame(frame) {
     if (this.said.starting) this.say("starting", null);
-    if (document.body.classList.contains("film-mode")) return;
+    if (document.body.classList.contains("playback-mode")) return;
     const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
     if (phase !== this.now) this.phase(phase);
   }

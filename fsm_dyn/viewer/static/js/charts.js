@@ -1,7 +1,7 @@
 // Strip charts of chosen quantities against model time, one strip per unit, the modes as bands behind them.
 
 import { $, el, setText, short } from "./dom.js";
-import { doubles, floats, upTo, wholes } from "./packed.js";
+import { doubles, floats, upTo, wholes } from "./base64_arrays.js";
 
 const KEPT = 1400; // samples
 const LOWEST = 44; // px, a strip; more of them than have room are scrolled
@@ -11,8 +11,8 @@ const EVERY = 32; // ms between strips that are drawn anew
 const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
 
 export class Charts {
-  constructor(film, send) {
-    Object.assign(this, { film, send });
+  constructor(playback, send) {
+    Object.assign(this, { playback, send });
     this.box = $("strips");
     this.plots = [];
     this.turn = 0;
@@ -28,9 +28,9 @@ export class Charts {
     if (!same) this.chosen = this.usual();
     this.clear();
     this.whole = null; // of a run that is over: what is charted of all of it
-    this.over = !!model.film;
+    this.over = !!model.playback;
     this.build();
-    if (this.over) this.ask(...model.film.span);
+    if (this.over) this.ask(...model.playback.span);
   }
 
   // A stretch of a run that is over, in detail.
@@ -44,7 +44,7 @@ export class Charts {
     const found = { times: Array.from(doubles(times)), modes: Array.from(wholes(modes)) }, n = found.times.length;
     const numbers = Array.from(floats(values), (value) => (Number.isFinite(value) ? value : null));
     found.values = this.names.map((_, i) => numbers.slice(n * i, n * (i + 1)));
-    const all = this.span[0] <= this.film.from && this.span[1] >= this.film.to;
+    const all = this.span[0] <= this.playback.from && this.span[1] >= this.playback.to;
     if (all) this.whole = found;
     const { whole } = this, before = all || !whole ? 0 : upTo(whole.times, found.times[0]), after = all || !whole ? Infinity : upTo(whole.times, found.times[n - 1]);
     const joined = (list, own) => (all || !whole ? own : [...list.slice(0, before), ...own, ...list.slice(after)]);
@@ -141,7 +141,7 @@ export class Charts {
   // Of a run that is over: a click goes to that instant, a stretch drawn out is seen alone, a double click shows all.
   lead(plot) {
     plot.over.addEventListener("click", () => {
-      if (plot.select.width < 3 && plot.cursor.left >= 0) this.film.seek(plot.posToVal(plot.cursor.left, "x"));
+      if (plot.select.width < 3 && plot.cursor.left >= 0) this.playback.seek(plot.posToVal(plot.cursor.left, "x"));
     });
     plot.hooks.setScale = [(one, key) => {
       if (key !== "x" || this.aligning) return;

@@ -61,17 +61,17 @@ export class Keys {
       return;
     }
     if (!down) return;
-    const { film } = this.app, over = film.film;
+    const { playback } = this.app, recorded = playback.run;
     const actions = {
-      ...(over && {
-        b: () => film.next(-1), ArrowLeft: () => film.by(-1), ArrowRight: () => film.by(1),
-        ArrowUp: () => film.step(-1), ArrowDown: () => film.step(1), Home: () => film.seek(film.from), End: () => film.seek(film.to),
+      ...(recorded && {
+        b: () => playback.next(-1), ArrowLeft: () => playback.by(-1), ArrowRight: () => playback.by(1),
+        ArrowUp: () => playback.step(-1), ArrowDown: () => playback.step(1), Home: () => playback.seek(playback.from), End: () => playback.seek(playback.to),
       }),
       " ": () => controls.run(),
       s: () => controls.step(),
       n: () => $("next").click(),
       r: () => $("reset").click(),
-      c: () => over || controls.send({ do: "clear" }),
+      c: () => recorded || controls.send({ do: "clear" }),
       "-": () => controls.faster(0.5),
       "+": () => controls.faster(2),
       "=": () => controls.faster(2),

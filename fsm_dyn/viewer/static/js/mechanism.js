@@ -3,14 +3,14 @@
 import { $, setText, svg } from "./dom.js";
 import { Arrows } from "./arrows.js";
 import { HANDLE, PHASES } from "./frames.js";
-import { View } from "./view.js";
+import { Viewport } from "./viewport.js";
 
 export class Mechanism {
   constructor() {
     this.element = $("picture");
     this.world = $("world");
     this.overlay = $("overlay");
-    this.view = new View(this.element, $("grid"), $("scale-bar"), $("scale-text"));
+    this.view = new Viewport(this.element, $("grid"), $("scale-bar"), $("scale-text"));
     this.fitted = false;
   }
 
@@ -125,7 +125,7 @@ export class Mechanism {
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
       setText($("mode"), mode?.name ?? "…");
     }
-    if (!this.about.film && this.shown.phase !== frame.phase) {
+    if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;
       setText($("phase"), PHASES[frame.phase]);
       document.body.dataset.phase = PHASES[frame.phase];

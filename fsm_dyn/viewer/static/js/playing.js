@@ -30,7 +30,7 @@ export class Playing {
   }
 
   model(model) {
-    this.ports = model.film ? [] : model.ports;
+    this.ports = model.playback ? [] : model.ports;
     this.byDevice = model.device;
     this.end();
     setText(this.heard, "");

@@ -24,7 +24,7 @@ export class Sound {
 
   model(model) {
     this.pitches = model.pitches ?? {};
-    $("sound-label").hidden = Boolean(model.film);
+    $("sound-label").hidden = Boolean(model.playback);
   }
 
   // A browser lets a page sound only after its user has done something: the box is that.
@@ -34,8 +34,8 @@ export class Sound {
     this.show();
   }
 
-  blows({ blows, instant, sent }) {
-    for (const [name, t, speed] of blows.slice(-AT_ONCE)) {
+  impacts({ impacts, instant, sent }) {
+    for (const [name, t, speed] of impacts.slice(-AT_ONCE)) {
       if (this.pitches[name]) this.heard?.(name, speed);
       if (this.box.checked) this.strike(name, speed, t, instant, sent);
     }

@@ -8,7 +8,7 @@ const KEY_SPEED = 260; // px per second
 const TURN_SPEED = 1.2; // rad per second
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-export class Dragging {
+export class HandleDrag {
   constructor(mechanism, send) {
     Object.assign(this, { mechanism, send, held: false, by: "", keys: new Set(), turn: 0, twist: false });
     const svg = mechanism.element;
@@ -22,7 +22,7 @@ export class Dragging {
   }
 
   model(model) {
-    this.ports = model.film || model.device ? [] : model.ports; // what is over cannot be held, nor what a device holds
+    this.ports = model.playback || model.device ? [] : model.ports; // what is over cannot be held, nor what a device holds
     this.port = model.port;
     this.held = false;
     this.space = !model.picture.planar;
@@ -95,7 +95,7 @@ export class Dragging {
     if (!this.space) return;
     this.azimuth += azimuth;
     this.elevation = Math.min(1.55, Math.max(-1.55, this.elevation + elevation));
-    this.send({ do: "look", azimuth: this.azimuth % (2 * Math.PI), elevation: this.elevation });
+    this.send({ do: "view_direction", azimuth: this.azimuth % (2 * Math.PI), elevation: this.elevation });
   }
 
   up() {

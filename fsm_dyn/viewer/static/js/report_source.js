@@ -4,14 +4,14 @@
 const HEAD = 10; // of a frame, see frames.js
 const PLACED = 12;
 
-import { floats, upTo } from "./packed.js";
+import { floats, upTo } from "./base64_arrays.js";
 
-export class Local {
+export class ReportSource {
   constructor({ message, frame, state }, holder) {
     Object.assign(this, { message, frame });
-    const { model, frames, charts, words } = JSON.parse(holder.textContent);
+    const { model, frames, charts, transition_details: details } = JSON.parse(holder.textContent);
     this.numbers = floats(frames.data);
-    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, charts, words });
+    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, charts, details });
     setTimeout(() => {
       state("open", 0);
       message(model);
@@ -23,13 +23,13 @@ export class Local {
 
   send(command) {
     if (command.do === "seek") this.show(this.number(command.at, command.after));
-    else if (command.do === "row") this.show(Math.min(command.number, this.clocks.length - 1));
-    else if (command.do === "words") {
-      const items = this.words.slice(command.first, command.first + 60);
-      setTimeout(() => this.message({ kind: "words", number: this.model.number, first: command.first, items }), 0);
+    else if (command.do === "seek_row") this.show(Math.min(command.number, this.clocks.length - 1));
+    else if (command.do === "transition_details") {
+      const items = this.details.slice(command.first, command.first + 60);
+      setTimeout(() => this.message({ kind: "transition_details", number: this.model.number, first: command.first, items }), 0);
     } else if (command.do === "charts") { // all there are, whatever stretch is asked for
       setTimeout(() => this.message({ ...this.charts, span: [command.from, command.to] }), 0);
-    } else if (command.do === "look" && !this.model.picture.planar) {
+    } else if (command.do === "view_direction" && !this.model.picture.planar) {
       const { azimuth, elevation } = command, [sa, ca, se, ce] = [Math.sin(azimuth), Math.cos(azimuth), Math.sin(elevation), Math.cos(elevation)];
       this.sight = [[-sa, ca, 0], [-ca * se, -sa * se, ce]];
       document.body.classList.add("turned");

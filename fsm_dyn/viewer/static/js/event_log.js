@@ -10,9 +10,9 @@ const NEAR = 240; // px from an end of the list, where others are asked for
 const PAUSE = 350; // ms between questions for others, while somebody goes through the run; while the list is scrolled
 const SCROLLED = 60;
 
-export class Log {
-  constructor(film, send) {
-    Object.assign(this, { film, send, list: $("entries") });
+export class EventLog {
+  constructor(playback, send) {
+    Object.assign(this, { playback, send, list: $("entries") });
     this.list.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.walk(event));
   }
@@ -32,19 +32,19 @@ export class Log {
     this.first = this.last = this.current = -1; // what is in the list: from the first to before the last
     this.wanted = null;
     this.waiting = [];
-    this.graph(model);
-    this.story({ news: model.story, totals: model.totals });
+    this.mode_graph(model);
+    this.transitions({ news: model.transitions, totals: model.totals });
   }
 
-  graph({ graph }) {
+  mode_graph({ graph }) {
     this.colours = new Map(graph.modes.map((mode) => [mode.name, mode.colour]));
   }
 
-  story({ news, totals }) {
+  transitions({ news, totals }) {
     this.waiting.push(...news);
     this.waiting.splice(0, this.waiting.length - KEPT);
     setText($("log-count"), totals.transitions ? `${totals.transitions}` : "");
-    if (this.about.film) this.enter(KEPT);
+    if (this.about.playback) this.enter(KEPT);
     if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "None yet." }));
   }
 
@@ -59,9 +59,9 @@ export class Log {
 
   // Of a run that is over: the transitions around the instant, the last one before it marked.
   frame(frame) {
-    if (!this.about.film) this.enter(EACH);
-    if (!this.about.film || !this.film.when.length) return;
-    const made = frame.transitions, all = this.film.when.length;
+    if (!this.about.playback) this.enter(EACH);
+    if (!this.about.playback || !this.playback.when.length) return;
+    const made = frame.transitions, all = this.playback.when.length;
     const there = this.first >= 0 && made >= this.first && made <= this.last;
     const tight = there && ((made - this.first < 8 && this.first > 0) || (this.last - made < 8 && this.last < all));
     if (!there || tight) this.ask(Math.max(0, made - AT_ONCE / 2));
@@ -73,18 +73,18 @@ export class Log {
     if (now - (this.asked ?? -PAUSE) < pause) return;
     this.asked = now;
     this.wanted = first;
-    this.send({ do: "words", first });
+    this.send({ do: "transition_details", first });
   }
 
   // The list goes on where somebody scrolls to its end; what is far from there leaves it.
   scrolled() {
-    if (!this.about?.film || this.first < 0) return;
+    if (!this.about?.playback || this.first < 0) return;
     const { scrollTop, scrollHeight, clientHeight } = this.list;
-    if (scrollTop < NEAR && this.last < this.film.when.length) this.ask(this.last, SCROLLED);
+    if (scrollTop < NEAR && this.last < this.playback.when.length) this.ask(this.last, SCROLLED);
     else if (scrollHeight - clientHeight - scrollTop < NEAR && this.first > 0) this.ask(Math.max(0, this.first - AT_ONCE), SCROLLED);
   }
 
-  words({ first, items }) {
+  transition_details({ first, items }) {
     if (first !== this.wanted) return; // another page's question
     this.wanted = null;
     const { list } = this, last = first + items.length;
@@ -121,7 +121,7 @@ export class Log {
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
         el("span", { class: "what" }, this.chip(item.source), ...(item.handover ? [] : ["→", this.chip(item.target)])),
         el("span", { class: "cause", text: item.cause })));
-    if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.film.when[item.number]));
+    if (this.about.playback) details.querySelector("summary").addEventListener("click", () => this.playback.go(this.playback.when[item.number]));
     // what few will read is made when somebody wants to
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });
     return el("li", {}, details);

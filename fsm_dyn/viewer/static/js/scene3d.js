@@ -7,7 +7,7 @@ const FAR = 1e4; // m, to either side of the picture
 const PLACED = 12;
 const CELLS = 60; // of a ground, each way
 
-export class Space {
+export class Scene3D {
   constructor(mechanism) {
     this.mechanism = mechanism;
     this.canvas = $("space");

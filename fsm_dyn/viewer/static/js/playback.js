@@ -1,40 +1,40 @@
 // A run that is over: its clock, playing and going to any instant; the strip below the mechanism with the modes on it.
 
 import { $, setText, short } from "./dom.js";
-import { doubles, upTo, wholes } from "./packed.js";
+import { doubles, upTo, wholes } from "./base64_arrays.js";
 
 const SMALL = 0.005; // of the run, that a key goes
 const TICKS = 2000; // marks of transitions drawn at once
 
-export class Film {
+export class Playback {
   constructor(send) {
-    Object.assign(this, { send, film: null, playing: false, rate: 1, waits: false });
-    this.box = $("film");
-    this.canvas = $("film-bands");
+    Object.assign(this, { send, run: null, playing: false, rate: 1, waits: false });
+    this.box = $("playback");
+    this.canvas = $("playback-bands");
     this.canvas.addEventListener("pointerdown", (event) => {
       this.canvas.setPointerCapture(event.pointerId);
       this.pointed(event);
     });
     this.canvas.addEventListener("pointermove", (event) => event.buttons & 1 && this.pointed(event));
-    new ResizeObserver(() => this.film && this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.film && this.draw());
+    new ResizeObserver(() => this.run && this.draw()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.run && this.draw());
   }
 
   model(model) {
-    this.film = model.film ?? null;
+    this.run = model.playback ?? null;
     this.about = model;
-    this.box.hidden = !this.film;
-    document.body.classList.toggle("film-mode", !!this.film);
+    this.box.hidden = !this.run;
+    document.body.classList.toggle("playback-mode", !!this.run);
     this.playing = this.waits = false;
     this.wanted = null;
-    if (!this.film) return;
-    [this.from, this.to] = this.film.span;
-    this.when = doubles(this.film.when);
-    this.bands = { begins: doubles(this.film.bands.begins), modes: wholes(this.film.bands.modes) };
+    if (!this.run) return;
+    [this.from, this.to] = this.run.span;
+    this.when = doubles(this.run.when);
+    this.bands = { begins: doubles(this.run.bands.begins), modes: wholes(this.run.bands.modes) };
     this.clock = this.from;
     this.row = 0;
-    setText($("film-span"), `${short(this.from)} s`);
-    setText($("film-end"), `${short(this.to, 4)} s`);
+    setText($("playback-span"), `${short(this.from)} s`);
+    setText($("playback-end"), `${short(this.to, 4)} s`);
     this.draw();
   }
 
@@ -63,7 +63,7 @@ export class Film {
 
   // Go to a time of the clock; after: to the first instant that is not before it. One question at a time: the newest waits.
   seek(at, after = false) {
-    if (!this.film) return;
+    if (!this.run) return;
     this.clock = Math.min(this.to, Math.max(this.from, at));
     this.ask({ do: "seek", at: this.clock, after });
   }
@@ -75,7 +75,7 @@ export class Film {
 
   step(count) {
     this.play(false);
-    this.ask({ do: "row", number: Math.max(0, this.row + count) });
+    this.ask({ do: "seek_row", number: Math.max(0, this.row + count) });
   }
 
   by(share) {
@@ -83,10 +83,10 @@ export class Film {
   }
 
   // To the next transition, or the one before.
-  next(way = 1) {
+  next(direction = 1) {
     this.play(false);
     const eps = 1e-9 * Math.max(1, Math.abs(this.to));
-    const at = this.when[way > 0 ? upTo(this.when, this.clock + eps) : upTo(this.when, this.clock - eps) - 1];
+    const at = this.when[direction > 0 ? upTo(this.when, this.clock + eps) : upTo(this.when, this.clock - eps) - 1];
     if (at !== undefined) this.go(at);
   }
 
@@ -98,7 +98,7 @@ export class Film {
   }
 
   play(on = !this.playing) {
-    if (!this.film) return;
+    if (!this.run) return;
     if (on && this.clock >= this.to) this.seek(this.from);
     this.playing = on;
     this.before = performance.now();
@@ -108,7 +108,7 @@ export class Film {
 
   // Called with every picture of the screen, whether there is a new frame or not.
   tick() {
-    if (!this.film) return;
+    if (!this.run) return;
     const now = performance.now();
     if (this.playing) {
       const next = this.clock + ((now - this.before) / 1000) * this.rate;
@@ -119,7 +119,7 @@ export class Film {
   }
 
   frame(frame) {
-    if (!this.film) return;
+    if (!this.run) return;
     this.waits = false;
     this.row = frame.tick;
     const clock = frame.samples[0];
@@ -129,7 +129,7 @@ export class Film {
       this.ask(next);
     } else if (!this.playing && !this.stay) this.clock = clock;
     this.stay = false;
-    $("film-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
+    $("playback-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
     for (const [key, value] of [["min", this.from], ["max", this.to], ["now", this.clock]]) this.canvas.setAttribute(`aria-value${key}`, value.toFixed(3));
     this.canvas.setAttribute("aria-valuetext", `${frame.t.toFixed(3)} s`);
     if (!this.playing) setText($("phase"), "recorded");

@@ -5,7 +5,7 @@ import { $, el } from "./dom.js";
 const SPAN = 10; // a slider goes from a tenth of the file's value to ten times it
 const STEPS = 400;
 
-export class Setup {
+export class ParameterPanel {
   constructor(send) {
     Object.assign(this, { send, box: $("setup"), rows: new Map() });
     $("setup-button").onclick = () => this.toggle();
@@ -15,7 +15,7 @@ export class Setup {
   }
 
   toggle(open = this.box.hidden) {
-    if (!this.about || this.about.film) return;
+    if (!this.about || this.about.playback) return;
     this.box.hidden = !open;
     for (const id of ["guards", "log"]) $(id).inert = open; // it lies over them
     $("setup-button").setAttribute("aria-expanded", open);
@@ -25,8 +25,8 @@ export class Setup {
 
   model(model) {
     this.about = model;
-    $("setup-button").hidden = !!model.film;
-    if (model.film) this.box.hidden = true;
+    $("setup-button").hidden = !!model.playback;
+    if (model.playback) this.box.hidden = true;
     else this.build(model.setup);
   }
 
@@ -90,7 +90,7 @@ export class Setup {
         this.release();
         this.held = [name, one];
         one.classList.add("pressed");
-        this.send({ do: "drive", name, value: sign * (amount.valueAsNumber || 0) });
+        this.send({ do: "input", name, value: sign * (amount.valueAsNumber || 0) });
       };
       const release = () => this.held?.[1] === one && this.release();
       one.addEventListener("pointerdown", (event) => {
@@ -109,7 +109,7 @@ export class Setup {
     const [name, button] = this.held;
     this.held = null;
     button.classList.remove("pressed");
-    this.send({ do: "drive", name, value: 0 });
+    this.send({ do: "input", name, value: 0 });
   }
 
   connection(state) {

@@ -1,7 +1,7 @@
 // The mode graph: the active mode lit, edges that flash as they are taken, counts and times, what cannot be in grey.
 
 import { $, duration, el, setText } from "./dom.js";
-import { layered } from "./layers.js";
+import { layered } from "./layered_layout.js";
 
 const PARTS = /\+|; /; // between the parts of a mode's name
 const MOST = 12; // modes shown at once; of larger graphs those visited most and their neighbours, by short names
@@ -15,7 +15,7 @@ const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
 const FLASHES = 6; // at once
 
-export class ModeMap {
+export class ModeGraph {
   constructor() {
     this.box = $("map");
     this.toggle = $("pruned");
@@ -46,12 +46,12 @@ export class ModeMap {
     this.rebuild();
   }
 
-  graph(message) {
+  mode_graph(message) {
     this.data = message.graph;
     this.stale = true;
   }
 
-  story({ news, totals }) {
+  transitions({ news, totals }) {
     this.totals = totals;
     this.complete();
     const taken = new Map(news.slice(-FLASHES).map(({ source, target }) => [`${source}\n${target}`, [source, target]]));

@@ -5,7 +5,7 @@ import { svg } from "./dom.js";
 const MARGIN = 0.22; // of the panel, kept free around the mechanism
 const STEPS = [1, 2, 5, 10];
 
-export class View {
+export class Viewport {
   constructor(element, grid, scaleBar, scaleText) {
     Object.assign(this, { element, grid, scaleBar, scaleText });
     this.scale = 100;

@@ -4,11 +4,11 @@ import { $, setText, short } from "./dom.js";
 
 const LATELY = 2000; // ms that an overrun is shown
 
-export class Timing {
+export class TickTiming {
   model(model) {
     this.overruns = null;
-    const film = model.film;
-    setText($("timing"), film ? `${film.source} · ${film.rows.toLocaleString("en")} rows · ${model.totals.transitions.toLocaleString("en")} transitions` : "");
+    const playback = model.playback;
+    setText($("timing"), playback ? `${playback.source} · ${playback.rows.toLocaleString("en")} rows · ${model.totals.transitions.toLocaleString("en")} transitions` : "");
     setText($("recording"), model.recording ? `● recording ${model.recording}` : "");
   }
 

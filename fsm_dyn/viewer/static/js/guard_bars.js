@@ -5,9 +5,9 @@ import { $, duration, el, setText, short } from "./dom.js";
 const FORGET = 0.9995; // of the largest value seen, per frame
 const SOON = 1.0; // s
 
-export class Gauges {
+export class GuardBars {
   constructor() {
-    this.box = $("gauges");
+    this.box = $("guard-bars");
   }
 
   model(model) {
@@ -32,10 +32,10 @@ export class Gauges {
 
   made(frame) {
     const guards = this.lists[frame.list] ?? [];
-    const twice = (name) => guards.filter((guard) => guard.announces === name).length > 1;
-    return guards.map(({ text, announces }, i) => {
+    const twice = (name) => guards.filter((guard) => guard.event === name).length > 1;
+    return guards.map(({ text, event }, i) => {
       const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
-      const element = el("div", { class: "gauge", title: `${announces}: ${text}` }, el("span", { class: "what", text: twice(announces) ? `${announces}: ${text}` : announces }), el("span", { class: "trough" }, bar), value, soon);
+      const element = el("div", { class: "guard-bar", title: `${event}: ${text}` }, el("span", { class: "what", text: twice(event) ? `${event}: ${text}` : event }), el("span", { class: "trough" }, bar), value, soon);
       return { element, bar, value, soon, key: `${frame.list} ${i}` };
     });
   }
