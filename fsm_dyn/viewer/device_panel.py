@@ -160,17 +160,17 @@ class CouplingDevice:
 
 def stops(spec: DeviceSpec, watchdog_timeout: float, release_after: float) -> list[str]:
     """Return what makes the force end, in order, and what does not."""
-    found = [f"the tick process writes zero, without samples or guard after {1e3 * release_after:g} ms"]
+    found = [f"tick process: zero force on fault, {1e3 * release_after:g} ms without samples or watchdog process"]
     if spec.zero_frame:
-        found.append(f"the guard writes a force of zero after {1e3 * release_after:g} ms without a tick")
+        found.append(f"watchdog process: zero force after {1e3 * release_after:g} ms without heartbeat")
     if spec.stop_mechanism == SAFE_FRAME:
-        found.append(f"the guard writes a safe frame after {1e3 * watchdog_timeout:g} ms without a tick")
+        found.append(f"watchdog process: safe packet after {1e3 * watchdog_timeout:g} ms without heartbeat")
     elif spec.stop_mechanism == NOTHING:
-        found.append(f"nothing else: the force is capped at {100 * UNSTOPPED_FORCE_FRACTION:g} %")
+        found.append(f"no further stop: force limited to {100 * UNSTOPPED_FORCE_FRACTION:g} %")
     if spec.watchdog > 0.0 and spec.stop_mechanism != NOTHING:
-        found.append(f"its own watchdog after {1e3 * spec.watchdog:g} ms without a force")
+        found.append(f"device watchdog: {1e3 * spec.watchdog:g} ms without a force packet")
     elif spec.stop_mechanism == SAFE_FRAME:
-        found.append("nothing, should guard and tick process both be stopped: it has no watchdog of its own")
+        found.append("no device watchdog: no stop if tick and watchdog process both end")
     return found
 
 

@@ -277,7 +277,7 @@ class LiveBroadcast:
             case "point" | "port" if self.options.device is not None:
                 raise InputError("a device holds the mechanism, not the pointer")
             case _ if view is None:
-                raise InputError("nothing is running", remedy="correct the model, or start again")
+                raise InputError("no active run", remedy="correct the model, or restart")
             case "initial" if self._graph is not None:
                 await asyncio.to_thread(check_mode, view.graph, command["mode"])
                 self.options = replace(self.options, mode=command["mode"])

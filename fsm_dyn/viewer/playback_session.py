@@ -113,7 +113,7 @@ class PlaybackSession:
         """
         playback = self._playback
         if playback is None:
-            raise InputError("there is nothing to be seen yet")
+            raise InputError("no run loaded")
         match command["do"]:
             case "seek":
                 self._row = playback.run.number(command["at"], after=command["after"])
@@ -140,7 +140,7 @@ class PlaybackSession:
                         }
                     )
             case what:
-                raise InputError(f"this run is over: there is no '{what}'", allowed="seek, row, words, charts, look")
+                raise InputError(f"command '{what}' is not available in playback", allowed="seek, seek_row, transition_details, charts, view_direction")
 
     async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
         """Tell the quantities between two times, coarsely at first; instants are shown meanwhile."""

@@ -42,13 +42,13 @@ def test_what_is_told_once():
 
 def test_what_ends_the_force_in_order():
     assert stops(DeviceSpec("x", 1, SAFE_FRAME, 0.02, zero_frame=b"0"), 0.1, 0.012) == [
-        "the tick process writes zero, without samples or guard after 12 ms",
-        "the guard writes a force of zero after 12 ms without a tick",
-        "the guard writes a safe frame after 100 ms without a tick",
-        "its own watchdog after 20 ms without a force",
+        "tick process: zero force on fault, 12 ms without samples or watchdog process",
+        "watchdog process: zero force after 12 ms without heartbeat",
+        "watchdog process: safe packet after 100 ms without heartbeat",
+        "device watchdog: 20 ms without a force packet",
     ]
     without = stops(DeviceSpec("x", 1, SAFE_FRAME), 0.1, 0.012)
-    assert without[-1] == "nothing, should guard and tick process both be stopped: it has no watchdog of its own"
+    assert without[-1] == "no device watchdog: no stop if tick and watchdog process both end"
     assert stops(DeviceSpec("x", 1, NOTHING, 0.0), 0.1, 0.012)[1] == "nothing else: the force is capped at 20 %"
 
 

@@ -155,7 +155,7 @@ def test_a_cinema_answers(cart):
     async def visit():
         session = PlaybackSession(lambda: from_trajectory(cart, "run"), "cart")
         session.join(heard.append)
-        with pytest.raises(InputError, match="nothing to be seen"):
+        with pytest.raises(InputError, match="no run loaded"):
             await session.carry_out({"do": "seek_row", "number": 3})
         await session.play()
         await session.carry_out({"do": "seek", "at": 2.0, "after": False})

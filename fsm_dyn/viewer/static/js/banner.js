@@ -16,8 +16,8 @@ export class Banner {
     if (state === "open") this.say("connection", null);
     else if (state === "connecting") this.say("connection", { kind: "calm", title: "Connecting…" });
     else {
-      const when = wait ? `Trying again in ${(wait / 1000).toFixed(1)} s.` : "Trying again…";
-      this.say("connection", { kind: "lost", title: "Connection lost", text: `${when} The mechanism has been let go.`, action: ["Try now", this.retry] });
+      const when = wait ? `Retry in ${(wait / 1000).toFixed(1)} s.` : "Retrying…";
+      this.say("connection", { kind: "lost", title: "Connection lost", text: `${when} The device is disengaged.`, action: ["Retry now", this.retry] });
     }
   }
 
@@ -29,7 +29,7 @@ export class Banner {
 
   // The file was saved: it is compiled while what runs goes on.
   recompiling({ name, stage }) {
-    setText($("watching"), stage ? `${name} was saved: ${stage}…` : "");
+    setText($("watching"), stage ? `Recompiling ${name}: ${stage}…` : "");
   }
 
   tick() {
@@ -46,8 +46,8 @@ export class Banner {
 
   error({ where, message, notes }) {
     const device = this.about?.device;
-    const again = device ? ["Start again", () => this.send({ do: "restart" })] : undefined;
-    this.say("error", { kind: "error", title: device ? "The run cannot start" : "The model has an error", where, text: message, notes, action: again });
+    const again = device ? ["Restart", () => this.send({ do: "restart" })] : undefined;
+    this.say("error", { kind: "error", title: device ? "The run failed to start" : "The model has an error", where, text: message, notes, action: again });
   }
 
   ended({ why, fault }) {
@@ -55,11 +55,11 @@ export class Banner {
       document.body.dataset.phase = "fault"; // the tick that would have said so never came
       setText($("phase"), "fault");
     }
-    const title = fault ? "Fault: the device was let go, and the run has ended" : "The run has ended";
+    const title = fault ? "Fault: device disengaged, run ended" : "The run has ended";
     const recording = this.about?.recording;
     const notes = fault && recording ? [["replay", `fsm-dyn view ${recording}`]] : [];
-    if (fault && this.about?.device) notes.unshift(["remedy", "see to the device, plug it in, and start again: a new run"]);
-    this.say("ended", { kind: "error", title, text: why, notes, action: ["Start again", () => this.send({ do: "restart" })] });
+    if (fault && this.about?.device) notes.unshift(["remedy", "check and reconnect the device, then restart"]);
+    this.say("ended", { kind: "error", title, text: why, notes, action: ["Restart", () => this.send({ do: "restart" })] });
   }
 
   event(event) {
@@ -93,8 +93,8 @@ export class Banner {
     const clear = ["Clear the fault (C)", () => this.send({ do: "clear" })];
     const reset = ["Reset (R)", () => this.send({ do: "reset" })];
     const told = {
-      fault: { kind: "error", title: "Fault: the handle was let go", text: this.why ?? "", action: clear },
-      failed: { kind: "error", title: "The model cannot go on", text: this.why ?? "", action: reset },
+      fault: { kind: "error", title: "Fault: force output disabled", text: this.why ?? "", action: clear },
+      failed: { kind: "error", title: "Simulation failed", text: this.why ?? "", action: reset },
       stopped: { kind: "calm", title: "Stopped", text: "A transition marked stop was taken.", action: reset },
     }[phase];
     this.say("phase", told ?? null);

@@ -27,7 +27,7 @@ export class Controls {
     $("twist").checked = false;
     $("schedule-label").hidden = model.schedule === null;
     $("schedule").checked = model.schedule === true;
-    setText($("reset"), model.playback ? "Beginning" : "Reset");
+    setText($("reset"), model.playback ? "Start" : "Reset");
     $("speed").max = model.playback ? 1 : 0; // a playback may run faster than life
     this.fastest = model.playback ? 10 : 1;
     this.phase = "";

@@ -45,7 +45,7 @@ export class EventLog {
     this.waiting.splice(0, this.waiting.length - KEPT);
     setText($("log-count"), totals.transitions ? `${totals.transitions}` : "");
     if (this.about.playback) this.enter(KEPT);
-    if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "None yet." }));
+    if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "No transitions." }));
   }
 
   // So many of the entries that wait: where they come by the hundred, some with each picture of the screen.
@@ -128,10 +128,10 @@ export class EventLog {
   }
 
   fill(details, item) {
-    const rows = item.guards.map(([text, value, slope]) => ["guard", `${text}: ${short(value)}, falling at ${short(-slope)} per s`]);
+    const rows = item.guards.map(([text, value, slope]) => ["guard", `${text}: ${short(value)}, slope ${short(slope)} /s`]);
     for (const [name, values] of Object.entries(item.impulse)) rows.push(["impulse", `${name}: ${values.map((v) => short(v)).join(" / ")}`]);
     if (Math.abs(item.lost) > 1e-12) rows.push(["energy lost", `${short(item.lost)} J`]);
-    for (const line of item.why) rows.push(["decided", line]);
+    for (const line of item.why) rows.push(["selection", line]);
     details.append(el("dl", {}, ...rows.flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })])));
   }
 

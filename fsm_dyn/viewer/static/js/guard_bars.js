@@ -27,7 +27,7 @@ export class GuardBars {
     if (this.lists[frame.list] && !this.known.has(frame.list)) this.known.set(frame.list, this.made(frame));
     this.rows = this.known.get(frame.list) ?? [];
     if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
-    else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
+    else this.box.replaceChildren(el("p", { class: "soft", text: "No active guards." }));
   }
 
   made(frame) {

@@ -36,8 +36,8 @@ export class HandleDrag {
 
   hint() {
     const axes = this.ports.length ? "Drag a handle" : "";
-    const turn = this.space ? "; drag elsewhere to look around, with Shift to move" : "";
-    setText($("hint"), axes && `${axes} ○, or take it with G and move it with the arrow keys${turn}`);
+    const turn = this.space ? "; drag elsewhere to rotate the view, with Shift to pan" : "";
+    setText($("hint"), axes && `${axes} ○, or engage it with G and move it with the arrow keys${turn}`);
   }
 
   get number() {

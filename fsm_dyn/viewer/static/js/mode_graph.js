@@ -127,7 +127,7 @@ export class ModeGraph {
     const { modes, pruned_count: pruned, complete } = this.data;
     const parts = [`${modes.length} mode${modes.length === 1 ? "" : "s"}${complete ? "" : " so far"}`];
     if (shown < modes.length) parts.push(`${shown} shown`);
-    if (pruned) parts.push(`${pruned} impossible`);
+    if (pruned) parts.push(`${pruned} infeasible`);
     return parts.join(" · ");
   }
 
@@ -353,9 +353,9 @@ export class ModeGraph {
     const line = $("detail"), active = this.data.modes[this.active], data = element?.data?.() ?? (active && { mode: active, name: active.name });
     line.replaceChildren();
     if (!data) {
-      line.append(el("span", { class: "soft", text: "Point at a mode or an edge to learn more." }));
+      line.append(el("span", { class: "soft", text: "Point at a mode or an edge for details." }));
     } else if (data.reason !== undefined) {
-      line.append(el("b", { text: data.name }), ` cannot be: ${data.reason}`);
+      line.append(el("b", { text: data.name }), ` infeasible: ${data.reason}`);
     } else if (data.mode) {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
       const told = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");

@@ -38,17 +38,17 @@ export class ParameterPanel {
     this.release(); // the button that is pressed is about to go
     this.rows.clear();
     const modes = el("select", { id: "initial-mode", onchange: (event) => this.send({ do: "initial", mode: event.target.value }) },
-      el("option", { value: "", text: "as the model says" }),
+      el("option", { value: "", text: "model default" }),
       ...this.about.graph.modes.map(({ name }) => el("option", { value: name, text: name })));
     modes.value = mode;
     const parts = [
-      el("label", { class: "begins" }, "Begins in", modes),
+      el("label", { class: "begins" }, "Initial mode", modes),
       el("p", { class: "note", id: "waiting", role: "status" }),
     ];
-    if (drives.length) parts.push(el("h3", { text: "Drives" }), ...drives.map((drive) => this.drive(drive)));
+    if (drives.length) parts.push(el("h3", { text: "Inputs" }), ...drives.map((drive) => this.drive(drive)));
     const own = parameters.filter((item) => !item.hand), hand = parameters.filter((item) => item.hand);
     if (own.length) parts.push(el("h3", { text: "Parameters" }), ...own.map((item) => this.row(item)));
-    if (hand.length) parts.push(el("h3", { text: "The hand" }), ...hand.map((item) => this.row(item)));
+    if (hand.length) parts.push(el("h3", { text: "Virtual coupler" }), ...hand.map((item) => this.row(item)));
     $("setup-body").replaceChildren(...parts);
     this.show({ parameters, waiting });
   }
@@ -68,7 +68,7 @@ export class ParameterPanel {
     slider.oninput = () => say(to(+slider.value));
     slider.ondblclick = () => say(value);
     number.onchange = () => Number.isFinite(number.valueAsNumber) && this.send({ do: "set", name, value: number.valueAsNumber });
-    const mark = reset ? el("span", { class: "tag", text: "at reset", title: "It enters gaps, constraints or inertia: taken at the next reset" }) : "";
+    const mark = reset ? el("span", { class: "tag", text: "on reset", title: "Affects gaps, constraints or inertia; applied at the next reset" }) : "";
     const row = el("div", { class: "parameter" }, el("span", { class: "what", text: name, title: name }), mark, slider, number, el("span", { class: "soft", text: unit }));
     this.rows.set(name, { row, number, set: (v) => {
       if (document.activeElement !== number) number.value = Number(v.toPrecision(6));
@@ -81,7 +81,7 @@ export class ParameterPanel {
   drive({ name, unit, size }) {
     const amount = el("input", { type: "number", step: "any", value: Number(size.toPrecision(4)), "aria-label": `${name}, amount` });
     const button = (sign, text) => {
-      const one = el("button", { class: "small press", text, "aria-label": `${name} ${text}`, title: "As long as it is pressed" });
+      const one = el("button", { class: "small press", text, "aria-label": `${name} ${text}`, title: "Active while pressed" });
       const press = (event) => {
         if (event.type === "keydown" && (event.repeat || ![" ", "Enter"].includes(event.key))) return;
         event.preventDefault();
@@ -121,7 +121,7 @@ export class ParameterPanel {
     for (const [name, { row }] of this.rows) row.classList.toggle("waits", waiting.includes(name));
     const note = $("waiting");
     if (!note) return;
-    if (waiting.length) note.replaceChildren(`${waiting.join(", ")}: taken at the next reset. `, el("button", { class: "small", text: "Reset now", onclick: () => this.send({ do: "reset" }) }));
+    if (waiting.length) note.replaceChildren(`${waiting.join(", ")}: applied at the next reset. `, el("button", { class: "small", text: "Reset now", onclick: () => this.send({ do: "reset" }) }));
     else note.replaceChildren();
   }
 }

@@ -18,7 +18,7 @@ export class Playing {
   }
 
   button(key, name) {
-    const made = el("button", { class: "small", id: `press-${name}`, "aria-pressed": false, title: `Press it ${name} (${key.toUpperCase()}); it is let up with the button` }, name, " ", el("kbd", { text: key.toUpperCase() }));
+    const made = el("button", { class: "small", id: `press-${name}`, "aria-pressed": false, title: `Press ${name} (${key.toUpperCase()}); released with the button` }, name, " ", el("kbd", { text: key.toUpperCase() }));
     made.addEventListener("pointerdown", (event) => {
       made.setPointerCapture(event.pointerId);
       this.press(key);

@@ -66,7 +66,7 @@ export class Sound {
 
   show() {
     const { median, longest, base, output, count } = this.latency(), ms = (seconds) => Math.round(1e3 * seconds);
-    const scheduled = count ? `scheduled ${ms(median)} ms after the contact, ${ms(longest)} at most` : "nothing yet";
+    const scheduled = count ? `scheduled ${ms(median)} ms after the contact, max ${ms(longest)}` : "nothing yet";
     setText($("latency"), this.box.checked ? `sound: ${scheduled} · output + ${ms(base)} + ${ms(output)} ms` : "");
   }
 

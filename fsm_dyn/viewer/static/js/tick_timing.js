@@ -17,7 +17,7 @@ export class TickTiming {
     const micro = (seconds) => (seconds === null ? "–" : Math.round(seconds * 1e6).toLocaleString("en"));
     const parts = ({ p50, "p99.9": high, worst }) => `${micro(p50)} / ${micro(high)} / ${micro(worst)} µs`;
     setText($("timing"),
-      `tick ${short(period * 1e3)} ms · work p50/p99.9/worst ${parts(duration)} · late ${parts(lateness)} · ` +
+      `period ${short(period * 1e3)} ms · execution p50/p99.9/max ${parts(duration)} · latency ${parts(lateness)} · ` +
       `${overruns} overrun${overruns === 1 ? "" : "s"}, ${behind} behind in ${ticks} ticks`);
     $("timing").title = report.privileges.join("\n");
     if (this.overruns !== null && overruns > this.overruns) this.at = performance.now();
