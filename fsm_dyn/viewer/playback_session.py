@@ -140,7 +140,10 @@ class PlaybackSession:
                         }
                     )
             case what:
-                raise InputError(f"command '{what}' is not available in playback", allowed="seek, seek_row, transition_details, charts, view_direction")
+                raise InputError(
+                    f"command '{what}' is not available in playback",
+                    allowed="seek, seek_row, transition_details, charts, view_direction",
+                )
 
     async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
         """Tell the quantities between two times, coarsely at first; instants are shown meanwhile."""

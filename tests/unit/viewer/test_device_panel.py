@@ -40,7 +40,7 @@ def test_what_is_told_once():
     assert held_by().payload(PORT)["commands"] is None
 
 
-def test_what_ends_the_force_in_order():
+def test_force_shutdown_chain():
     assert stops(DeviceSpec("x", 1, SAFE_FRAME, 0.02, zero_frame=b"0"), 0.1, 0.012) == [
         "tick process: zero force on fault, 12 ms without samples or watchdog process",
         "watchdog process: zero force after 12 ms without heartbeat",
@@ -49,7 +49,7 @@ def test_what_ends_the_force_in_order():
     ]
     without = stops(DeviceSpec("x", 1, SAFE_FRAME), 0.1, 0.012)
     assert without[-1] == "no device watchdog: no stop if tick and watchdog process both end"
-    assert stops(DeviceSpec("x", 1, NOTHING, 0.0), 0.1, 0.012)[1] == "nothing else: the force is capped at 20 %"
+    assert stops(DeviceSpec("x", 1, NOTHING, 0.0), 0.1, 0.012)[1] == "no further stop: force limited to 20 %"
 
 
 def test_what_can_happen_to_an_emulated_device():
