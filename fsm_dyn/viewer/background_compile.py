@@ -1,7 +1,7 @@
-"""Compiling a model ahead, in a process of its own: what it makes is kept on disk, where the server finds it at once.
+"""Background compilation of a model in a separate process, which fills the cache on disk for the server.
 
-Deriving a model takes seconds of Python, and a process has one interpreter: done in the server's, pages would stand
-still meanwhile.  The process writes a line of JSON for each stage, and one for an error of the model.
+Derivation takes seconds of Python: in the server's process it would block all pages.  The process writes one line of
+JSON per stage, and one for an error of the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_TEXT = 2000  # characters of a message
 
 
 async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
-    """Compile a model in another process; cancelled, that process is ended.
+    """Compile a model in another process, which is killed on cancellation.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callabl
     parameters : mapping
         Values that replace the file's.
     emit : callable
-        Called with every stage in words.
+        Called with the text of every stage.
 
     Raises
     ------
     FsmDynError
-        What is wrong with the model.
+        The model has an error, or the process failed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fsm_dyn.viewer.background_compile", model, json.dumps(dict(parameters)),
@@ -51,9 +51,7 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callabl
             else:
                 raise error_from(data)
         if await process.wait() != 0:
-            raise RunError(
-                f"compiling '{model}' came to no end\n{(await complaints).decode(errors='replace')[-MAX_TEXT:]}"
-            )
+            raise RunError(f"compiling '{model}' failed\n{(await complaints).decode(errors='replace')[-MAX_TEXT:]}")
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -63,7 +61,7 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callabl
 
 
 def error_data(error: FsmDynError) -> dict[str, Any]:
-    """Return an error as JSON can hold it."""
+    """Return an error as data for JSON."""
     if not isinstance(error, InputError):
         return {"message": str(error)[:MAX_TEXT]}
     texts = {name: getattr(error, name)[:MAX_TEXT] for name in ("message", "found", "allowed", "remedy")}
@@ -71,7 +69,7 @@ def error_data(error: FsmDynError) -> dict[str, Any]:
 
 
 def error_from(data: Mapping[str, Any]) -> FsmDynError:
-    """Return the error that :func:`error_data` gave."""
+    """Return the error from :func:`error_data`."""
     if "where" not in data:
         return RunError(data["message"])
     where = Location(*data["where"]) if data["where"] else NOWHERE
@@ -79,7 +77,7 @@ def error_from(data: Mapping[str, Any]) -> FsmDynError:
 
 
 def main() -> None:
-    """Compile a model, hold it, and have made all machine code that its live run calls."""
+    """Compile a model, add its couplers, and compile all machine code of its live run."""
 
     def say(data: dict[str, Any]) -> None:
         sys.stdout.write(f"{json.dumps(data)}\n")
@@ -94,16 +92,16 @@ def main() -> None:
 
 
 def _compile(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
-    # SymPy comes with these; the server imports this module too.
+    # deferred: these import SymPy, and the server imports this module
     from fsm_dyn import compilation
     from fsm_dyn.live.live_stepper import LiveStepper
     from fsm_dyn.viewer.live_view import coupled_for_page
 
     graph = compilation.compile(model)
     emit("deriving the model with its handles")
-    held, _ = coupled_for_page(graph, parameters)
+    coupled, _ = coupled_for_page(graph, parameters)
     emit("making machine code")
-    LiveStepper(held)
+    LiveStepper(coupled)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a page may ask for: every message is checked here before anything else sees it."""
+"""Page commands: validation of every message from a page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.live.run_controller import SLOWEST
 
 LONGEST: Final = 1024  # bytes of a message
-RATE: Final = 240.0  # messages a second that a page may keep up
+RATE: Final = 240.0  # Hz, messages per page
 BURST: Final = 480.0
-FARTHEST: Final = 1e6  # m; whoever points farther away is not pointing
+FARTHEST: Final = 1e6  # m, bound of pointer positions
 TURN: Final = 100.0  # rad
 LARGEST: Final = 1e15  # of a parameter or an input, SI
 LATEST: Final = 1e9  # s of a run's clock
@@ -34,21 +34,21 @@ _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 
 
 def read_command(text: str) -> dict[str, Any]:
-    """Return a message as a command whose fields have their types.
+    """Return a message as a command with validated fields.
 
     Raises
     ------
     InputError
-        It is not one of the commands, or a field is missing or out of bounds.
+        The command is unknown, or a field is missing or out of bounds.
     """
     if len(text.encode()) > LONGEST:
         raise InputError("a message is too long", allowed=f"{LONGEST} bytes")
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError("a message is no JSON", found=str(error)[:40]) from error
+        raise InputError("a message is not JSON", found=str(error)[:40]) from error
     if not isinstance(data, dict):
-        raise InputError("a message is no mapping")
+        raise InputError("a message is not a mapping")
     what = data.get("do")
     if what in _PLAIN:
         return {"do": what}
@@ -93,7 +93,7 @@ def read_command(text: str) -> dict[str, Any]:
             "held": _flag(data, "held"),
         }
     raise InputError(
-        "no such command",
+        "unknown command",
         found=_shown(what),
         allowed=", ".join((*_PLAIN, *_FIELDS)),
     )
@@ -104,7 +104,7 @@ def _number(data: dict[str, Any], key: str, low: float, high: float) -> float:
     if isinstance(value, int) and not isinstance(value, bool):
         value = float(value) if abs(value) < _WHOLE else math.inf
     if not isinstance(value, float) or math.isnan(value):
-        raise InputError(f"'{key}' is no number", found=_shown(value))
+        raise InputError(f"'{key}' is not a number", found=_shown(value))
     if not low <= value <= high:
         raise InputError(f"'{key}' is out of bounds", found=f"{value:g}", allowed=f"{low:g} to {high:g}")
     return value
@@ -120,23 +120,23 @@ def _flag(data: dict[str, Any], key: str) -> bool:
 def _name(data: dict[str, Any], key: str) -> str:
     value = data.get(key)
     if not isinstance(value, str) or len(value) > _NAME or not value.isprintable():
-        raise InputError(f"'{key}' is no name", found=_shown(value))
+        raise InputError(f"'{key}' is not a name", found=_shown(value))
     return value
 
 
 def _shown(value: Any) -> str:
-    """Return a value for a message, short; of what may be nested deeply, its kind."""
+    """Return a value as short text for a message; of containers the type."""
     return type(value).__name__ if isinstance(value, dict | list) else repr(value)[:40]
 
 
 class RateLimiter:
-    """How many messages a page may still send: refilled at ``RATE``, never beyond ``BURST``."""
+    """Token bucket for the messages of a page: refilled at ``RATE``, at most ``BURST``."""
 
     def __init__(self) -> None:
         self._left, self._at = BURST, time.monotonic()
 
     def take(self) -> bool:
-        """Use one up; return False where none is left."""
+        """Take one token; return False if none is left."""
         now = time.monotonic()
         self._left = min(BURST, self._left + RATE * (now - self._at))
         self._at = now

@@ -1,12 +1,12 @@
-"""Where the forces of contacts act, found from the equations themselves.
+"""Contact locations, recovered from the constraint rows.
 
 A contact's row ``A`` of Kane's equations is the power of a unit force per unit speed.  If one and the same point P
 (or pair of points P, Q of two bodies) gives ``A = d · (J_P - J_Q)`` for some direction ``d``, at several
-configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row that turns
-frames against each other is a torque likewise.  Where contact points travel over shapes, the row is that of a point
-which no name has: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
-angular velocities, and the moments ``m = (C - P) × d`` tell the contact point C.  A contact for which nothing fits has
-no arrow.
+configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row of
+relative angular velocity is a torque likewise.  If the contact point moves over shapes, the row is that of an unnamed
+point: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
+angular velocities, and the moments ``m = (C - P) × d`` determine the contact point C.  A contact without a fit
+has no arrow.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import ORIGIN
 
 TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
-TRIES: Final = 4  # configurations at which a place must fit
+TRIES: Final = 4  # configurations at which a location must fit
 SPREAD: Final = 0.3  # m or rad, of these configurations
 MOST_PAIRS: Final = 400
 
 
 @dataclass(frozen=True)
 class ContactLocation:
-    """Where a contact acts.
+    """Location of a contact force or torque.
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
     against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
@@ -58,7 +58,7 @@ class _Sample:
 
 
 def locate_contacts(evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
-    """Return the places of the contacts for which there is one."""
+    """Return the locations of the contacts that have one."""
     automaton = evaluator.automaton
     samples = list(_samples(evaluator, x, c))
     found = []
@@ -86,7 +86,7 @@ def _samples(evaluator: RowEvaluator, x: Floats, c: Floats) -> Iterator[_Sample]
 
 
 def neighbours(evaluator: RowEvaluator, x: Floats) -> Iterator[Floats]:
-    """Yield a state and some with other coordinates, the same ones every time."""
+    """Yield the state and ``TRIES - 1`` perturbed ones, from a fixed seed."""
     random = np.random.default_rng(20030818)
     n_q = len(evaluator.layout.q)
     for k in range(TRIES):
@@ -112,7 +112,7 @@ def _force(
 
 
 def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
-    """Return the place of a contact between shapes of two bodies, or of one and N."""
+    """Return the location of a contact between shapes of two bodies, or of one and N."""
     points, frames = list(automaton.point_names), list(automaton.frame_names)
     bodies = [
         (points.index(body.center), frames.index(body.frame) if body.frame in frames else None)
@@ -131,7 +131,7 @@ def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows:
 
 
 def partial_of(location: ContactLocation, linear: Floats, angular: Floats) -> Floats:
-    """Return what a contact's rows are combinations of: the relative partial velocity, and the bodies' spins."""
+    """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
     parts = [_between(linear, location.one, location.other)]
     if location.spins is not None:
         nothing = np.zeros_like(parts[0])
@@ -141,7 +141,7 @@ def partial_of(location: ContactLocation, linear: Floats, angular: Floats) -> Fl
 
 
 def contact_point(location: ContactLocation, forces: Floats, points: Floats) -> Floats:
-    """Return where a contact acts, shape (3,), from the forces and moments of its rows, shape (k, 9).
+    """Return the contact point, m, shape (3,), from the forces and moments of its rows, shape (k, 9).
 
     ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
     """
@@ -167,7 +167,7 @@ def _torque(automaton: Automaton, samples: list[_Sample], number: int, rows: lis
 
 
 def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[str], list[str]]:
-    """Return the points that the contact's own text names, and the others, the centres of bodies first."""
+    """Return the points named in the contact's text, and the others, centres of bodies first."""
     mechanism = automaton.mechanism
     form = mechanism.contacts[contact.name]
     named: list[str] = []
@@ -195,7 +195,7 @@ def direction(partial: Floats, row: Floats) -> Floats:
 
 
 def _joint(automaton: Automaton, one: str, other: str | None) -> int:
-    """Return the point about which two frames turn: from which the points of the one are measured."""
+    """Return the centre of relative rotation of two frames: the origin of the points of one of them."""
     names = list(automaton.point_names)
     if other is not None and automaton.mechanism.frames[other].parent == one:
         one, other = other, one

@@ -1,4 +1,4 @@
-"""Where between two points of two bodies these touch: on the outline that is drawn, if one agrees with the gap."""
+"""Offsets of contact locations from body points to the drawn outline that agrees with the gap."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ AGREE: Final = 0.05  # of a distance
 def with_surface_offsets(
     evaluator: RowEvaluator, picture: Picture, locations: Iterable[ContactLocation], x: Floats, c: Floats
 ) -> tuple[ContactLocation, ...]:
-    """Return the places with ``back``: how far behind their first point the bodies touch.
+    """Return the locations with ``back``, m: distance of the contact point behind their first point.
 
-    The gap of two points is their distance along the normal less what the bodies reach towards each other; whose reach
-    that is, the outlines tell.
+    The gap of two points is their distance along the normal less the extents of the bodies towards each other; the
+    outlines determine the share of each body.
     """
     points, frames = evaluator.points(x, c)
     linear, angular = evaluator.partial_velocities(x, c)
@@ -48,7 +48,7 @@ def with_surface_offsets(
 
 
 def _share(taken: float, mine: float, theirs: float) -> float:
-    """Return the first body's part of what two bodies take of the distance between them."""
+    """Return the first body's share of the extents between two bodies, m."""
     for total, part in ((mine, mine), (theirs, 0.0), (mine + theirs, mine)):
         if total > 0.0 and abs(taken - total) < AGREE * total:
             return part
@@ -56,7 +56,7 @@ def _share(taken: float, mine: float, theirs: float) -> float:
 
 
 def _reach(picture: Picture, points: Floats, frames: Floats, point: int, toward: Floats) -> float:
-    """Return how far the outlines that a point is the origin of reach from it in a direction, m."""
+    """Return the extent, m, of the outlines with this origin in a direction."""
     name = picture.scene.points[point]
     reach = 0.0
     for shape in picture.scene.shapes:

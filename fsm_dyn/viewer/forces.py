@@ -1,4 +1,4 @@
-"""Forces of contacts as arrows, and the cones or limits that they stay in."""
+"""Contact forces as arrows with their friction cones, friction torques with their limits."""
 
 from __future__ import annotations
 
@@ -12,35 +12,34 @@ from fsm_dyn.viewer.contact_locations import ContactLocation, contact_point, dir
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import Picture
 
-WIDTH: Final = 9  # of a place in a frame: active, place (2), normal (2), tangent (2), limit (2)
+WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2), normal (2), tangent (2), limit (2)
 
 
 class Forces:
-    """The forces of the contacts that have a place.
+    """Forces of the contacts that have a location.
 
     Parameters
     ----------
-    instants : Instants
+    evaluator : RowEvaluator
     picture : Picture
-    places : tuple of Place
+    locations : tuple of ContactLocation
     """
 
     def __init__(self, evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...]) -> None:
         self._evaluator, self._picture, self.locations = evaluator, picture, locations
 
     def payload(self) -> list[dict[str, Any]]:
-        """Return which contact each place belongs to and what acts there, for the page."""
+        """Return the payload: contact and kind of each location."""
         contacts = self._evaluator.automaton.contacts
         return [{"contact": contacts[location.contact].name, "kind": location.kind} for location in self.locations]
 
     def drawn(
         self, x: Floats, c: Floats, states: Sequence[int], multipliers: Floats, points: Floats, frames: Floats
     ) -> Floats:
-        """Return the forces at an instant, flat on the picture.
+        """Return the forces at a state, projected on the picture, shape (WIDTH * locations,).
 
-        Of a force: the place, its normal and tangential parts (N), and half the width of the cone there, which is the
-        limit of friction along the tangent (N).  Of a torque: the place, the torque (N m) and its limit, in the first
-        number of each pair.
+        Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
+        location, torque and limit, N m, each in the first number of its pair.
         """
         out = np.zeros(WIDTH * len(self.locations))
         if not any(states[location.contact] > 0 for location in self.locations):

@@ -1,4 +1,4 @@
-"""What a page is shown of an instant, live or recorded: drawing, handles, forces, guards, quantities."""
+"""Frame encoder: drawing, handles, forces, guards and quantities of one row, live or recorded, as numbers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ HEAD: Final = 10  # numbers at the head of a frame
 
 
 class FrameEncoder:
-    """Reads instants of the runs of a graph for a page.
+    """Encoder of the display frames of runs of one graph.
 
     Parameters
     ----------
     graph : ModeGraph
-        Its parameters are those of the run.
-    columns : Columns
+        With the parameters of the run.
+    columns : TickColumns
         Of the run's rows.
     x, c : ndarrays
-        State and context that the run starts from.
-    held : bool
-        Whether the run's model is held by its ports, so that there are handles to be drawn.
+        Initial state and context.
+    coupled : bool
+        Whether the model has couplers, whose port handles are drawn.
     """
 
     def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
@@ -54,7 +54,7 @@ class FrameEncoder:
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
     def payload(self) -> dict[str, Any]:
-        """Return what does not change from frame to frame."""
+        """Return the payload that does not change from frame to frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "name": mechanism.name,
@@ -74,12 +74,12 @@ class FrameEncoder:
         }
 
     def _pitches(self) -> dict[str, float]:
-        """Return what contacts sound at when they close, Hz; those that only click are not in it."""
+        """Return the sound frequency of contacts that have one, Hz."""
         contacts = self.graph.automaton.mechanism.contacts.values()
         return {c.name: evaluate(c.pitch, self.graph.values) for c in contacts if c.pitch is not None}
 
     def mode_map(self) -> dict[str, Any]:
-        """Return the mode graph as far as it is known."""
+        """Return the payload of the mode graph, as far as it is derived."""
         return mode_map(self.evaluator.automaton, self.graph.initial)
 
     def guards(self) -> list[list[dict[str, str]]]:
@@ -95,7 +95,7 @@ class FrameEncoder:
         row: Floats | None = None,
         samples: Sequence[Floats] = (),
     ) -> Floats:
-        """Return an instant as numbers.
+        """Encode one row as numbers.
 
         Parameters
         ----------
@@ -105,16 +105,16 @@ class FrameEncoder:
             Contact states of the mode.
         x, c : ndarrays
         row : ndarray, optional
-            Of the live run, from which handles are drawn.
+            Row of the live run, for the port handles.
         samples : sequence of ndarray
-            For the charts: time, mode, all quantities.
+            For the strip charts: time, mode, all quantities.
 
         Returns
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, where outlines and
-            solids are in space if the mechanism leaves the plane, and the samples.
+            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
+            outlines and solids of a spatial mechanism, and the samples.
         """
         evaluator, handles = self.evaluator, self.port_handles
         reader, full = evaluator.full(states, x, c)
@@ -138,7 +138,7 @@ class FrameEncoder:
         return np.concatenate(parts)
 
     def _in_space(self, points: Floats, frames: Floats) -> Floats:
-        """Return the directions of sight, and of every outline and solid axes and origin; nothing in the plane."""
+        """Return view directions, then axes and origin of every outline and solid; empty for a planar model."""
         picture = self.picture
         if picture.planar:
             return np.zeros(0)
@@ -150,6 +150,6 @@ class FrameEncoder:
         return np.concatenate(parts)
 
     def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:
-        """Return the values of all quantities at an instant."""
+        """Return the values of all quantities at one state."""
         _, full = self.evaluator.full(states, x, c)
         return self.quantities.values(x, c, full["multipliers"])

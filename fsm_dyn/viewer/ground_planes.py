@@ -1,7 +1,7 @@
-"""What rests in a picture: the planes of N that bodies of the model can touch, read off the equations.
+"""Ground planes: planes of N that bodies can touch, identified from the equations.
 
-Where a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` at
-every configuration, and ``h`` likewise.
+If a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` and ``h``
+at every configuration.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import PLANAR, Picture
 
 SAME: Final = 1e-5
-SHORT: Final = 0.18  # of the mechanism's size: half the length of a stop for what moves along one line
+SHORT: Final = 0.18  # of the mechanism's size: half length of a stop for motion along one line
 
 
 @dataclass(frozen=True)
 class Ground:
-    """A plane seen as a line: through ``at`` (2,), ``normal`` (2,) outwards; ``half`` its length, 0 without ends."""
+    """Plane drawn as a line: through ``at`` (2,), m, outward ``normal`` (2,); half length ``half``, m, 0: infinite."""
 
     at: Floats
     normal: Floats
     half: float = 0.0
 
     def payload(self) -> dict[str, Any]:
-        """Return it for the page."""
+        """Return the payload."""
         return {"at": self.at.tolist(), "normal": self.normal.tolist(), "half": self.half}
 
 
 def find_grounds(
     evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...], x: Floats, c: Floats
 ) -> tuple[Ground, ...]:
-    """Return the planes of a planar model; none of a spatial one."""
+    """Return the ground planes of a planar model; empty for a spatial one."""
     if picture.flat is not PLANAR:
         return ()
     found: list[Ground] = []

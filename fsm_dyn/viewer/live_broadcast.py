@@ -1,4 +1,4 @@
-"""What the pages look at: one run at a time, started anew when the model or its way of running changes."""
+"""Live broadcast: one run at a time, its messages to all pages, and the commands of pages."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from fsm_dyn.viewer.device_panel import PLAY, CouplingDevice, without_run
 from fsm_dyn.viewer.live_view import LiveOptions, LiveView
 from fsm_dyn.viewer.run_parameters import check_mode
 
-RATE: Final = 60.0  # frames a second
-LISTENS: Final = 4  # looks at contacts that close in a frame
-REPORTS: Final = 30  # frames between reports of the deadlines
-LOOKS: Final = 0.1  # s between looks at a device
+RATE: Final = 60.0  # Hz, display frames
+LISTENS: Final = 4  # polls of impacts per display frame
+REPORTS: Final = 30  # display frames per timing report
+LOOKS: Final = 0.1  # s between polls of a device
 
 Listener = Callable[[bytes | Mapping[str, Any]], None]
 
 
 class _Closing(Exception):
-    """Breaks off a start that nobody wants any more."""
+    """Cancels a start when the broadcast closes."""
 
 
 class LiveBroadcast:
-    """The run that is on, and who listens to it.
+    """Current live run and its listeners.
 
-    Listeners are called with frames (bytes) and messages (mappings), always from the event loop's thread.
+    Listeners are called with display frames (bytes) and messages (mappings), always from the event loop's thread.
 
     Parameters
     ----------
-    wishes : Wishes
+    options : LiveOptions
     """
 
     def __init__(self, options: LiveOptions) -> None:
         self.options = options
         self.view: LiveView | None = None
         self.error: dict[str, Any] | None = None
-        self.summary: list[dict[str, Any]] = []  # reports of the runs that have ended
+        self.summary: list[dict[str, Any]] = []  # reports of finished runs
         self._listeners: list[Listener] = []
         self._number = 0
         self._starting = asyncio.Lock()
@@ -54,14 +54,14 @@ class LiveBroadcast:
         self._graph: ModeGraph | None = None
         self._next = False
         self._ended = False
-        self._rereading: asyncio.Task[None] | None = None  # kept, or it would be collected
+        self._rereading: asyncio.Task[None] | None = None  # referenced, or it would be collected
         self._since = 0.0  # s, when that start began
-        self._counts: dict[str, Any] = {}  # what the driver has told of the run
+        self._counts: dict[str, Any] = {}  # diagnostic counters of the driver
 
     # -- pages ---------------------------------------------------------------------------------------------
 
     def join(self, listener: Listener) -> None:
-        """Tell a page everything that it has missed, and whatever happens from now on."""
+        """Add a listener and send it the present payload, error and stage."""
         if self.view is not None:
             listener(self.view.payload())
             listener(self._timing(self.view))
@@ -74,7 +74,7 @@ class LiveBroadcast:
         self._listeners.append(listener)
 
     def leave(self, listener: Listener) -> None:
-        """Forget a page."""
+        """Remove a listener."""
         with contextlib.suppress(ValueError):
             self._listeners.remove(listener)
 
@@ -85,10 +85,9 @@ class LiveBroadcast:
     # -- runs ----------------------------------------------------------------------------------------------
 
     async def start(self, graph: ModeGraph) -> None:
-        """Run a model; the one before it is ended first.
+        """Run a model; the current run is ended first.
 
-        A start belongs to the show from its first instant, not to whoever waits for it here: a page that goes away
-        meanwhile leaves the run to the next one.
+        The start is a task of the broadcast, not of the caller: it continues if the page that requested it closes.
         """
         task = asyncio.create_task(self._start(graph))
         self._starts.add(task)
@@ -100,7 +99,7 @@ class LiveBroadcast:
             self._graph = graph
             self._number += 1
             self._since = time.monotonic()
-            self._at_stage(graph.name, "making ready")
+            self._at_stage(graph.name, "preparing")
             try:
                 await self._end_view()
                 emit = partial(self._in_thread, asyncio.get_running_loop(), graph.name)
@@ -112,7 +111,7 @@ class LiveBroadcast:
                 await self._end_view()
                 self.failed(error if isinstance(error, FsmDynError) else RunError(f"the run did not start: {error!r}"))
                 if not isinstance(error, FsmDynError):
-                    traceback.print_exc()  # a fault of the program
+                    traceback.print_exc()  # a defect of the program
                 return
             finally:
                 self._stage = None
@@ -120,14 +119,14 @@ class LiveBroadcast:
             self._send(payload)
 
     async def _end_view(self) -> None:
-        """End the run that is on, if there is one."""
+        """End the current run, if any."""
         view, self.view = self.view, None
         if view is not None:
             self.summary.append(await asyncio.to_thread(view.close))
 
     @contextlib.contextmanager
     def recompiling(self, name: str) -> Iterator[Callable[[str], None]]:
-        """Tell, while the run goes on, that the file is compiled anew; gives what tells the stages."""
+        """Report recompilation of the file while the run continues; gives the function that reports a stage."""
         self._send({"kind": "recompiling", "name": name, "stage": "reading"})
         try:
             yield lambda stage: self._send({"kind": "recompiling", "name": name, "stage": stage})
@@ -135,7 +134,7 @@ class LiveBroadcast:
             self._send({"kind": "recompiling", "name": name, "stage": ""})
 
     def _in_thread(self, loop: asyncio.AbstractEventLoop, name: str, stage: str) -> None:
-        """Tell the stage of a start from its thread; break it off where nobody wants it any more."""
+        """Report the stage of a start from its thread; cancel the start if the broadcast closes."""
         if self._closing:
             raise _Closing
         loop.call_soon_threadsafe(self._at_stage, name, stage)
@@ -145,18 +144,18 @@ class LiveBroadcast:
         self._send(self._stage)
 
     def failed(self, error: FsmDynError) -> None:
-        """Tell that the model as it stands cannot be run; what runs goes on."""
+        """Report an error of the model; the current run continues."""
         self.error = error_payload(error)
         self._send(self.error)
 
     async def close(self) -> None:
-        """End the run, and what is being started."""
+        """End the run, and a start under way."""
         self._closing = True
         async with self._starting:
             await self._end_view()
 
     async def play(self) -> None:
-        """Tell the pages what happens, at display rate, until cancelled."""
+        """Send display frames and messages at display rate, until cancelled."""
         count = 0
         while True:
             await asyncio.sleep(1.0 / (LISTENS * RATE))
@@ -165,11 +164,11 @@ class LiveBroadcast:
                 continue
             if count % LISTENS == 0:
                 self._follow(view, report=count % (LISTENS * REPORTS) == 0)
-            else:  # what is heard is not to wait for a picture
+            else:  # sounds do not wait for a display frame
                 self._sound(view)
 
     async def watch_device(self) -> None:
-        """Tell the pages of the device, where there is one, until cancelled."""
+        """Send the state of the device, if any, until cancelled."""
         while self.options.device is not None:
             await asyncio.sleep(LOOKS)
             emulated = await asyncio.to_thread(self.options.device.now)
@@ -199,7 +198,7 @@ class LiveBroadcast:
             self._send(self._end(view))
 
     def _sound(self, view: LiveView) -> None:
-        """Tell of contacts that have closed since this was done last, without their words."""
+        """Send the impacts since the last call."""
         impacts, instant = view.impact_sounds.new_impacts(), view.instant()
         if impacts and instant is not None:
             payload = {"impacts": impacts, "instant": instant, "sent": time.time()}
@@ -224,7 +223,7 @@ class LiveBroadcast:
         self._send({"kind": "event", "number": view.number, **event})
 
     async def _reread(self, view: LiveView) -> None:
-        """Draw a run that has begun anew with other parameters as it is now."""
+        """Replace the frame encoder after a reset with other parameters."""
         encoder = await asyncio.to_thread(view.new_encoder)
         if self.view is view:
             view.adopt(encoder)
@@ -251,12 +250,12 @@ class LiveBroadcast:
     # -- commands ------------------------------------------------------------------------------------------
 
     async def carry_out(self, command: Mapping[str, Any]) -> None:
-        """Do what a page asks for.
+        """Execute a page command.
 
         Raises
         ------
         FsmDynError
-            It cannot be done.
+            The command cannot be executed.
         """
         view = self.view
         match command["do"]:
@@ -275,7 +274,7 @@ class LiveBroadcast:
             case "emulate" | "hand":
                 await asyncio.to_thread(self._device().carry_out, command)
             case "point" | "port" if self.options.device is not None:
-                raise InputError("a device holds the mechanism, not the pointer")
+                raise InputError("a device is coupled to the mechanism, not the pointer")
             case _ if view is None:
                 raise InputError("no active run", remedy="correct the model, or restart")
             case "initial" if self._graph is not None:
@@ -309,16 +308,18 @@ class LiveBroadcast:
 
     def _device(self) -> CouplingDevice:
         if self.options.device is None:
-            raise InputError("no device holds the mechanism", remedy="fsm-dyn device MODEL --driver NAME --emulate")
+            raise InputError(
+                "no device is coupled to the mechanism", remedy="fsm-dyn device MODEL --driver NAME --emulate"
+            )
         return self.options.device
 
     def _known(self, view: LiveView, port: str) -> None:
         if not view.port_handles.knows(port):
-            raise InputError("no such port", found=port[:40])
+            raise InputError("unknown port", found=port[:40])
 
 
 def error_payload(error: FsmDynError) -> dict[str, Any]:
-    """Return an error for the page, with its place in the file where it has one."""
+    """Return the payload of an error, with its location in the file if known."""
     if not isinstance(error, InputError):
         return {"kind": "error", "where": "", "message": str(error), "notes": []}
     notes = [("found", error.found), ("allowed", error.allowed), ("remedy", error.remedy)]
@@ -331,7 +332,7 @@ def error_payload(error: FsmDynError) -> dict[str, Any]:
 
 
 def plain(data: Any) -> Any:
-    """Return data with None for numbers that JSON cannot hold."""
+    """Return data with None for numbers that are not finite."""
     if isinstance(data, Mapping):
         return {str(key): plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

@@ -1,4 +1,4 @@
-"""One live run with all that its page needs: the session, the drawing, the forces, the story."""
+"""Live view of one run: session, frame encoder, run parameters, event log."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from fsm_dyn.viewer.port_handles import PortHandles
 from fsm_dyn.viewer.row_evaluation import MODE, TIME, Floats
 from fsm_dyn.viewer.run_parameters import RunParameters
 
-SAMPLES: Final = 2  # rows charted per frame, at most
-POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer feels nothing that could hurt it
-PATIENCE: Final = 10.0  # s without a heartbeat; the pointer shows no force that would have to end sooner
+SAMPLES: Final = 2  # most rows per display frame for the strip charts
+POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer has no actuator
+POINTER_TIMEOUT: Final = 10.0  # s without a heartbeat; long, as a pointer renders no force
 _PHASE, _FAULT = FIXED.index("phase"), FIXED.index("fault")
 _WALL: Final = FIXED.index("wall")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
@@ -41,7 +41,7 @@ _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """How a run for the page is to go.
+    """Options of a live run with a page.
 
     Attributes
     ----------
@@ -49,15 +49,15 @@ class LiveOptions:
         Of the tick, s.
     substeps : int, optional
     schedule : bool or None
-        Whether the model's scheduled inputs run; None: where the model has no port of its own.
+        Whether the model's input schedule is applied; None: only if the model defines no port.
     parameters : mapping
-        Values that replace the file's.
+        Values that replace those of the file.
     mode : str
-        In which the run begins; empty: as the model says.
+        Initial mode; empty: the default of the model.
     record : path or None
-        The file for the recording; a run after the first one takes the next free name.
-    device : HeldBy, optional
-        What holds the mechanism instead of the page's pointer.
+        File of the recording; later runs get the next free name.
+    device : CouplingDevice, optional
+        Device that is coupled to the mechanism instead of the page's pointer.
     passivity : str
         See :class:`fsm_dyn.live.session.Settings`.
     """
@@ -73,17 +73,17 @@ class LiveOptions:
 
 
 class LiveView:
-    """A live run and its reading.
+    """Live run with the encoder of its display frames.
 
     Parameters
     ----------
     graph : ModeGraph
-        As the model was compiled.
+        Compiled model, without couplers.
     number : int
-        Of the run, for the page to tell frames apart.
-    wishes : Wishes
+        Number of the run, which the page compares with that of frames.
+    options : LiveOptions
     progress : callable, optional
-        Called with a few words before everything that may take long.
+        Called with the name of each stage of a start that may take long.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class LiveView:
             device_map=by.mapping,
             limits=by.limits,
             schedule=self.schedule,
-            **by.patience(options.period),
+            **by.timeouts(options.period),
             initial=initial,
             passivity=options.passivity,
         )
@@ -120,7 +120,7 @@ class LiveView:
         )
         self.columns = self.session.columns
         try:
-            progress("reading off where contacts act, and warming up")
+            progress("locating contacts, and warming up")
             self.encoder = FrameEncoder(self.graph, self.columns, start.x, start.context)
             self._read_off(parameters, by)
         except BaseException:
@@ -128,7 +128,7 @@ class LiveView:
             raise
 
     def _read_off(self, parameters: dict[str, Any], by: CouplingDevice) -> None:
-        """Make what reads the run's rows and commands it."""
+        """Make the readers of the run's rows and its parameters."""
         self.evaluator, self.port_handles = self.encoder.evaluator, cast(PortHandles, self.encoder.port_handles)
         self.run_parameters = RunParameters(self.graph, self.session, parameters, self.schedule)
         self.event_log = EventLog(self.session, self.graph.automaton.labels)
@@ -136,17 +136,17 @@ class LiveView:
         self.speed = 1.0
         self.port = by.mapping.port or self.port_handles.handles[0].port.name
         self.device = self.options.device
-        self.fault = ""  # the last one, in words
+        self.fault = ""  # text of the last fault
         self.twist = False
         self._asked = 0
-        self._epoch = math.inf  # s, when the loop began by the clock of this machine: the least that rows tell of it
+        self._epoch = math.inf  # s since 1970 at which the loop began: the minimum over rows
         self._charted = -math.inf
         self._last: Floats | None = None
         self._before: Floats | None = None
         self._modes = len(self.evaluator.automaton.modes)
 
     def payload(self) -> dict[str, Any]:
-        """Return everything about the run that does not change in every frame."""
+        """Return the payload of the run that does not change from frame to frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "kind": "model",
@@ -164,20 +164,20 @@ class LiveView:
         }
 
     def _device_payload(self) -> dict[str, Any] | None:
-        """Return what does not change of the device."""
+        """Return the constant data of the device, None without one."""
         if self.device is None:
             return None
         pressed = any(port["press"] for port in self.port_handles.payload() if port["name"] == self.port)
         return self.device.payload(self.port_handles.port(self.port), pressed)
 
     def new_encoder(self) -> FrameEncoder:
-        """Return what reads the run with the parameters that are in force since its reset."""
+        """Return a frame encoder with the parameters that are active since the last reset."""
         graph = graph_with_parameters(self.graph.automaton, self.run_parameters.overrides)
         start = initial_state(graph.automaton, graph.values, graph.parameters)
         return FrameEncoder(graph, self.columns, start.x, start.context)
 
     def adopt(self, encoder: FrameEncoder) -> None:
-        """Read the run by another sight from now on."""
+        """Replace the frame encoder."""
         self.encoder, self.evaluator, self.port_handles = (
             encoder,
             encoder.evaluator,
@@ -187,7 +187,7 @@ class LiveView:
         self.modes_added()
 
     def modes_added(self) -> bool:
-        """Tell whether modes were derived since this was asked last."""
+        """Return whether modes were derived since the last call."""
         for states in self.session.states:
             self.evaluator.number(states)
         before, self._modes = self._modes, len(self.evaluator.automaton.modes)
@@ -196,10 +196,7 @@ class LiveView:
     # -- reading -------------------------------------------------------------------------------------------
 
     def frame(self) -> bytes | None:
-        """Return the newest tick as numbers (little-endian doubles), see :meth:`.sight.Sight.frame`.
-
-        None where there is none since the last.
-        """
+        """Return the latest row as little-endian doubles, see :meth:`.FrameEncoder.frame`; None without a new one."""
         rows, self._asked = self.session.rows(self._asked)
         if not len(rows):
             return None
@@ -214,7 +211,7 @@ class LiveView:
         return self.encoder.frame(head, self._states(rows[-1]), x, c, rows[-1], samples).astype("<f8").tobytes()
 
     def _samples(self, rows: Floats, before: Floats | None) -> list[Floats]:
-        """Return time, mode and quantities of a few of the rows that are new, the last one among them."""
+        """Return time, mode and quantities of at most ``SAMPLES`` new rows, including the last."""
         if rows[-1][TIME] < self._charted:
             self._charted = -math.inf  # a reset
         new = np.flatnonzero(rows[:, TIME] > self._charted)
@@ -230,17 +227,17 @@ class LiveView:
         return found
 
     def _states(self, row: Floats) -> tuple[int, ...]:
-        """Return the contact states of a row's mode, which the session knows from when it gave the row."""
+        """Return the contact states of a row's mode by the numbering of its tick."""
         return self.session.modes_at(row[_TICK])[1][int(row[MODE])]
 
     def _mode(self, row: Floats) -> int:
-        """Return the number of a row's mode among those told to the page."""
+        """Return the number of a row's mode in the page's mode graph."""
         return self.evaluator.number(self._states(row))
 
     def instant(self) -> dict[str, float] | None:
-        """Return a model time, the time of this machine's clock (s since 1970) when it came, and the speed of the run.
+        """Return model time ``t``, s, the wall clock ``at`` that time, s since 1970, and the speed of the run.
 
-        A page works out from them when a transition was, as it is told milliseconds later.
+        The page computes from them the wall clock of a transition, which is sent milliseconds later.
         """
         if self._last is None:
             return None
@@ -249,13 +246,13 @@ class LiveView:
         }  # fmt: skip
 
     def device_now(self) -> dict[str, Any]:
-        """Return position, velocity and force of the device in the latest tick, nothing where the run has none."""
+        """Return position, velocity and force of the device in the latest tick; empty without a live run."""
         return of_row(self._last, self.columns) if self._last is not None and self.session.alive else {}
 
-    # -- telling -------------------------------------------------------------------------------------------
+    # -- pointer -------------------------------------------------------------------------------------------
 
     def point(self, port: str, at: tuple[float, float], turn: float, engaged: bool) -> None:
-        """Move the pointer to a place of the picture."""
+        """Move the pointer to a point of the picture, m; ``turn`` is its angle, rad."""
         if self._last is None:
             return
         x, c = self.evaluator.state(self._last, self._before)
@@ -264,7 +261,7 @@ class LiveView:
             self.session.send_pointer(tuple(position), (0.0,) * len(position), 1 if engaged else 0)
 
     def press(self, port: str, down: bool, speed: float) -> None:
-        """Press a key with the pointer's hand, or let it up: along half a cosine, as fast as ``speed`` half-way."""
+        """Press a key with the pointer, or release it: along half a cosine, peak velocity ``speed``, m/s or rad/s."""
         place = self.port_handles.press(port)[down]
         if port != self.port:
             self.use_port(port, False)
@@ -272,7 +269,7 @@ class LiveView:
         self.session.send_pointer((place, *(axes - 1) * (0.0,)), (speed,), 1)
 
     def use_port(self, port: str, twist: bool) -> None:
-        """Put the pointer at another port."""
+        """Couple the pointer to another port, with its rotation if ``twist``."""
         self.session.send("port", port=port, axes=list(self.port_handles.mapping(port, twist)))
         self.port, self.twist = port, twist
 
@@ -282,13 +279,13 @@ class LiveView:
 
 
 def pointer(axes: int) -> CouplingDevice:
-    """Return the page's own pointer as what holds the mechanism."""
+    """Return the page's pointer as a coupling device."""
     limits = Limits(velocity=POINTER_SPEED, angular_velocity=POINTER_SPEED, dead_man_button=0)
-    return CouplingDevice("pointer", {"axes": axes}, DeviceMap(), limits, PATIENCE, owner_timeout=0.0)
+    return CouplingDevice("pointer", {"axes": axes}, DeviceMap(), limits, POINTER_TIMEOUT, owner_timeout=0.0)
 
 
 def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
-    """Return a graph held by its ports, or by ports made up for it, and the parameters that differ from its file."""
+    """Return the coupled graph of the model's or of default ports, and its parameters unlike the file's."""
     mechanism = graph.automaton.mechanism
     with_ports = with_default_ports(mechanism)
     found = coupled_graph(graph) if with_ports is mechanism else coupled_with_default_ports(graph, with_ports)
@@ -297,12 +294,12 @@ def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[M
 
 
 def coupled_with_default_ports(graph: ModeGraph, mechanism: Mechanism) -> ModeGraph:
-    """Return the held graph of a mechanism that was given ports, with the parameters of the graph it came from."""
+    """Return the coupled graph of a mechanism with default ports, with the parameters of its original graph."""
     return compilation.compile(add_couplers(mechanism), merge_parameters(graph, None))
 
 
 def _free_name(path: Path | None) -> Path | None:
-    """Return the path, or the next one with a number behind its name where a run before has taken it."""
+    """Return the path, with the next free number appended if the file exists."""
     if path is None or not path.exists():
         return path
     number = 2

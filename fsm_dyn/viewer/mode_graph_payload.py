@@ -1,4 +1,4 @@
-"""The mode graph for the page: modes, what leads from one to another, and combinations that cannot be."""
+"""Payload of the mode graph: modes, edges with their causes, infeasible modes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PRUNED_SHOWN: Final = 60
 
 
 def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
-    """Return modes with states and colours, edges with their causes, pruned combinations with reasons.
+    """Return modes with states and colours, edges with causes, infeasible modes with reasons.
 
-    Modes that only handovers tell apart are one; ``name`` is what it is called where people read it.
+    Modes that differ by handovers alone are one, under their common label ``name``.
     """
     labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
     colours = mode_colours(list(labels.values()))
@@ -50,7 +50,7 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
 
 
 def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
-    """Return what every guard of a mode measures and what it announces."""
+    """Return text and event of every guard of a mode."""
     return [{"text": guard.text, "event": _event_text(automaton, guard)} for guard in guards]
 
 

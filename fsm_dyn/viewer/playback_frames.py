@@ -1,4 +1,4 @@
-"""A film as a page is told of it: once all that does not change, then frames of the instants it asks for."""
+"""Display frames of a recorded run: constant payload, one frame per row, strip charts, event log."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fsm_dyn.viewer.event_log import entry
 from fsm_dyn.viewer.recorded_run import Integers, RecordedRun
 from fsm_dyn.viewer.row_evaluation import Floats
 
-CHARTED: Final = 1500  # instants in the strip charts
-MAX_DETAILS: Final = 60  # transitions told at once
+CHARTED: Final = 1500  # rows in the strip charts
+MAX_DETAILS: Final = 60  # transitions in one message
 
 
 class PlaybackFrames:
-    """Shows a film.
+    """Encoder of the display frames of a recorded run.
 
     Parameters
     ----------
-    film : Film
+    run : RecordedRun
     number : int
-        Of the run, for the page to tell frames apart.
+        Number of the run, which the page compares with that of frames.
     """
 
     def __init__(self, run: RecordedRun, number: int = 1) -> None:
@@ -35,7 +35,7 @@ class PlaybackFrames:
         self._payload: dict[str, Any] | None = None
 
     def payload(self) -> dict[str, Any]:
-        """Return everything about the film but its frames."""
+        """Return the constant payload of the run."""
         if self._payload is None:
             run = self.run
             self._payload = {
@@ -60,9 +60,9 @@ class PlaybackFrames:
         return self._payload
 
     def frame(self, number: int) -> Floats:
-        """Return the instant with a number, see :meth:`.sight.Sight.frame`.
+        """Return the display frame of a row, see :meth:`.FrameEncoder.frame`.
 
-        Its one sample is the time of the clock, the mode and all quantities there.
+        Its one sample contains clock, s, mode and all quantities.
         """
         run = self.run
         instant, clock = run.at(number), float(run.clock[number])
@@ -73,20 +73,20 @@ class PlaybackFrames:
         return run.encoder.frame(head, instant.states, instant.x, instant.c, instant.row, [sample])
 
     def readers(self) -> int:
-        """Return how many lists of guards there are by now."""
+        """Return the number of guard lists so far."""
         return len(self.run.encoder.evaluator.readers)
 
     def transition_details(self, first: int, count: int = MAX_DETAILS) -> list[dict[str, Any]]:
-        """Return transitions from number ``first`` on, as the log tells them."""
+        """Return the log entries of at most ``count`` transitions from number ``first``."""
         last = min(first + count, len(self.run.when))
         return [entry(k, self.run.transition(k)) for k in range(max(0, first), last)]
 
     def _modes(self) -> Integers:
-        """Return the number in the page's mode graph of every mode of the film."""
+        """Return the number in the page's mode graph of every mode of the run."""
         return np.array([self.run.encoder.evaluator.number(states) for states in self.run.states], dtype=np.int64)
 
     def _bands(self) -> dict[str, str]:
-        """Return when each mode begins, and its number."""
+        """Return the begin of each mode, s of the clock, and its number."""
         run = self.run
         modes = self._modes()[run.mode]
         begins = np.concatenate([[0], np.flatnonzero(np.diff(modes)) + 1])
@@ -112,13 +112,13 @@ class PlaybackFrames:
         }
 
     def sampled(self, chosen: Integers) -> Floats:
-        """Return all quantities at some instants, shape (quantities, len(chosen))."""
+        """Return all quantities at some rows, shape (quantities, len(chosen))."""
         run = self.run
         rows = (run.at(int(number)) for number in chosen)
         return np.array([run.encoder.values(one.states, one.x, one.c) for one in rows]).T
 
     def charts(self, chosen: Integers, values: Floats) -> dict[str, Any]:
-        """Return what is charted, for the page; ``values`` are those of :meth:`sampled`."""
+        """Return the payload of the strip charts; ``values`` are those of :meth:`sampled`."""
         run = self.run
         return {
             "kind": "charts",
@@ -129,9 +129,9 @@ class PlaybackFrames:
         }
 
     def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
-        """Return the numbers of about so many instants between two times of the clock (s).
+        """Return the numbers of about ``count`` rows between two times of the clock, s.
 
-        They are even over the clock, on both sides of transitions, and one beyond either end.
+        They are evenly spaced over the clock, on both sides of transitions, and one beyond either end.
         """
         run = self.run
         first, last = run.number(low), run.number(high, after=True)
@@ -143,11 +143,11 @@ class PlaybackFrames:
 
 
 def packed(values: Floats | Integers, kind: str = "<f8") -> str:
-    """Return numbers as a page unpacks them: their bytes, in base 64."""
+    """Return numbers as base 64 of their bytes (``base64_arrays.js`` decodes them)."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
 def plain_json(data: Any) -> str:
-    """Return data as JSON that may stand in a page: nothing in it can end a script."""
+    """Return data as JSON for a ``<script>`` element: no character in it can end the element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,4 +1,4 @@
-"""What the pages look at where a run is over: one film, and the instants that they ask for."""
+"""Playback of a recorded run: serves the display frames that pages request."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from fsm_dyn.viewer.live_broadcast import Listener, error_payload
 from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames
 from fsm_dyn.viewer.recorded_run import RecordedRun, from_recording, from_trajectory
 
-COARSE: Final = 200  # instants charted at first
-AT_ONCE: Final = 10  # instants charted without a look at what else there is to do
+COARSE: Final = 200  # rows of the first, coarse strip charts
+AT_ONCE: Final = 10  # rows evaluated between yields to the event loop
 
 
 def open_recorded_run(path: Path) -> RecordedRun:
-    """Return what a file holds: a recording of a live run (``.mcap``), or a saved run (``.run.json``).
+    """Open a recording of a live run (``.mcap``) or a saved run (``.run.json``).
 
     Raises
     ------
     InputError
-        It is neither, or does not hold together, or nothing ran.
+        The file is neither, is inconsistent, or has no rows.
     """
     if path.suffix == ".mcap":
         recorded = read_recording(path)
         if not len(recorded.table):
-            raise InputError(f"nothing ran in '{path}'", remedy="record a run that ticks")
+            raise InputError(f"no ticks in '{path}'", remedy="record a run that ticks")
         return from_recording(recorded, f"recording {path.name}")
-    # what runs are made with is not needed to see a recording
+    # deferred: recordings do not require it
     from fsm_dyn.simulation_api import open_run
 
     return from_trajectory(open_run(path), f"run {path.name}")
 
 
 class PlaybackSession:
-    """A film and who watches it; pages that watch together see the same instant.
+    """Recorded run and the pages that show it, all at the same row.
 
     Parameters
     ----------
-    film : callable
-        Makes the film, which may take a while.
+    make : callable
+        Returns the recorded run; may take seconds.
     name : str
-        Told while it is made.
+        Shown until then.
     """
 
     def __init__(self, make: Callable[[], RecordedRun], name: str) -> None:
@@ -62,7 +62,7 @@ class PlaybackSession:
         self.summary: list[dict[str, Any]] = []
 
     def join(self, listener: Listener) -> None:
-        """Show a page where the film stands."""
+        """Add a page and send it the present row, the error or the stage."""
         self._listeners.append(listener)
         if self._error is not None:
             listener(self._error)
@@ -76,12 +76,12 @@ class PlaybackSession:
             self._show(self._playback, [listener])
 
     def leave(self, listener: Listener) -> None:
-        """Forget a page."""
+        """Remove a page."""
         with contextlib.suppress(ValueError):
             self._listeners.remove(listener)
 
     async def play(self) -> None:
-        """Make the film and show its beginning; a page that joins meanwhile is told so."""
+        """Load the run and show its first row."""
         try:
             self._playback = await asyncio.to_thread(self._ready)
         except FsmDynError as error:
@@ -99,17 +99,17 @@ class PlaybackSession:
         return playback
 
     async def close(self) -> None:
-        """Nothing runs but what is being charted."""
+        """Cancel the evaluation of strip charts."""
         if self._charting is not None:
             self._charting.cancel()
 
     async def carry_out(self, command: Mapping[str, Any]) -> None:
-        """Show another instant, or tell some transitions in words.
+        """Execute a page command: show another row, send strip charts or details of transitions.
 
         Raises
         ------
         InputError
-            A film cannot do that, or there is none yet.
+            The command is not available in playback, or no run is loaded yet.
         """
         playback = self._playback
         if playback is None:
@@ -126,7 +126,7 @@ class PlaybackSession:
                 self._show(playback, self._listeners)
             case "charts":
                 if self._charting is not None:
-                    self._charting.cancel()  # who asks anew has no use for the former answer
+                    self._charting.cancel()  # superseded by the new request
                 self._charting = asyncio.create_task(self._chart(playback, command["from"], command["to"]))
             case "transition_details":
                 items = playback.transition_details(command["first"])
@@ -146,7 +146,7 @@ class PlaybackSession:
                 )
 
     async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
-        """Tell the quantities between two times, coarsely at first; instants are shown meanwhile."""
+        """Send the quantities between two times of the clock, s, first coarsely; yields to other commands."""
         for count in (COARSE, CHARTED):
             chosen = playback.chosen(count, low, high)
             parts = []

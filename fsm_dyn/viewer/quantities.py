@@ -15,7 +15,7 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something with a value at every instant; ``group`` is where a list of them puts it."""
+    """Scalar with a value in every row; ``group`` is its heading in lists."""
 
     name: str
     unit: str
@@ -23,7 +23,7 @@ class Quantity:
 
 
 class Quantities:
-    """The quantities of a held graph.
+    """Quantities of a coupled graph.
 
     Order: coordinates and speeds, inputs that no coupler sets, forces of constraints and contacts, outputs, memory,
     energies (kinetic, potential, total), couplers' forces.
@@ -65,7 +65,7 @@ class Quantities:
         self._evaluator = evaluator
 
     def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
-        """Return the values at an instant, in the order of ``all``."""
+        """Return the values at one state, in the order of ``all``."""
         layout = self._evaluator.layout
         report = self._evaluator.report.outputs(0.0, x, c)
         outputs = report["outputs"]
@@ -84,7 +84,7 @@ class Quantities:
 
 
 def _rows(rows: tuple[object, ...]) -> list[tuple[str, str]]:
-    """Return a label and the owner of every row: the role is told where an owner has several rows."""
+    """Return label and owner of every constraint row; the label has the role if the owner has several rows."""
     owners = [str(getattr(row, "name", "")) for row in rows]
     return [
         (owner if owners.count(owner) == 1 else f"{owner} {getattr(row, 'role', '')}", owner)

@@ -1,4 +1,4 @@
-"""Runs that are over, live or off line, as one kind of thing: instants in order, transitions, words for them."""
+"""Recorded runs, live or offline, in one form: rows in order, transitions, frame encoder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TICK = FIXED.index("tick")
 
 @dataclass(frozen=True)
 class Instant:
-    """One row: contact states, state, context, and the row itself where the run was live."""
+    """One row: contact states, state, context, and the tick row of a live run."""
 
     states: States
     x: Floats
@@ -43,30 +43,29 @@ class Instant:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that is over.
+    """Finished run.
 
     Attributes
     ----------
-    sight : Sight
-        Reads it.
+    encoder : FrameEncoder
     source : str
-        Where it comes from, in words.
+        Text that names the origin.
     t : ndarray, shape (n,)
-        Model time of every instant, s; it goes back where a live run was reset.
+        Model time of every row, s; decreases where a live run was reset.
     clock : ndarray, shape (n,)
-        The same where it never goes back, else the time that has passed in the model, s: what a page goes along.
+        Accumulated model time, s, without decrease at resets: the time axis of the page.
     mode : ndarray of int, shape (n,)
         Index into ``states``.
     states : tuple of tuple of int
-        Contact states of the modes met.
+        Contact states of the modes visited.
     at : callable
-        Gives the instant with a number.
+        Returns the row with a number.
     changes : ndarray of int, shape (m, 2)
         Mode before and after every transition, indices into ``states``.
     when : ndarray, shape (m,)
         ``clock`` of every transition.
-    tell : callable
-        Gives the transition with a number, in words.
+    transition : callable
+        Returns the transition with a number.
     """
 
     encoder: FrameEncoder
@@ -81,9 +80,9 @@ class RecordedRun:
     transition: Callable[[int], Transition]
 
     def number(self, clock: float, *, after: bool = False) -> int:
-        """Return the last instant not after a time of the clock, or the first there is.
+        """Return the number of the last row not after a time of the clock, s, at least 0.
 
-        With ``after`` the first instant that is not before it, and of several at one time the last.
+        With ``after`` the first row not before it, and of several at one time the last.
         """
         last = int(np.searchsorted(self.clock, clock, side="right")) - 1
         if after:
@@ -92,7 +91,7 @@ class RecordedRun:
 
 
 def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
-    """Return a live run that was recorded; raises InputError where its file does not hold together."""
+    """Return the recorded run of a live session; raises InputError if the recording is inconsistent."""
     graph = recorded_graph(recorded)
     table, records = recorded.table, recorded.records
     ticks, times, charts = table.columns((_TICK, TIME, MODE))
@@ -123,7 +122,7 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
         labels = [automaton.name_of(states[k]).name for k in own]
         return transition_of(automaton, labels, found, [states[k] for k in own], number)
 
-    # a transition stands between two ticks: where within, its own time tells
+    # a transition is between two ticks; its own time gives the offset
     within = found.time - times[made]
     within[np.abs(within) > recorded.settings["period"]] = 0.0
     return RecordedRun(encoder, source, times, clock, mode, states, at, changes, clock[made] + within, transition)
@@ -132,10 +131,10 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
 def _modes_of(
     graph: ModeGraph, recorded: Recording, ticks: Floats, charts: Floats
 ) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
-    """Return the contact states met, the number of those of every row, and what the numbers in records stand for.
+    """Return the contact states visited, the mode of every row, and a lookup of the mode numbers in records.
 
-    A live run numbers charts, and ``charts`` are the numbers in the rows, shape (n,), of ``ticks``; modes that
-    it has met are told by events; a reset forgets the charts of one mode but one.
+    A live run numbers charts: ``charts``, shape (n,), are the numbers in the rows of ``ticks``. Events name the modes
+    added during the run; a reset keeps one chart per mode.
     """
     by_name = {mode.name: mode.states for mode in graph.automaton.modes}
     current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
@@ -163,14 +162,14 @@ def _modes_of(
 
 
 def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
-    """Return what the numbers of charts stand for; raises InputError where there is no such chart."""
+    """Return the modes of chart numbers; raises InputError for an unknown number."""
     if not ((numbers >= 0) & (numbers < len(lookup))).all():
-        raise InputError("the recording does not fit its model", found="a mode that was never met")
+        raise InputError("the recording does not fit its model", found="an unknown mode number")
     return np.array(lookup, dtype=np.int64)[numbers]
 
 
 def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], Floats]:
-    """Return the parameters at a tick: those that were set on the way count from then on."""
+    """Return a function of the tick that gives the parameters, with those set during the run."""
     names = list(graph.automaton.terms.layout.p)
     begins, values = [-np.inf], [graph.parameters]
     for event in recorded.events:
@@ -185,7 +184,7 @@ def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], F
 
 
 def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph | None = None) -> RecordedRun:
-    """Return an off-line run; its model is compiled from its text where no graph is given."""
+    """Return the recorded run of an offline trajectory; without a graph its model is compiled from its text."""
     model, record = trajectory.model, trajectory.record
     if graph is None:
         mechanism = load_mechanism("run", text=model.text)

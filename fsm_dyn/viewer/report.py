@@ -1,4 +1,4 @@
-"""A run as one HTML file that opens from disk: the page itself, with its scripts and a choice of frames inside."""
+"""Report of a run: one HTML file with the page, its scripts and a selection of display frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsm_dyn.viewer.recorded_run import RecordedRun, from_trajectory
 STATIC: Final = Path(__file__).parent / "static"
 MOST_FRAMES: Final = 1500
 MOST_NUMBERS: Final = 1_500_000  # of all frames, four bytes each
-MAX_DETAILS: Final = 2000  # transitions told in words
+MAX_DETAILS: Final = 2000  # transitions in the event log
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
@@ -41,10 +41,10 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
 
     Parameters
     ----------
-    run : Trajectory or Film
+    run : Trajectory or RecordedRun
     path : Path
     graph : ModeGraph, optional
-        From which a trajectory came; without it the model is compiled from the trajectory's text.
+        Graph of the trajectory; without it the model is compiled from the trajectory's text.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
 
 
 def report_text(recorded: RecordedRun) -> str:
-    """Return the page of a film with all that it needs."""
+    """Return the self-contained page of a recorded run."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     page = page.replace('href="icon.svg"', f'href="data:image/svg+xml;base64,{icon}"')
@@ -82,7 +82,7 @@ def report_text(recorded: RecordedRun) -> str:
 
 
 def report_data(recorded: RecordedRun) -> dict[str, Any]:
-    """Return what the page is told of a film, its frames and its transitions in words."""
+    """Return the data of a report: payload, display frames, strip charts, event log."""
     playback = PlaybackFrames(recorded)
     playback.payload()
     size = len(playback.frame(0))
@@ -103,9 +103,9 @@ def report_data(recorded: RecordedRun) -> dict[str, Any]:
 
 
 def bundled(name: str) -> str:
-    """Return a module of the page and all that it imports as one plain script.
+    """Return a module of the page and all its imports as one plain script.
 
-    The modules import by name from files beside them and export declarations, and nothing else; a test sees to that.
+    The modules only import by name from the same folder and export declarations, which a test ensures.
     """
     order: list[str] = []
     _visit(name, order)
@@ -113,10 +113,10 @@ def bundled(name: str) -> str:
 
 
 def drawing_in_space() -> str:
-    """Return what draws three dimensions as one plain script, without its comments: a megabyte.
+    """Return three.js as one plain script without comments, about 1 MB.
 
-    Of the two modules that it comes in one imports from the other by name, in one statement, and both hand out names in
-    one statement at their end; a test sees to that.
+    One of its two modules imports from the other by name in one statement, and both export in one statement at the end,
+    which a test ensures.
     """
     core, rest = (_BLANK.sub("", _COMMENT.sub("", _file(f"vendor/three.{name}.js"))) for name in ("core", "module"))
     passed_on: list[str] = []
@@ -155,5 +155,5 @@ def _file(name: str) -> str:
 
 
 def _closed(script: str) -> str:
-    """Return a script in which nothing ends the element it stands in."""
+    """Return a script in which no text ends its ``<script>`` element."""
     return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE)

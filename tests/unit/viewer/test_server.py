@@ -94,7 +94,7 @@ def test_commands_arrive_and_bad_ones_are_told(client, show):
         socket.send('{"do": "run"}')
         socket.send('{"do": "fly"}')
         payload = json.loads(socket.recv(5))
-        assert (payload["kind"], payload["message"]) == ("refused", "no such command")
+        assert (payload["kind"], payload["message"]) == ("refused", "unknown command")
         assert show.pages == 1
         socket.send('{"do": "step", "ticks": 2}')
         socket.send('{"do": "fly"}')

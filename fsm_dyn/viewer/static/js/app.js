@@ -1,4 +1,4 @@
-// The page put together: what the server says goes to the panels, what the panels want goes to the server.
+// The page: messages of the server go to the panels, commands of the panels to the server.
 
 import { Banner } from "./banner.js";
 import { Charts } from "./charts.js";
@@ -60,14 +60,14 @@ class App {
     requestAnimationFrame(() => this.draw());
   }
 
-  // What is told between pictures of the screen counts towards the script time of the next.
+  // Script time of messages between screen updates counts towards the next update.
   message(message) {
     const begin = performance.now();
-    this.tell(message);
+    this.dispatch(message);
     this.spent = (this.spent ?? 0) + performance.now() - begin;
   }
 
-  tell(message) {
+  dispatch(message) {
     if (message.kind === "model") {
       this.model = message;
       this.newest = null;
@@ -78,7 +78,7 @@ class App {
     for (const panel of this.panels) panel[message.kind]?.(message);
   }
 
-  // Samples of every frame are kept; of the rest only the newest is drawn.
+  // Samples of every display frame are stored; of the rest only the latest is drawn.
   frame(numbers) {
     const begin = performance.now();
     if (this.model && numbers[0] === this.model.number) {
@@ -97,7 +97,7 @@ class App {
     const begin = performance.now();
     for (const panel of this.panels) panel.frame?.(frame);
     this.last = frame;
-    queueMicrotask(() => { // after the charts, which draw when everything else has been done
+    queueMicrotask(() => { // after the charts, which draw last
       this.scriptTimes.push(performance.now() - begin + (this.spent ?? 0));
       this.spent = 0;
       if (this.scriptTimes.length > KEPT) this.scriptTimes.shift();
@@ -105,5 +105,5 @@ class App {
   }
 }
 
-// For tests and for the curious: what the page knows.
+// For tests and debugging.
 window.fsmDyn = new App();

@@ -1,10 +1,10 @@
-// What is the matter, where something is: connecting, lost, an error of the model, a fault, an end.
+// Banner: connecting, connection lost, error of the model, fault, end of the run.
 
 import { $, el, setText } from "./dom.js";
 
 export class Banner {
   constructor(send, retry) {
-    Object.assign(this, { send, retry, box: $("banner"), said: {} });
+    Object.assign(this, { send, retry, box: $("banner"), shown: {} });
     this.connection("connecting", 0);
     setInterval(() => this.tick(), 500);
   }
@@ -21,13 +21,13 @@ export class Banner {
     }
   }
 
-  // What is done before a model can run, and for how long already.
+  // Stage of a start, with the time since its begin.
   starting({ name, stage, seconds }) {
     this.since = performance.now() - 1000 * seconds;
     this.say("starting", { kind: "calm busy", title: `Starting ${name}…`, text: sentence(stage), clock: true });
   }
 
-  // The file was saved: it is compiled while what runs goes on.
+  // The file is recompiled while the current run continues.
   recompiling({ name, stage }) {
     setText($("watching"), stage ? `Recompiling ${name}: ${stage}…` : "");
   }
@@ -40,7 +40,7 @@ export class Banner {
   model(model) {
     this.about = model;
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
-    if (!this.said.starting && !model.playback) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
+    if (!this.shown.starting && !model.playback) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
@@ -52,7 +52,7 @@ export class Banner {
 
   ended({ why, fault }) {
     if (fault) {
-      document.body.dataset.phase = "fault"; // the tick that would have said so never came
+      document.body.dataset.phase = "fault"; // no tick reports it
       setText($("phase"), "fault");
     }
     const title = fault ? "Fault: device disengaged, run ended" : "The run has ended";
@@ -82,7 +82,7 @@ export class Banner {
   }
 
   frame(frame) {
-    if (this.said.starting) this.say("starting", null);
+    if (this.shown.starting) this.say("starting", null);
     if (document.body.classList.contains("playback-mode")) return;
     const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
     if (phase !== this.now) this.phase(phase);
@@ -92,18 +92,18 @@ export class Banner {
     this.now = phase;
     const clear = ["Clear the fault (C)", () => this.send({ do: "clear" })];
     const reset = ["Reset (R)", () => this.send({ do: "reset" })];
-    const told = {
+    const notice = {
       fault: { kind: "error", title: "Fault: force output disabled", text: this.why ?? "", action: clear },
       failed: { kind: "error", title: "Simulation failed", text: this.why ?? "", action: reset },
       stopped: { kind: "calm", title: "Stopped", text: "A transition marked stop was taken.", action: reset },
     }[phase];
-    this.say("phase", told ?? null);
+    this.say("phase", notice ?? null);
   }
 
   say(key, what) {
-    if (what) this.said[key] = what;
-    else delete this.said[key];
-    const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.said[k]).find(Boolean);
+    if (what) this.shown[key] = what;
+    else delete this.shown[key];
+    const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.shown[k]).find(Boolean);
     this.box.hidden = !first;
     if (!first) return;
     this.box.className = first.kind;

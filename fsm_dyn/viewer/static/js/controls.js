@@ -1,4 +1,4 @@
-// The buttons above the mechanism.
+// Buttons above the mechanism.
 
 import { $, el, setText } from "./dom.js";
 

@@ -1,9 +1,9 @@
-// The device that holds the mechanism: where it is, what it shows, what stops it; and what can happen to one made of numbers.
+// Device panel: position, velocity and force, force shutdown chain, commands of an emulated device.
 
 import { $, el, setText } from "./dom.js";
 
 const SOFTEST = 20, STIFFEST = 20000; // N/m, of the coupler's slider
-const SHOWN = 2000; // ms that a saturated force is told of
+const SHOWN = 2000; // ms, display of a saturated force
 const NAMES = { garbage: "Garbage", half: "Half packets", stall: "Stall", freeze: "Freeze" };
 const ABOUT = {
   garbage: "Noise instead of samples", half: "Truncated packets",
@@ -36,7 +36,7 @@ export class Device {
     this.setup(model.setup);
   }
 
-  // Position, velocity and force of an axis; the force as a bar from the middle.
+  // Position, velocity and force of an axis; the force also as a bar from the middle.
   axis({ number, turns }, count, force) {
     const [place, speed, push] = [el("span", { class: "value" }), el("span", { class: "value" }), el("span", { class: "value" })];
     const fill = el("span", { class: "push" });
@@ -120,14 +120,14 @@ export class Device {
     for (const { name, now } of parameters) this.stiffness.get(name)?.(now);
   }
 
-  // A force that is saturated is shown as such for a while; the loop tells it once an occasion.
+  // A saturated force is reported once per occasion and displayed for a while.
   event({ event, why, count }) {
     if (event !== "saturated" || !this.about) return;
     this.saturated = performance.now();
     $("device-state").title = `${why}; occasion ${count}. Remedy: a smaller scale or a softer coupler.`;
   }
 
-  // Where it is now, ten times a second.
+  // State of the device, 10 Hz.
   device({ position, velocity, force, grip, counts, emulated }) {
     if (!this.about) return;
     for (const { number: i, show } of this.axes) show(position?.[i] ?? null, velocity?.[i] ?? null, force?.[i] ?? null);

@@ -1,13 +1,13 @@
-// The log of transitions, the latest on top; each opens to tell what it was decided by.
+// Event log, latest on top; an entry opens to guards, impulses and selection.
 
 import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 200;
-const AT_ONCE = 60; // transitions that are told at once of a run that is over
-const EACH = 2; // of those that wait, with each picture of the screen
-const MOST = 240; // of them in the list at once
-const NEAR = 240; // px from an end of the list, where others are asked for
-const PAUSE = 350; // ms between questions for others, while somebody goes through the run; while the list is scrolled
+const AT_ONCE = 60; // transitions per request in playback
+const EACH = 2; // queued entries added per screen update
+const MOST = 240; // most entries in the list in playback
+const NEAR = 240; // px from an end of the list at which more are requested
+const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
 
 export class EventLog {
@@ -19,9 +19,9 @@ export class EventLog {
 
   // Up and down go from entry to entry.
   walk(event) {
-    const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    if (!way) return;
-    const li = event.target.closest("li"), summary = (li ? li[way] : this.list.firstElementChild)?.querySelector("summary");
+    const sibling = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    if (!sibling) return;
+    const li = event.target.closest("li"), summary = (li ? li[sibling] : this.list.firstElementChild)?.querySelector("summary");
     summary?.focus();
     event.preventDefault();
   }
@@ -29,8 +29,8 @@ export class EventLog {
   model(model) {
     this.about = model;
     this.list.replaceChildren();
-    this.first = this.last = this.current = -1; // what is in the list: from the first to before the last
-    this.wanted = null;
+    this.first = this.last = this.current = -1; // entries in the list: first <= number < last
+    this.requested = null;
     this.waiting = [];
     this.mode_graph(model);
     this.transitions({ news: model.transitions, totals: model.totals });
@@ -48,7 +48,7 @@ export class EventLog {
     if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "No transitions." }));
   }
 
-  // So many of the entries that wait: where they come by the hundred, some with each picture of the screen.
+  // Add `count` queued entries: at high rates a few per screen update.
   enter(count) {
     const some = this.waiting.splice(0, count);
     if (!some.length) return;
@@ -57,7 +57,7 @@ export class EventLog {
     this.list.querySelector(".none")?.remove();
   }
 
-  // Of a run that is over: the transitions around the instant, the last one before it marked.
+  // Playback: list the transitions around the present time, with the last one before it marked.
   frame(frame) {
     if (!this.about.playback) this.enter(EACH);
     if (!this.about.playback || !this.playback.when.length) return;
@@ -72,11 +72,11 @@ export class EventLog {
     const now = performance.now();
     if (now - (this.asked ?? -PAUSE) < pause) return;
     this.asked = now;
-    this.wanted = first;
+    this.requested = first;
     this.send({ do: "transition_details", first });
   }
 
-  // The list goes on where somebody scrolls to its end; what is far from there leaves it.
+  // Scrolling near an end of the list requests more; distant entries are removed.
   scrolled() {
     if (!this.about?.playback || this.first < 0) return;
     const { scrollTop, scrollHeight, clientHeight } = this.list;
@@ -85,8 +85,8 @@ export class EventLog {
   }
 
   transition_details({ first, items }) {
-    if (first !== this.wanted) return; // another page's question
-    this.wanted = null;
+    if (first !== this.requested) return; // another page's request
+    this.requested = null;
     const { list } = this, last = first + items.length;
     const made = (some) => some.map((item) => this.entry(item)).reverse();
     const later = first === this.last, earlier = !later && first < this.first && last >= this.first;
@@ -122,7 +122,7 @@ export class EventLog {
         el("span", { class: "what" }, this.chip(item.source), ...(item.handover ? [] : ["→", this.chip(item.target)])),
         el("span", { class: "cause", text: item.cause })));
     if (this.about.playback) details.querySelector("summary").addEventListener("click", () => this.playback.go(this.playback.when[item.number]));
-    // what few will read is made when somebody wants to
+    // details are made when the entry is first opened
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });
     return el("li", {}, details);
   }

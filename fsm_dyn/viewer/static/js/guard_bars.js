@@ -1,4 +1,4 @@
-// Guards of the active mode: each a bar that is empty where the mode ends.
+// Guards of the active mode as bars: the mode ends when one is empty.
 
 import { $, duration, el, setText, short } from "./dom.js";
 
@@ -13,7 +13,7 @@ export class GuardBars {
   model(model) {
     this.lists = model.guards;
     this.list = -1;
-    this.known = new Map(); // rows of the modes met
+    this.known = new Map(); // bars of the modes visited
     this.largest = {};
   }
 

@@ -1,4 +1,4 @@
-// Everything by keys, and the list of them.
+// Keyboard commands and their list.
 
 import { $, el } from "./dom.js";
 

@@ -1,8 +1,8 @@
-// What can be set of a live run: parameters on sliders, inputs on buttons, the mode it begins in.
+// Parameters of a live run on sliders, inputs on buttons, initial mode.
 
 import { $, el } from "./dom.js";
 
-const SPAN = 10; // a slider goes from a tenth of the file's value to ten times it
+const SPAN = 10; // a slider ranges from a tenth to ten times the file's value
 const STEPS = 400;
 
 export class ParameterPanel {
@@ -17,7 +17,7 @@ export class ParameterPanel {
   toggle(open = this.box.hidden) {
     if (!this.about || this.about.playback) return;
     this.box.hidden = !open;
-    for (const id of ["guards", "log"]) $(id).inert = open; // it lies over them
+    for (const id of ["guards", "log"]) $(id).inert = open; // covered by the panel
     $("setup-button").setAttribute("aria-expanded", open);
     if (open) this.box.querySelector("select, input, button")?.focus();
     else $("setup-button").focus();
@@ -35,7 +35,7 @@ export class ParameterPanel {
   }
 
   build({ parameters, drives, mode, waiting }) {
-    this.release(); // the button that is pressed is about to go
+    this.release(); // the pressed button is replaced
     this.rows.clear();
     const modes = el("select", { id: "initial-mode", onchange: (event) => this.send({ do: "initial", mode: event.target.value }) },
       el("option", { value: "", text: "model default" }),
@@ -53,7 +53,7 @@ export class ParameterPanel {
     this.show({ parameters, waiting });
   }
 
-  // A parameter: a slider over two decades (or to and fro where it is not positive) and the number itself.
+  // A parameter: a slider over two decades (linear, both signs, if not positive) and a number field.
   row(item) {
     const { name, value, unit, reset } = item, positive = value > 0, size = Math.abs(value) || (unit === "m" ? 0.0025 : 0.5);
     const slider = el("input", { type: "range", min: -1, max: 1, step: 1 / STEPS, "aria-label": `${name}, slider` });
@@ -77,7 +77,7 @@ export class ParameterPanel {
     return row;
   }
 
-  // An input: as long as a button is pressed, by hand or by key, it has the amount beside it.
+  // An input: has the given amount while a button is pressed, by pointer or key.
   drive({ name, unit, size }) {
     const amount = el("input", { type: "number", step: "any", value: Number(size.toPrecision(4)), "aria-label": `${name}, amount` });
     const button = (sign, text) => {

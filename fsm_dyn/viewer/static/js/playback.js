@@ -1,10 +1,10 @@
-// A run that is over: its clock, playing and going to any instant; the strip below the mechanism with the modes on it.
+// Playback of a recorded run: its clock, and the strip of modes below the mechanism.
 
 import { $, setText, short } from "./dom.js";
 import { doubles, upTo, wholes } from "./base64_arrays.js";
 
-const SMALL = 0.005; // of the run, that a key goes
-const TICKS = 2000; // marks of transitions drawn at once
+const SMALL = 0.005; // of the run, step of an arrow key
+const TICKS = 2000; // most marks of transitions
 
 export class Playback {
   constructor(send) {
@@ -26,7 +26,7 @@ export class Playback {
     this.box.hidden = !this.run;
     document.body.classList.toggle("playback-mode", !!this.run);
     this.playing = this.waits = false;
-    this.wanted = null;
+    this.queued = null;
     if (!this.run) return;
     [this.from, this.to] = this.run.span;
     this.when = doubles(this.run.when);
@@ -43,7 +43,7 @@ export class Playback {
     const width = (canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio)));
     const height = (canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio)));
     const pen = canvas.getContext("2d"), x = (t) => ((t - this.from) / (this.to - this.from || 1)) * width;
-    for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // where many share a point of the screen, the first is seen
+    for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // bands narrower than a point are merged into the first
       const begin = x(bands.begins[i]), end = i + 1 < bands.begins.length ? x(bands.begins[i + 1]) : width;
       if (end < drawn) continue;
       pen.fillStyle = this.about.graph.modes[bands.modes[i]]?.colour ?? "#bbb";
@@ -61,7 +61,7 @@ export class Playback {
     this.seek(this.from + ((event.clientX - box.left) / box.width) * (this.to - this.from));
   }
 
-  // Go to a time of the clock; after: to the first instant that is not before it. One question at a time: the newest waits.
+  // Seek a time of the clock; after: the first row not before it. One request at a time: the latest is queued.
   seek(at, after = false) {
     if (!this.run) return;
     this.clock = Math.min(this.to, Math.max(this.from, at));
@@ -69,7 +69,7 @@ export class Playback {
   }
 
   ask(command) {
-    if (this.waits) this.wanted = command;
+    if (this.waits) this.queued = command;
     else this.waits = this.send(command) !== false;
   }
 
@@ -82,7 +82,7 @@ export class Playback {
     this.seek(this.clock + share * SMALL * (this.to - this.from));
   }
 
-  // To the next transition, or the one before.
+  // To the next or previous transition.
   next(direction = 1) {
     this.play(false);
     const eps = 1e-9 * Math.max(1, Math.abs(this.to));
@@ -94,7 +94,7 @@ export class Playback {
   go(t) {
     this.play(false);
     this.seek(t, true);
-    this.stay = true; // at its own time, though the row that shows it may be later
+    this.stay = true; // keep the clock at its time, though its row may be later
   }
 
   play(on = !this.playing) {
@@ -106,7 +106,7 @@ export class Playback {
     setText($("phase"), on ? "playing" : "recorded");
   }
 
-  // Called with every picture of the screen, whether there is a new frame or not.
+  // Called on every screen update.
   tick() {
     if (!this.run) return;
     const now = performance.now();
@@ -123,9 +123,9 @@ export class Playback {
     this.waits = false;
     this.row = frame.tick;
     const clock = frame.samples[0];
-    if (this.wanted) {
-      const next = this.wanted;
-      this.wanted = null;
+    if (this.queued) {
+      const next = this.queued;
+      this.queued = null;
       this.ask(next);
     } else if (!this.playing && !this.stay) this.clock = clock;
     this.stay = false;

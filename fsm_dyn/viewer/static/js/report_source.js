@@ -1,7 +1,7 @@
-// In place of a server: a report, whose frames stand in the page itself. Looked at from elsewhere than it was written,
-// outlines are laid out anew; arrows and lines are left out, of which it knows only how they looked from there.
+// Source of a report in place of the server: its display frames are in the page. For another view direction outlines are
+// projected again; arrows and lines are omitted, as only their projections are stored.
 
-const HEAD = 10; // of a frame, see frames.js
+const HEAD = 10; // of a display frame, see frames.js
 const PLACED = 12;
 
 import { floats, upTo } from "./base64_arrays.js";
@@ -27,29 +27,29 @@ export class ReportSource {
     else if (command.do === "transition_details") {
       const items = this.details.slice(command.first, command.first + 60);
       setTimeout(() => this.message({ kind: "transition_details", number: this.model.number, first: command.first, items }), 0);
-    } else if (command.do === "charts") { // all there are, whatever stretch is asked for
+    } else if (command.do === "charts") { // all data for any interval
       setTimeout(() => this.message({ ...this.charts, span: [command.from, command.to] }), 0);
     } else if (command.do === "view_direction" && !this.model.picture.planar) {
       const { azimuth, elevation } = command, [sa, ca, se, ce] = [Math.sin(azimuth), Math.cos(azimuth), Math.sin(elevation), Math.cos(elevation)];
-      this.sight = [[-sa, ca, 0], [-ca * se, -sa * se, ce]];
+      this.view = [[-sa, ca, 0], [-ca * se, -sa * se, ce]];
       document.body.classList.add("turned");
       this.show(this.shown);
     } else return false;
     return true;
   }
 
-  // Lay the outlines of a frame out as they are seen from where somebody looks.
+  // Project the outlines of a display frame for the present view direction.
   turn(frame) {
     const { picture, ports, forces } = this.model, outlines = picture.shapes.length;
     const space = HEAD + 6 * outlines + 4 * picture.links + 5 * ports.length + 9 * forces.length + 2 * frame[9];
-    const along = (way, at) => way[0] * frame[at] + way[1] * frame[at + 3] + way[2] * frame[at + 6];
-    this.sight.forEach((way, k) => {
-      frame.set(way, space + 3 * k);
+    const along = (axis, at) => axis[0] * frame[at] + axis[1] * frame[at + 3] + axis[2] * frame[at + 6];
+    this.view.forEach((axis, k) => {
+      frame.set(axis, space + 3 * k);
       for (let i = 0; i < outlines; i++) {
         const placed = space + 6 + PLACED * i, own = HEAD + 6 * i + k;
-        frame[own] = along(way, placed);
-        frame[own + 2] = along(way, placed + 1);
-        frame[own + 4] = way[0] * frame[placed + 9] + way[1] * frame[placed + 10] + way[2] * frame[placed + 11];
+        frame[own] = along(axis, placed);
+        frame[own + 2] = along(axis, placed + 1);
+        frame[own + 4] = axis[0] * frame[placed + 9] + axis[1] * frame[placed + 10] + axis[2] * frame[placed + 11];
       }
     });
   }
@@ -63,9 +63,9 @@ export class ReportSource {
   show(number) {
     const frame = Float64Array.from(this.numbers.subarray(this.places[number], this.places[number + 1]));
     frame[1] = number;
-    frame[2] = this.times[number]; // as exact as they were
+    frame[2] = this.times[number]; // in double precision
     this.shown = number;
-    if (this.sight) this.turn(frame);
+    if (this.view) this.turn(frame);
     setTimeout(() => this.frame(frame), 0);
   }
 }

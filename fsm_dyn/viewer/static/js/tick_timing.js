@@ -1,4 +1,4 @@
-// How well the loop keeps its time, and what it records.
+// Timing report of the tick loop, and the recording.
 
 import { $, setText, short } from "./dom.js";
 
