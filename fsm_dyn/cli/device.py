@@ -143,7 +143,7 @@ def device_command(
             from fsm_dyn.live.settings import Settings
 
             settings = Settings(
-                period=period, substeps=substeps, device_map=by.mapping, limits=by.limits, **by.patience(period),
+                period=period, substeps=substeps, device_map=by.mapping, limits=by.limits, **by.timeouts(period),
                 ticks=ticks, passivity=passivity,
             )  # fmt: skip
             hold_and_report(asked, held, driver, options, settings, changed, record, as_json)

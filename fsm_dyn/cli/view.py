@@ -61,7 +61,7 @@ def view_command(
         from fsm_dyn.viewer.live_view import LiveOptions
         from fsm_dyn.viewer.playback_session import open_recorded_run
         from fsm_dyn.viewer.report import write_report
-        from fsm_dyn.viewer.serve import Watched, serve, serve_film
+        from fsm_dyn.viewer.serve import Watched, serve, serve_recorded_run
 
     opened = announce_address(model, no_browser, as_json)
     if is_recorded_run(model):
@@ -76,7 +76,7 @@ def view_command(
                 write_report(open_recorded_run(path), html)
             print_status(f"wrote {html}")
             return
-        serve_film(lambda: open_recorded_run(path), path.name, port, opened)
+        serve_recorded_run(lambda: open_recorded_run(path), path.name, port, opened)
         if as_json:
             print_json({"model": model, "runs": []})
         return
@@ -86,7 +86,9 @@ def view_command(
     watched = _watched(model, Watched) if watch else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
-    wishes = LiveOptions(period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record)
+    live_options = LiveOptions(
+        period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record
+    )
     with asked_to_end() as asked:
         with asked.at_once():
             try:
@@ -95,7 +97,7 @@ def view_command(
                 if watched is None:
                     raise
                 graph = error  # it is shown on the page until the file is right
-        print_reports(model, serve(graph, wishes, port, watched, opened), as_json)
+        print_reports(model, serve(graph, live_options, port, watched, opened), as_json)
 
 
 @contextlib.contextmanager

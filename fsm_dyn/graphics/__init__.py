@@ -1,4 +1,4 @@
-"""Pictures as text: layout, colours and SVG, without Matplotlib and without anything of the rest of the package.
+"""Graphics as SVG text: layout, colours and elements, without Matplotlib and the rest of the package.
 
-What is drawn is given as plain data: boxes and arrows, stretches of time, columns of numbers.
+Inputs are plain data: boxes and arrows, time intervals, columns of numbers.
 """

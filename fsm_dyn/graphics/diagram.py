@@ -1,4 +1,4 @@
-"""What a picture of a mode graph shows: boxes with lines of text, arrows with labels."""
+"""Diagram of a mode graph: boxes with lines of text, arrows with labels."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Diagram:
 
 
 def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
-    """Return the text on one line, cut with an ellipsis where it is too long for a label."""
+    """Return the text on one line, cut with an ellipsis if it is too long for a label."""
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
 def abridged(label: str, length: int) -> str:
-    """Return the label of a mode cut before its last comma where it is too long: the contact's state stands there."""
+    """Return a mode's label, if too long cut before its last comma, which precedes the contact state."""
     flat = " ".join(label.split())
     if len(flat) <= length or ", " not in flat or length < 3:
         return shortened(flat, length)

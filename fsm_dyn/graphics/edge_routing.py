@@ -1,4 +1,4 @@
-"""The curves of a layered drawing, and the places of their labels.  Lengths are in points, y upwards."""
+"""Edge routing of a layered layout: curves and positions of labels.  Lengths are in points, y upwards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Router:
         self.arcs: dict[tuple[int, float], int] = {}
 
     def curves(self) -> tuple[Curve, ...]:
-        """Return all curves with the places of their labels."""
+        """Return all curves with the positions of their labels."""
         routes = {arrow: self._route(arrow) for arrow in self.arrows}
         fractions = np.linspace(0.02, 0.98, 33)
         traces = {arrow: np.array([bezier(control, f) for f in fractions]) for arrow, (control, _) in routes.items()}
@@ -58,7 +58,7 @@ class Router:
         return tuple(found)
 
     def _side(self, arrow: Arrow) -> float:
-        """Say on which side an arrow leaves its source: 1 right, -1 left, 0 above or below."""
+        """Return the side on which an arrow leaves its source: 1 right, -1 left, 0 above or below."""
         a, b = self.layer_of[arrow.source], self.layer_of[arrow.target]
         if arrow.source == arrow.target or abs(a - b) > 1:
             return 0.0
@@ -72,7 +72,7 @@ class Router:
         return self.layer_of[arrow.source], self.layer_of[arrow.target]
 
     def _ports(self) -> dict[tuple[Arrow, str], float]:
-        """Spread the ends of arrows along the sides of the boxes, in the order of where they come from."""
+        """Spread the ends of arrows along the sides of boxes, ordered by their other ends."""
         ends: dict[tuple[str, float], list[tuple[float, float, Arrow, str]]] = {}
         for arrow in self.arrows:
             side = self.side[arrow]
@@ -148,7 +148,7 @@ class Router:
     def _label(
         self, arrow: Arrow, control: FloatArray, side: FloatArray, taken: list[tuple[float, ...]], others: FloatArray
     ) -> tuple[float, float]:
-        """Choose the place along the curve where the label covers least of what is there already."""
+        """Choose the position along the curve at which the label covers least."""
         width, height = self.labels[arrow.source, arrow.target]
         if not width:
             x, y = bezier(control, 0.5)

@@ -1,4 +1,4 @@
-"""Where boxes, arrows and labels go when Graphviz is not at hand: layers from left to right.
+"""Layered layout of boxes, arrows and labels from left to right, used without Graphviz.
 
 The usual four steps (Sugiyama, Tagawa, Toda, "Methods for visual understanding of hierarchical system structures",
 IEEE Trans. SMC 11(2), 1981): layers by distance from the initial modes, order within layers by barycentres,
@@ -15,7 +15,7 @@ import numpy as np
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.graphics.edge_routing import LOOP, STACK, Curve, Router, Size
 
-_GAP = 56.0  # between layers, beside the labels
+_GAP = 56.0  # between layers, in addition to the labels
 _SWEEPS = 8
 
 
@@ -68,18 +68,18 @@ def _layers(diagram: Diagram) -> list[list[str]]:
 
 
 def _ordered(layers: list[list[str]], diagram: Diagram) -> list[list[str]]:
-    """Order each layer by the mean place of its neighbours, sweeping to and fro."""
-    beside: dict[str, set[str]] = {key: set() for layer in layers for key in layer}
+    """Order each layer by the mean position of its neighbours, in alternating sweeps."""
+    neighbours: dict[str, set[str]] = {key: set() for layer in layers for key in layer}
     for arrow in diagram.arrows:
-        beside[arrow.source].add(arrow.target)
-        beside[arrow.target].add(arrow.source)
+        neighbours[arrow.source].add(arrow.target)
+        neighbours[arrow.target].add(arrow.source)
     for sweep in range(_SWEEPS):
         place_of = {key: i - 0.5 * len(layer) for layer in layers for i, key in enumerate(layer)}
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             own = set(layer)
 
             def mean(key: str, own: set[str] = own, place_of: dict[str, float] = place_of) -> float:
-                others = [place_of[other] for other in beside[key] if other not in own]
+                others = [place_of[other] for other in neighbours[key] if other not in own]
                 return float(np.mean(others)) if others else place_of[key]
 
             layer.sort(key=mean)
@@ -115,7 +115,7 @@ def _centres(
 
 
 def _room(key: str, labels: Mapping[tuple[str, str], Size]) -> float:
-    """Return the room a box needs above it: for a loop, or for the labels of arrows that meet beside it."""
+    """Return the space above a box for its loop, or for labels of its arrows."""
     loop = labels.get((key, key))
-    beside = max((height for ends, (_, height) in labels.items() if key in ends), default=0.0)
-    return max(loop[1] + LOOP if loop else 0.0, beside)
+    labelled = max((height for ends, (_, height) in labels.items() if key in ends), default=0.0)
+    return max(loop[1] + LOOP if loop else 0.0, labelled)

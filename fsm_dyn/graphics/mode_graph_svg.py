@@ -1,4 +1,4 @@
-"""A mode graph as SVG: boxes in the modes' colours, arrows with what leads along them."""
+"""Mode graph as SVG: boxes in the colours of the modes, arrows with their causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsm_dyn.graphics.layered_layout import Placement, place
 from fsm_dyn.graphics.svg import element, escaped, picture, text, width_of
 
 MOST = 12  # boxes; of larger graphs those nearest to where runs start
-MOST_LABELLED = 30  # arrows; where there are more, who looks closely is told by the tips of the arrows
+MOST_LABELLED = 30  # arrows; of more, only tooltips have the labels
 _LINES = 5  # of text in a box, the others are counted
 _LABELS = 2  # of text at an arrow
 _TITLE, _LINE, _LABEL = 12.0, 10.0, 9.5  # sizes of letters, points
@@ -97,13 +97,13 @@ def _box_size(box: Box) -> Size:
     return width + 2 * _PADDING[0], _LEADING * (_TITLE + _LINE * len(box.lines)) + 2 * _PADDING[1]
 
 
-def _told(arrow: Arrow) -> Sequence[str]:
+def _label_lines(arrow: Arrow) -> Sequence[str]:
     lines = [shortened(words, _LONGEST) for words in arrow.labels]
     return lines if len(lines) <= _LABELS else [*lines[: _LABELS - 1], f"and {len(lines) - _LABELS + 1} more"]
 
 
 def _label_size(arrow: Arrow) -> Size:
-    lines = _told(arrow)
+    lines = _label_lines(arrow)
     return max((width_of(words, _LABEL) for words in lines), default=0.0), _LEADING * _LABEL * len(lines)
 
 
@@ -157,7 +157,7 @@ def _arrow(curve: Curve, low: NDArray[np.float64], high: NDArray[np.float64]) ->
 
 
 def _label(curve: Curve, size: Size, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
-    lines = _told(curve.arrow)
+    lines = _label_lines(curve.arrow)
     if not lines:
         return ""
     x, y = curve.label[0] - low[0], high[1] - curve.label[1]

@@ -1,4 +1,4 @@
-"""The colours all pictures share; chosen so that colour-blind readers can tell them apart."""
+"""Palette of all figures (Paul Tol), distinct for colour-blind readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVG as text: elements whose texts are escaped, and how wide a line of text will be, about."""
+"""SVG elements as text with escaping, and estimates of text widths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def element(name: str, content: str | Iterable[str] = "", **attributes: object) 
 
 
 def text(words: str, x: float, y: float, size: float, anchor: str = "middle", **attributes: object) -> str:
-    """Return a line of text, its middle at height ``y``; whatever is in it stays text."""
+    """Return a line of text, its middle at height ``y``, with escaping."""
     return element(
         "text",
         escaped(words),
@@ -39,12 +39,12 @@ def text(words: str, x: float, y: float, size: float, anchor: str = "middle", **
 
 
 def escaped(words: str) -> str:
-    """Return words as they stand in markup; characters that XML does not allow are shown as a box."""
+    """Return text escaped for markup; characters that XML does not allow become a box."""
     return html.escape("".join(c if _is_allowed(c) else "▯" for c in words), quote=False)
 
 
 def picture(width: float, height: float, content: Iterable[str], label: str) -> str:
-    """Return a whole picture on white paper, no wider than the page it stands in."""
+    """Return a picture on white background, scaled down to the width of its page."""
     return element(
         "svg",
         [
@@ -58,7 +58,7 @@ def picture(width: float, height: float, content: Iterable[str], label: str) -> 
 
 
 def width_of(words: str, size: float, *, bold: bool = False) -> float:
-    """Return how wide a line of text is, about, in the units of its size."""
+    """Return the estimated width of a line of text, in the units of its size."""
     letters = sum(2.0 if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in words)
     return letters * _EM * size * (_BOLD if bold else 1.0)
 
@@ -68,5 +68,5 @@ def _is_allowed(c: str) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Return a number with a tenth of a point, which nobody sees more of; anything else as it is."""
+    """Return a number rounded to a tenth of a point; other values as text."""
     return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

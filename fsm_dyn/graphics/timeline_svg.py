@@ -1,4 +1,4 @@
-"""A run over time as SVG: the modes as coloured bands, below them columns of numbers, one strip per unit."""
+"""Timeline of a run as SVG: modes as coloured bands, below them columns, one strip per unit."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def timeline_svg(name: str, t: Floats, bands: Sequence[tuple[float, str]], strip
 
 
 def _seen(bands: Sequence[tuple[float, str]], end: float, place: Placing) -> list[tuple[float, float, str]]:
-    """Return the bands in points; of those that share a point only the first, so that there are never many."""
+    """Return mode bands in points; bands narrower than a point are merged into the first."""
     edges = place(np.array([begin for begin, _ in bands] + [end]))
     seen: list[tuple[float, float, str]] = []
     drawn = -np.inf
@@ -140,7 +140,7 @@ def _drawn(strip: Strip, x: Floats, top: float) -> list[str]:
 
 
 def _path(x: Floats, y: Floats) -> str:
-    """Return a curve as a path; of many points the highest and the lowest in each step of the picture."""
+    """Return a curve as a path; of many points the maximum and minimum per step of the picture."""
     steps = int(_WIDTH - _LEFT - _RIGHT)
     if len(x) > 2 * steps:
         which = np.minimum((steps * (x - x[0]) / max(x[-1] - x[0], 1e-300)).astype(int), steps - 1)
@@ -168,7 +168,7 @@ def _axis(low: float, high: float, bottom: float, place: Placing) -> list[str]:
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Return at most so many round numbers between two."""
+    """Return at most ``count`` round numbers in an interval."""
     least = (high - low) / most
     power = 10.0 ** np.floor(np.log10(least))
     step = next(s * power for s in _STEPS if s * power >= least * 0.999)

@@ -1,4 +1,4 @@
-"""The energy balance of a run as a figure (docs/theory.md, "The energy balance")."""
+"""Energy balance of a run as a figure (see docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -12,41 +12,46 @@ from fsm_dyn.plot.mode_bands import head, mode_spans, time_panel
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.trajectory import Trajectory
 
-_NOTHING = 1e-9  # of what went through the account: not worth a line
+_NOTHING = 1e-9  # of the energy exchanged: smaller entries are omitted
 
 
 def energy(trajectory: Trajectory) -> Figure:
-    """Draw where the energy of a run is, where it came from and went, and what the account leaves unexplained.
+    """Draw the energies of a run, the work and heat exchanged, and the residual of the energy balance.
 
     Returns
     -------
     Figure
-        Three panels over time: energies; what passed in (up) and out (down) up to then, by load, contact and
+        Three panels over time: energies; cumulative energy in (positive) and out (negative), by load, contact and
         transitions; the residual.
     """
-    account = trajectory.energy
+    balance = trajectory.energy
     spans = mode_spans(trajectory)
     passed: list[tuple[str, FloatArray]] = []
-    passed += [(name, values) for name, values in account.work.items()]
-    passed += [(f"{name} (moved)", values) for name, values in account.constraints.items()]
-    passed += [(f"{name} (heat)", -values) for name, values in account.friction.items()]
-    passed.append(("transitions", account.transitions))
-    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * account.exchanged]
+    passed += [(name, values) for name, values in balance.work.items()]
+    passed += [(f"{name} (drive)", values) for name, values in balance.constraints.items()]
+    passed += [(f"{name} (heat)", -values) for name, values in balance.friction.items()]
+    passed.append(("transitions", balance.transitions))
+    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * balance.exchanged]
     with style.settings():
         picture = style.new_figure(8.0, 6.0)
         grid = picture.add_gridspec(3, 1, height_ratios=[1, 1, 0.5], left=0.11, right=0.79, top=0.885, bottom=0.09)
         panels = [picture.add_subplot(grid[i]) for i in range(3)]
-        stored = [("kinetic", account.kinetic), ("potential", account.potential), ("together", account.total)]
+        stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
         _lines(panels[0], trajectory.t, stored)
         _lines(panels[1], trajectory.t, passed)
-        panels[2].plot(trajectory.t, account.residual, color=palette.INK, lw=1.0, zorder=3)
-        for panel, label in zip(panels, ("energy, J", "in and out, J", "unexplained, J"), strict=True):
+        panels[2].plot(trajectory.t, balance.residual, color=palette.INK, lw=1.0, zorder=3)
+        for panel, label in zip(panels, ("energy, J", "in and out, J", "residual, J"), strict=True):
             time_panel(panel, trajectory, spans)
             panel.set_ylabel(label)
             panel.yaxis.set_label_coords(-0.105, 0.5)
             panel.tick_params(labelbottom=panel is panels[2])
         panels[2].set_xlabel("time, s")
-        head(picture, trajectory, f"account closes to {account.relative_residual:.1e} of what went through it", spans)
+        head(
+            picture,
+            trajectory,
+            f"energy-balance residual: {balance.relative_residual:.1e} of the energy exchanged",
+            spans,
+        )
     return picture
 
 

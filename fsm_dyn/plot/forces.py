@@ -1,4 +1,4 @@
-"""The forces of contacts in their cones of friction."""
+"""Contact forces in their friction cones."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ _LINES = ("-", "--")  # of the static and the kinetic limit
 
 
 def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Figure:
-    """Draw friction over normal force, contact by contact, in the colour of the mode, with the cone it must stay in.
+    """Draw friction over normal force, contact by contact, in the colour of the mode, with its friction cone.
 
-    Solid lines are the static limit, dashed ones the kinetic.  Where several contacts share a load and only their sum
-    is determined, the forces are one choice of many, the smallest that the laws admit, and drawn as grey rings; where
-    none are admissible, the smallest are drawn as crosses.
+    Solid lines are the static limit, dashed ones the kinetic.  Indeterminate forces are those of minimum norm that
+    satisfy the contact laws, drawn as grey rings; if none do, those of minimum norm, drawn as crosses.
     Dry friction on a speed has no normal force; it is drawn over time, between its limits.
 
     Parameters
     ----------
     trajectory : Trajectory
     contacts : sequence of str, optional
-        By default all contacts with friction that bear something during the run.
+        By default all contacts with friction that carry a force during the run.
 
     Raises
     ------
     InputError
-        If a contact does not exist or has no friction, or none was given and no contact with friction bears anything.
+        If a contact does not exist or has no friction, or none was given and no contact with friction carries a force.
     """
     rows = dense_rows(trajectory)
     chosen = _chosen(trajectory, rows, contacts)
@@ -78,7 +77,7 @@ def _chosen(trajectory: Trajectory, rows: Samples, names: Sequence[str] | None) 
     if names is None:
         chosen = [item for item in able.values() if np.any(rows.multiplier_table[:, _rows(item[1])] != 0.0)]
         if not chosen:
-            raise InputError(f"in this run of {trajectory.model.name} no contact with friction bears anything")
+            raise InputError(f"in this run of {trajectory.model.name} no contact with friction carries a force")
         return chosen
     for name in names:
         if name not in able:
@@ -139,7 +138,7 @@ def _scatter(
 
 
 def _shared(rows: Samples, contact: ContactInfo) -> BoolArray:
-    """Return at which rows others could take over forces of the contact."""
+    """Return the rows at which the forces of the contact are indeterminate."""
     open_modes = [not set(_rows(contact)).isdisjoint(left) for left in rows.model.indeterminate]
     found: BoolArray = np.array(open_modes, dtype=np.bool_)[rows.mode] if open_modes else np.zeros(len(rows), np.bool_)
     return found

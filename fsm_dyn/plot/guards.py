@@ -1,4 +1,4 @@
-"""What could end the modes of a run, over time: how far every guard is from firing."""
+"""Guards of a run over time."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _MOST = 12
 
 
 def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure:
-    """Draw the guards of the modes over time: a gap, a normal force, what is left of a friction limit, a slip speed.
+    """Draw the guards of the modes over time: gaps, normal forces, margins of friction limits, slip velocities.
 
-    A guard fires where its line reaches zero; it has no line while its mode is not in force.
+    A guard fires where its line reaches zero; it has no line while its mode is inactive.
 
     Parameters
     ----------
     trajectory : Trajectory
     names : sequence of str, optional
-        Guards by their text, as transitions tell it ("gap of floor"); by default all that are watched during the run,
-        the first twelve that come nearest to zero.
+        Guards by their text, as in transitions ("gap of floor"); by default those of the run that come nearest to
+        zero, at most twelve.
 
     Raises
     ------
     InputError
-        If a guard is not watched during the run.
+        A guard does not occur in the run.
     """
     rows = dense_rows(trajectory)
     found = _distances(rows)
     for name in names or ():
         if name not in found:
             raise InputError(
-                f"no guard '{name}' is watched in this run", found=name, allowed=", ".join(found),
+                f"no guard '{name}' in this run", found=name, allowed=", ".join(found),
                 remedy=did_you_mean(name, found),
             )  # fmt: skip
     chosen = list(names) if names else _nearest_to_zero(found)
@@ -69,7 +69,7 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure
 
 
 def _distances(rows: Samples) -> dict[str, FloatArray]:
-    """Return every guard's value over the rows, nan where its mode is not in force or the row only ends a step."""
+    """Return every guard's value over the rows, nan where its mode is inactive or the row only ends a step."""
     found: dict[str, FloatArray] = {}
     for index in np.unique(rows.mode):
         chosen = np.flatnonzero(rows.mode == index)

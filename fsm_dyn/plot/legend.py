@@ -1,4 +1,4 @@
-"""Which colour is which mode, in the line of a picture that there is for it."""
+"""Legend of mode colours, in one line of a figure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _POINTS_PER_INCH = 72.0
 def mode_legend(
     picture: Figure, weights: Mapping[str, float], colours: Mapping[str, str], left: float, right: float, y: float
 ) -> None:
-    """Name the modes met in one line, those that weigh most first where there is no room for all.
+    """Write the modes in one line, those of greatest weight if there is no room for all.
 
     Parameters
     ----------
     weights : mapping of str to float
-        Modes met, in the order they shall stand in, and how much of the picture is theirs.
+        Modes in the order of display, with their shares of the figure.
     left, right : float
-        Where the line begins and ends at the latest, in inches.
+        Begin and greatest end of the line, inches.
     y : float
         Its height in the picture, as a fraction.
     """
@@ -50,7 +50,7 @@ def mode_legend(
 
 
 def _fitting(weights: Mapping[str, float], room: float) -> set[str]:
-    """Return the modes there is room (inches) for, the weightiest first, and room for the count of the others."""
+    """Return the modes that fit (inches), by weight, with room for the count of the others."""
     fitting: set[str] = set()
     taken = 0.0
     for name in sorted(weights, key=lambda name: -weights[name]):

@@ -1,4 +1,4 @@
-"""What the pictures of a run over time share: its modes as coloured bands, its transitions as lines, dense rows."""
+"""Mode bands and other parts of figures over time: transitions as lines, dense rows, headings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Spans = dict[str, list[tuple[float, float]]]
 
 _POINTS = 600  # over a run, where steps are longer
 _LEFT, _LEFT_INCHES = 0.11, 0.88  # of the width of a wide picture; of a narrow one
-_CLOSE = 0.002  # of the run: transitions nearer than this cannot be told apart
+_CLOSE = 0.002  # of the run: transitions closer than this are drawn as one
 
 
 def mode_spans(trajectory: Trajectory) -> Spans:
-    """Return for every mode met its stretches of time as (start, length), in the order they were met."""
+    """Return the intervals of every mode visited as (start, length), s, in the order of first entry."""
     t, mode = trajectory.t, np.asarray(trajectory.record.mode)
     names = trajectory.model.labels
     change = np.flatnonzero(np.array([names[a] != names[b] for a, b in itertools.pairwise(mode)])) + 1
@@ -37,7 +37,7 @@ def mode_spans(trajectory: Trajectory) -> Spans:
 
 
 def draw_bands(axes: Axes, spans: Spans, colours: Mapping[str, str], alpha: float = 0.25) -> None:
-    """Lay the modes behind a panel whose abscissa is the time."""
+    """Draw the modes behind a panel over time."""
     for name, pieces in spans.items():
         axes.broken_barh(
             pieces, (0.0, 1.0), transform=axes.get_xaxis_transform(), color=colours[name], alpha=alpha, lw=0, zorder=0
@@ -45,7 +45,7 @@ def draw_bands(axes: Axes, spans: Spans, colours: Mapping[str, str], alpha: floa
 
 
 def draw_marks(axes: Axes, transitions: Sequence[Transition], span: float) -> None:
-    """Draw a thin line per transition; of those too close to be told apart, the first."""
+    """Draw a thin line per transition; of those too close to distinguish, the first."""
     last = -np.inf
     for item in transitions:
         if item.time - last > _CLOSE * span:
@@ -54,12 +54,12 @@ def draw_marks(axes: Axes, transitions: Sequence[Transition], span: float) -> No
 
 
 def lengths(spans: Spans) -> dict[str, float]:
-    """Return how long every mode lasted in all, s."""
+    """Return the total dwell time of every mode, s."""
     return {name: sum(length for _, length in pieces) for name, pieces in spans.items()}
 
 
 def dense_rows(trajectory: Trajectory) -> Samples:
-    """Return the rows of a run and, between them, enough points of the dense output to look smooth."""
+    """Return the rows of a run with points of the dense output between them, for smooth lines."""
     t = trajectory.t
     pieces = np.minimum(np.ceil(np.diff(t) / max((t[-1] - t[0]) / _POINTS, 1e-300)).astype(int), _POINTS)
     long = np.flatnonzero(pieces > 1)
@@ -82,7 +82,7 @@ def dense_rows(trajectory: Trajectory) -> Samples:
 
 
 def time_panel(axes: Axes, trajectory: Trajectory, spans: Spans) -> None:
-    """Make a panel one over the time of a run: bands, marks, limits and a quiet grid."""
+    """Format a panel over time: bands, marks, limits and a grid."""
     draw_bands(axes, spans, palette.mode_colours(trajectory.model.labels))
     draw_marks(axes, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
     axes.set_xlim(trajectory.t[0], trajectory.t[-1])
@@ -91,7 +91,7 @@ def time_panel(axes: Axes, trajectory: Trajectory, spans: Spans) -> None:
 
 
 def head(picture: Figure, trajectory: Trajectory, text: str = "", spans: Spans | None = None) -> None:
-    """Write the model's name over a picture, a few words behind it, and the modes met in the line below."""
+    """Write the model's name and a text above a figure, and the legend of modes below."""
     height = picture.get_figheight()
     left = max(_LEFT, _LEFT_INCHES / picture.get_figwidth())
     title = picture.text(left, 1.0 - 0.22 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")

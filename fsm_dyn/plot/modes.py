@@ -1,4 +1,4 @@
-"""The modes of a run as a timeline: a line per mode met, with how often and how long it was in force."""
+"""Timeline of the modes of a run, with visit counts and dwell times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE = 0.32  # inches per mode
 
 
 def modes(trajectory: Trajectory) -> Figure:
-    """Draw when which mode was in force.
+    """Draw the active mode over time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The motion in one picture: the mechanism at several instants, coloured by its mode."""
+"""Motion of a run in one figure: snapshots of the mechanism, coloured by mode."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from fsm_dyn.results.trajectory import Trajectory
 
 _INSTANTS = 9
 _LONGEST, _HIGHEST = 8.0, 5.5  # inches
-_SMALLEST = 0.9  # inches: smaller frames are set in rows
-_ROW = 4  # frames always stand in one
+_SMALLEST = 0.9  # inches: smaller snapshots are set in rows
+_ROW = 4  # snapshots that always fit one row
 
 
 def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS) -> Figure:
-    """Draw the mechanism at several instants of a run.
+    """Draw snapshots of the mechanism at several times of a run.
 
-    Where the mechanism travels, the instants lie over each other along the paths of the bodies.  Where it stays
-    about where it is, or moves along a narrow strip, they stand side by side like the frames of a film.  If one row
-    made these too small they are set in rows, and more of them show what moves fast.
+    If the mechanism travels, the snapshots are superposed along the paths of the bodies.  If it stays in place, or
+    moves along a narrow strip, they are side by side, in several rows if one would make them too small.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     scene : Scene, optional
         What to draw; by default the model's.
     instants : int
-        How many instants to draw, the first and the last of the run included.
+        Number of snapshots, including begin and end of the run.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
-    axis = film_axis(boxes.mean(axis=1), sizes, extent)
+    axis = strip_axis(boxes.mean(axis=1), sizes, extent)
     offsets = np.zeros((instants, 2))
     if axis is not None:
         pitch = 1.25 * max(extent[axis], 0.12 * extent.max(), 1e-12)
@@ -73,7 +72,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
 
 
 def snapshot(trajectory: Trajectory, time: float) -> Figure:
-    """Draw the mechanism at one instant of a run (s), with the way it came."""
+    """Draw the mechanism at one time of a run, s, with the paths of its bodies."""
     scene = trajectory.model.scene
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
@@ -91,11 +90,11 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
     return picture
 
 
-def film_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
-    """Choose the axis along which the instants are set apart, or None where they may lie over each other.
+def strip_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
+    """Choose the axis along which the snapshots are set side by side, or None to superpose them.
 
-    They are set apart where most of them would cover another, and where the motion goes back and forth in a strip
-    that is hardly wider than the mechanism.
+    They are side by side if most would cover another, or if the motion is back and forth in a strip hardly wider than
+    the mechanism.
     """
     distance = np.linalg.norm(centres[:, None] - centres, axis=-1) + np.diag(np.full(len(centres), np.inf))
     if np.median(distance.min(axis=1)) < 0.35 * size.max():
@@ -129,9 +128,9 @@ def _canvas(low: FloatArray, high: FloatArray) -> tuple[Figure, Axes]:
 
 
 def _label_times(axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None) -> None:
-    """Write the times on the axis of a film, or beside every instant of an overlaid motion."""
+    """Write the times on the axis of snapshots set side by side, or next to superposed ones."""
     names = [f"{time:.3g} s" for time in view.times]
-    # Evenly spaced, though the bodies stand left and right of the mark: the axis of a film is time.
+    # evenly spaced: the axis is time, though bodies may be off their mark
     centres = boxes.mean(axis=(0, 1)) + offsets
     if axis == 0:
         axes.set_xticks(centres[:, 0], names)
@@ -146,7 +145,7 @@ def _label_times(axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray,
 
 
 def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
-    """Write the time beside every instant, across the direction of travel, where there is room for it."""
+    """Write the time next to every snapshot, across the direction of travel, if there is room."""
     span = max(axes.get_xlim()[1] - axes.get_xlim()[0], axes.get_ylim()[1] - axes.get_ylim()[0])
     middles = boxes.mean(axis=1)
     travel = np.gradient(middles, axis=0)

@@ -1,4 +1,4 @@
-"""Where a run could not go on: the mechanism at that instant, and beneath it the state, what was tried, the numbers."""
+"""Outcome of a run: final snapshot with the outcome report below."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = 0.165  # inches
 
 
 def outcome(trajectory: Trajectory) -> Figure:
-    """Draw the last instant of a run, with the words of :meth:`~fsm_dyn.Trajectory.describe_end`.
+    """Draw the final snapshot of a run with the text of :meth:`~fsm_dyn.Trajectory.describe_outcome`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A mechanism seen at several instants: outlines laid into the plane of the picture, and drawn there."""
+"""Projection of a scene: outlines of a mechanism at several times in the plane of the figure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fsm_dyn.results.scene import Scene, Shape
 from fsm_dyn.results.scene_placement import Placed, place_scene
 from fsm_dyn.results.trajectory import Trajectory
 
-ORIGIN = "O"  # rests: its path is no path
+ORIGIN = "O"  # at rest: no path is drawn
 PATH_POINTS = 600
-_WAITING = 0.15  # of the instants of a film are given to time as such, the others to what moves in it
+_EVEN = 0.15  # share of snapshots spaced evenly in time, the others by displacement
 
-# Directions of sight for mechanisms that leave the plane: x to the lower left, y to the right, z up.
+# Projection of spatial mechanisms: x to the lower left, y to the right, z up.
 _AXONOMETRIC = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
 _PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
@@ -43,7 +43,7 @@ class View:
 
 
 def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
-    """Lay the scene of a run into the plane of the picture at these times (s)."""
+    """Project the scene of a run at these times, s, on the plane of the figure."""
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
     samples = trajectory.sample(times)
     placed = place_scene(scene, samples)
@@ -68,23 +68,23 @@ def _links(placed: Placed) -> FloatArray:
 
 
 def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
-    """Return so many instants of a run (s), its ends included, the closer to each other the more moves between them."""
+    """Return ``count`` times of a run, s, with its ends, spaced by displacement."""
     times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
     placed = place_scene(scene, trajectory.sample(times))
     bounded = [placed.outline(shape) for shape in scene.shapes if not shape.endless]
     if not bounded:
         return np.linspace(times[0], times[-1], count)
-    way = np.linalg.norm(np.diff(np.concatenate(bounded, axis=1), axis=0), axis=-1).max(axis=1)
-    waited = np.full(len(way), 1.0 / len(way))
-    told = (1.0 - _WAITING) * way / max(float(way.sum()), 1e-300) + _WAITING * waited
-    passed = np.concatenate([[0.0], np.cumsum(told)])
+    moved = np.linalg.norm(np.diff(np.concatenate(bounded, axis=1), axis=0), axis=-1).max(axis=1)
+    even = np.full(len(moved), 1.0 / len(moved))
+    weights = (1.0 - _EVEN) * moved / max(float(moved.sum()), 1e-300) + _EVEN * even
+    passed = np.concatenate([[0.0], np.cumsum(weights)])
     return np.asarray(np.interp(np.linspace(0.0, passed[-1], count), passed, times))
 
 
 def draw_instant(
     axes: Axes, view: View, shapes: tuple[Shape, ...], i: int, offset: FloatArray, colour: str, share: float
 ) -> None:
-    """Draw instant ``i`` of a view, shifted by ``offset`` (2,), as strongly as ``share`` from 0 to 1 says."""
+    """Draw instant ``i`` of a view, shifted by ``offset`` (2,), with opacity ``share``, 0 to 1."""
     order = 2.0 + i
     for shape, outline in zip(shapes, view.shapes[i], strict=True):
         points = outline + offset

@@ -1,4 +1,4 @@
-"""Instants of a motion as frames in rows, each with axes of its own, for mechanisms too large for one row."""
+"""Grid of snapshots of a motion, each with its axes, for mechanisms too large for one row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
 
-_WIDTH, _HIGHEST = 8.0, 6.2  # inches, of all frames together
-_HEAD, _GAP = 0.45, 0.28  # inches above all frames, and above each for its time
-_MARGIN = 0.06  # of the frame's larger side
+_WIDTH, _HIGHEST = 8.0, 6.2  # inches, of all panels together
+_HEAD, _GAP = 0.45, 0.28  # inches above all panels, and above each for its time
+_MARGIN = 0.06  # of the panel's larger side
 
 
 def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
-    """Draw so many instants of a run, each in a frame that has room for them all."""
+    """Draw ``count`` snapshots of a run in panels of common size."""
     view = project(trajectory, scene, representative_times(trajectory, scene, count))
     boxes = np.array([view.box(i) for i in range(count)])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
@@ -58,11 +58,11 @@ def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
 
 
 def _columns(count: int, size: FloatArray) -> int:
-    """Return how many frames a row has where they come out largest; of equals, the fewest."""
+    """Return the number of panels per row for the largest panels; of equals, the fewest."""
     return max(range(1, count + 1), key=lambda n: (_frame(n, math.ceil(count / n), size)[0], -n))
 
 
 def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
-    """Return width and height of a frame (inches) that holds a box of this size (m)."""
+    """Return width and height of a panel, inches, for a box of this size, m."""
     scale = min((_WIDTH / columns - 0.15) / size[0], (_HIGHEST / rows - _GAP) / size[1])
     return float(scale * size[0]), float(scale * size[1])

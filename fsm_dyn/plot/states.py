@@ -152,7 +152,7 @@ def _finish(
 
 
 def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
-    """Number the transitions listed under the panels: changes of mode first, then those that stand apart in time."""
+    """Number the transitions listed under the panels: changes of mode first, then those distinct in time."""
     span = trajectory.t[-1] - trajectory.t[0]
     numbered = list(enumerate(trajectory.transitions, start=1))
     if len(numbered) <= _LISTED:
@@ -188,7 +188,7 @@ def _list_transitions(
 
 
 def _fitted(text: str, room: float, cut: Callable[[str, int], str] = shortened) -> str:
-    """Return as much of a text as has room (inches) in the list."""
+    """Return a text cut to a width of the list, inches."""
     fits, length = 1, len(text)  # what fits, and what may
     while fits < length:
         middle = (fits + length + 1) // 2

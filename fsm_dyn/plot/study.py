@@ -1,4 +1,4 @@
-"""A study as a figure: every quantity over time, a line for each run, and its extremes over what was varied."""
+"""Figure of a parameter study: quantities over time, a line per run, and extremes over the varied parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How all figures look, and how they are saved."""
+"""Style of all figures, and saving."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SETTINGS: Any = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply the look inside the block and leave the user's own settings alone."""
+    """Apply the style inside the block; the user's settings are restored."""
     with matplotlib.rc_context(_SETTINGS):
         yield
 
@@ -82,7 +82,7 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
 
 @lru_cache(maxsize=4096)  # lists and graphs say the same again and again
 def text_width(text: str, size: float, weight: str = "normal") -> float:
-    """Return how wide a line of text is at a font size, both in points."""
+    """Return the width of a line of text at a font size, both in points."""
     if not text.strip():
         return 0.0
     font = FontProperties(family=FONT, size=size, weight=weight)
@@ -95,6 +95,6 @@ def labelled(name: str, unit: str) -> str:
 
 
 def strong(colour: str) -> str:
-    """Return the colour of an area made strong enough for a line."""
+    """Return the colour of an area, darkened for lines."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{int(0.78 * part):02X}" for part in (red, green, blue))

@@ -1,4 +1,4 @@
-"""A run as a small picture without words: the mechanism at some instants, coloured by its mode."""
+"""Thumbnail of a run without text: snapshots of the mechanism, coloured by mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.motion import film_axis
+from fsm_dyn.plot.motion import strip_axis
 from fsm_dyn.plot.scene_projection import View, draw_instant, project, representative_times
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.trajectory import Trajectory
@@ -25,7 +25,7 @@ _THIN = 0.6  # of the lines of a large picture
 
 
 def thumbnail(trajectory: Trajectory) -> Figure:
-    """Draw a run in the size of a stamp: over each other what travels, side by side what stays where it is.
+    """Draw a run as a thumbnail: snapshots superposed if the mechanism travels, else side by side.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
     columns = rows = 1
-    if film_axis(boxes.mean(axis=1), sizes, extent) is not None:
+    if strip_axis(boxes.mean(axis=1), sizes, extent) is not None:
         count, columns = _arranged(extent)
         rows = math.ceil(count / columns)
         view = project(trajectory, scene, representative_times(trajectory, scene, count))
@@ -81,13 +81,13 @@ def _boxes(view: View) -> FloatArray:
 
 
 def _cell(size: FloatArray, columns: int, rows: int) -> FloatArray:
-    """Return the size, m, of the smallest cell that holds a box, of so many that fill the picture."""
+    """Return the size, m, of the smallest cell that contains a box, for a grid that fills the picture."""
     shape = np.array([WIDTH / columns, HEIGHT / rows])
     return np.asarray(shape * max(*(size / shape), 1e-9))
 
 
 def _arranged(size: FloatArray) -> tuple[int, int]:
-    """Return how many instants stand side by side and in how many columns: as many as come out large enough."""
+    """Return the number of snapshots side by side and of columns: as many as are large enough."""
 
     def scale(count: int, columns: int) -> float:
         return WIDTH / columns / float(_cell(size, columns, math.ceil(count / columns))[0])

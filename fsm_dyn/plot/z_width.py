@@ -1,4 +1,4 @@
-"""The largest passive stiffness against the rate of a loop (docs/theory.md, "Passivity")."""
+"""Z-width: largest passive stiffness over the rate of a loop (docs/theory.md, "Passivity")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def z_width(
     quantised: float | None = None,
     chosen: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw stiffnesses that a device bears against the rate of the loop.
+    """Draw passive stiffnesses of a device over the rate of the loop.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Compiling a model ahead, in a process of its own: what it makes is kept on disk, where the server finds it at once.
+"""Background compilation of a model in a separate process, which fills the cache on disk for the server.
 
-Deriving a model takes seconds of Python, and a process has one interpreter: done in the server's, pages would stand
-still meanwhile.  The process writes a line of JSON for each stage, and one for an error of the model.
+Derivation takes seconds of Python: in the server's process it would block all pages.  The process writes one line of
+JSON per stage, and one for an error of the model.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, Location, ModelError, RunError
 
-_TOLD = 2000  # characters of a message
+MAX_TEXT = 2000  # characters of a message
 
 
-async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-    """Compile a model in another process; cancelled, that process is ended.
+async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
+    """Compile a model in another process, which is killed on cancellation.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
         As on the command line.
     parameters : mapping
         Values that replace the file's.
-    tell : callable
-        Called with every stage in words.
+    emit : callable
+        Called with the text of every stage.
 
     Raises
     ------
     FsmDynError
-        What is wrong with the model.
+        The model has an error, or the process failed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fsm_dyn.viewer.background_compile", model, json.dumps(dict(parameters)),
@@ -45,15 +45,13 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
     complaints = asyncio.create_task(process.stderr.read())
     try:
         async for line in process.stdout:
-            told = json.loads(line)
-            if "stage" in told:
-                tell(told["stage"])
+            data = json.loads(line)
+            if "stage" in data:
+                emit(data["stage"])
             else:
-                raise error_from(told)
+                raise error_from(data)
         if await process.wait() != 0:
-            raise RunError(
-                f"compiling '{model}' came to no end\n{(await complaints).decode(errors='replace')[-_TOLD:]}"
-            )
+            raise RunError(f"compiling '{model}' failed\n{(await complaints).decode(errors='replace')[-MAX_TEXT:]}")
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -63,15 +61,15 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], tell: Callabl
 
 
 def error_data(error: FsmDynError) -> dict[str, Any]:
-    """Return an error as JSON can hold it."""
+    """Return an error as data for JSON."""
     if not isinstance(error, InputError):
-        return {"message": str(error)[:_TOLD]}
-    texts = {name: getattr(error, name)[:_TOLD] for name in ("message", "found", "allowed", "remedy")}
+        return {"message": str(error)[:MAX_TEXT]}
+    texts = {name: getattr(error, name)[:MAX_TEXT] for name in ("message", "found", "allowed", "remedy")}
     return {**texts, "where": list(error.where)}
 
 
 def error_from(data: Mapping[str, Any]) -> FsmDynError:
-    """Return the error that :func:`error_data` told."""
+    """Return the error from :func:`error_data`."""
     if "where" not in data:
         return RunError(data["message"])
     where = Location(*data["where"]) if data["where"] else NOWHERE
@@ -79,7 +77,7 @@ def error_from(data: Mapping[str, Any]) -> FsmDynError:
 
 
 def main() -> None:
-    """Compile a model, hold it, and have made all machine code that its live run calls."""
+    """Compile a model, add its couplers, and compile all machine code of its live run."""
 
     def say(data: dict[str, Any]) -> None:
         sys.stdout.write(f"{json.dumps(data)}\n")
@@ -93,17 +91,17 @@ def main() -> None:
         say(error_data(error))
 
 
-def _compile(model: str, parameters: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-    # SymPy comes with these; the server imports this module too.
+def _compile(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
+    # deferred: these import SymPy, and the server imports this module
     from fsm_dyn import compilation
     from fsm_dyn.live.live_stepper import LiveStepper
     from fsm_dyn.viewer.live_view import coupled_for_page
 
     graph = compilation.compile(model)
-    tell("deriving the model with its handles")
-    held, _ = coupled_for_page(graph, parameters)
-    tell("making machine code")
-    LiveStepper(held)
+    emit("deriving the model with its handles")
+    coupled, _ = coupled_for_page(graph, parameters)
+    emit("making machine code")
+    LiveStepper(coupled)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Where the forces of contacts act, found from the equations themselves.
+"""Contact locations, recovered from the constraint rows.
 
 A contact's row ``A`` of Kane's equations is the power of a unit force per unit speed.  If one and the same point P
 (or pair of points P, Q of two bodies) gives ``A = d · (J_P - J_Q)`` for some direction ``d``, at several
-configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row that turns
-frames against each other is a torque likewise.  Where contact points travel over shapes, the row is that of a point
-which no name has: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
-angular velocities, and the moments ``m = (C - P) × d`` tell the contact point C.  A contact for which nothing fits has
-no arrow.
+configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row of
+relative angular velocity is a torque likewise.  If the contact point moves over shapes, the row is that of an unnamed
+point: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
+angular velocities, and the moments ``m = (C - P) × d`` determine the contact point C.  A contact without a fit
+has no arrow.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import ORIGIN
 
 TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
-TRIES: Final = 4  # configurations at which a place must fit
+TRIES: Final = 4  # configurations at which a location must fit
 SPREAD: Final = 0.3  # m or rad, of these configurations
 MOST_PAIRS: Final = 400
 
 
 @dataclass(frozen=True)
 class ContactLocation:
-    """Where a contact acts.
+    """Location of a contact force or torque.
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
     against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
@@ -57,43 +57,43 @@ class _Sample:
     rows: Floats
 
 
-def locate_contacts(instants: RowEvaluator, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
-    """Return the places of the contacts for which there is one."""
-    automaton = instants.automaton
-    samples = list(_samples(instants, x, c))
+def locate_contacts(evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
+    """Return the locations of the contacts that have one."""
+    automaton = evaluator.automaton
+    samples = list(_samples(evaluator, x, c))
     found = []
     for number, contact in enumerate(automaton.contacts):
         rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
         named, others = _points_in_order(automaton, contact)
-        place = (
+        location = (
             _force(automaton, samples, number, rows, named)
             or _torque(automaton, samples, number, rows)
             or _force(automaton, samples, number, rows, [*named, *others])
             or _travelling(automaton, samples, number, rows)
         )
-        if place is not None:
-            found.append(place)
+        if location is not None:
+            found.append(location)
     return tuple(found)
 
 
-def _samples(instants: RowEvaluator, x: Floats, c: Floats) -> Iterator[_Sample]:
-    n_u = len(instants.layout.u)
-    for there in neighbours(instants, x):
-        rows = instants.terms.outputs(0.0, there, c)["A"][:, :n_u]
-        linear, angular = instants.partial_velocities(there, c)
+def _samples(evaluator: RowEvaluator, x: Floats, c: Floats) -> Iterator[_Sample]:
+    n_u = len(evaluator.layout.u)
+    for there in neighbours(evaluator, x):
+        rows = evaluator.terms.outputs(0.0, there, c)["A"][:, :n_u]
+        linear, angular = evaluator.partial_velocities(there, c)
         if all(np.isfinite(values).all() for values in (rows, linear, angular)):
             yield _Sample(linear, angular, rows)
 
 
-def neighbours(instants: RowEvaluator, x: Floats) -> Iterator[Floats]:
-    """Yield a state and some with other coordinates, the same ones every time."""
+def neighbours(evaluator: RowEvaluator, x: Floats) -> Iterator[Floats]:
+    """Yield the state and ``TRIES - 1`` perturbed ones, from a fixed seed."""
     random = np.random.default_rng(20030818)
-    n_q = len(instants.layout.q)
+    n_q = len(evaluator.layout.q)
     for k in range(TRIES):
         there = x.copy()
         if k:
             there[:n_q] += SPREAD * random.uniform(-1.0, 1.0, n_q)
-            for first in instants.automaton.quaternions:
+            for first in evaluator.automaton.quaternions:
                 there[first : first + 4] /= np.linalg.norm(there[first : first + 4])
         yield there
 
@@ -112,7 +112,7 @@ def _force(
 
 
 def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
-    """Return the place of a contact between shapes of two bodies, or of one and N."""
+    """Return the location of a contact between shapes of two bodies, or of one and N."""
     points, frames = list(automaton.point_names), list(automaton.frame_names)
     bodies = [
         (points.index(body.center), frames.index(body.frame) if body.frame in frames else None)
@@ -121,32 +121,34 @@ def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows:
     ]
     pairs = itertools.chain(((one, None) for one in bodies), itertools.permutations(bodies, 2))
     for one, other in itertools.islice(pairs, MOST_PAIRS):
-        place = ContactLocation(
+        location = ContactLocation(
             number, "force", one[0], None if other is None else other[0],
             spins=(one[1], None if other is None else other[1]),
         )  # fmt: skip
-        if all(_fits(partial_of(place, s.linear, s.angular), s.rows[r]) for s in samples for r in rows):
-            return place
+        if all(_fits(partial_of(location, s.linear, s.angular), s.rows[r]) for s in samples for r in rows):
+            return location
     return None
 
 
-def partial_of(place: ContactLocation, linear: Floats, angular: Floats) -> Floats:
-    """Return what a contact's rows are combinations of: the relative partial velocity, and the bodies' spins."""
-    parts = [_between(linear, place.one, place.other)]
-    if place.spins is not None:
+def partial_of(location: ContactLocation, linear: Floats, angular: Floats) -> Floats:
+    """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
+    parts = [_between(linear, location.one, location.other)]
+    if location.spins is not None:
         nothing = np.zeros_like(parts[0])
-        one, other = place.spins
+        one, other = location.spins
         parts += [nothing if one is None else angular[one], nothing if other is None else -angular[other]]
     return np.vstack(parts)
 
 
-def contact_point(place: ContactLocation, forces: Floats, points: Floats) -> Floats:
-    """Return where a contact acts, shape (3,), from the forces and moments of its rows, shape (k, 9).
+def contact_point(location: ContactLocation, forces: Floats, points: Floats) -> Floats:
+    """Return the contact point, m, shape (3,), from the forces and moments of its rows, shape (k, 9).
 
     ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
     """
-    one = place.spins is not None and place.spins[0] is not None
-    moments, base = (forces[:, 3:6], place.one) if one or place.other is None else (forces[:, 6:9], place.other)
+    one = location.spins is not None and location.spins[0] is not None
+    moments, base = (
+        (forces[:, 3:6], location.one) if one or location.other is None else (forces[:, 6:9], location.other)
+    )
     across = np.vstack([np.cross(np.eye(3), d).T for d in forces[:, :3]])  # (C - P) ↦ (C - P) × d
     lever = np.linalg.lstsq(across, moments.ravel(), rcond=1e-7)[0]
     return np.asarray(points[base] + lever, dtype=np.float64)
@@ -165,11 +167,11 @@ def _torque(automaton: Automaton, samples: list[_Sample], number: int, rows: lis
 
 
 def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[str], list[str]]:
-    """Return the points that the contact's own text names, and the others, the centres of bodies first."""
+    """Return the points named in the contact's text, and the others, centres of bodies first."""
     mechanism = automaton.mechanism
-    given = mechanism.contacts[contact.name]
+    form = mechanism.contacts[contact.name]
     named: list[str] = []
-    for text in (given.gap, given.slip):
+    for text in (form.gap, form.slip):
         if text is not None:
             free = expressions.free_names(expressions.parse(text))
             named += [name for name in automaton.point_names if name in free]
@@ -193,7 +195,7 @@ def direction(partial: Floats, row: Floats) -> Floats:
 
 
 def _joint(automaton: Automaton, one: str, other: str | None) -> int:
-    """Return the point about which two frames turn: from which the points of the one are measured."""
+    """Return the centre of relative rotation of two frames: the origin of the points of one of them."""
     names = list(automaton.point_names)
     if other is not None and automaton.mechanism.frames[other].parent == one:
         one, other = other, one

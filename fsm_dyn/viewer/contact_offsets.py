@@ -1,4 +1,4 @@
-"""Where between two points of two bodies these touch: on the outline that is drawn, if one agrees with the gap."""
+"""Offsets of contact locations from body points to the drawn outline that agrees with the gap."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ AGREE: Final = 0.05  # of a distance
 
 
 def with_surface_offsets(
-    instants: RowEvaluator, picture: Picture, places: Iterable[ContactLocation], x: Floats, c: Floats
+    evaluator: RowEvaluator, picture: Picture, locations: Iterable[ContactLocation], x: Floats, c: Floats
 ) -> tuple[ContactLocation, ...]:
-    """Return the places with ``back``: how far behind their first point the bodies touch.
+    """Return the locations with ``back``, m: distance of the contact point behind their first point.
 
-    The gap of two points is their distance along the normal less what the bodies reach towards each other; whose reach
-    that is, the outlines tell.
+    The gap of two points is their distance along the normal less the extents of the bodies towards each other; the
+    outlines determine the share of each body.
     """
-    points, frames = instants.points(x, c)
-    linear, angular = instants.partial_velocities(x, c)
-    terms = instants.terms.outputs(0.0, x, c)
-    n_u = len(instants.layout.u)
+    points, frames = evaluator.points(x, c)
+    linear, angular = evaluator.partial_velocities(x, c)
+    terms = evaluator.terms.outputs(0.0, x, c)
+    n_u = len(evaluator.layout.u)
     found = []
-    for place in places:
-        row = instants.automaton.contacts[place.contact].normal_row
+    for location in locations:
+        row = evaluator.automaton.contacts[location.contact].normal_row
         back = 0.0
-        if place.kind == "force" and row >= 0 and (place.other is not None or place.spins is not None):
-            across = direction(partial_of(place, linear, angular), terms["A"][row, :n_u])[:3]
+        if location.kind == "force" and row >= 0 and (location.other is not None or location.spins is not None):
+            across = direction(partial_of(location, linear, angular), terms["A"][row, :n_u])[:3]
             length = max(float(np.linalg.norm(across)), 1e-12)
             normal = across / length
-            mine = _reach(picture, points, frames, place.one, -normal)
-            if place.other is None:
+            mine = _reach(picture, points, frames, location.one, -normal)
+            if location.other is None:
                 back = mine
             else:
-                apart = float(normal @ (points[place.one] - points[place.other]))
-                theirs = _reach(picture, points, frames, place.other, normal)
+                apart = float(normal @ (points[location.one] - points[location.other]))
+                theirs = _reach(picture, points, frames, location.other, normal)
                 back = _share(apart - float(terms["residual"][row]) / length, mine, theirs)
-        found.append(replace(place, back=back))
+        found.append(replace(location, back=back))
     return tuple(found)
 
 
 def _share(taken: float, mine: float, theirs: float) -> float:
-    """Return the first body's part of what two bodies take of the distance between them."""
+    """Return the first body's share of the extents between two bodies, m."""
     for total, part in ((mine, mine), (theirs, 0.0), (mine + theirs, mine)):
         if total > 0.0 and abs(taken - total) < AGREE * total:
             return part
     return taken if theirs == 0.0 else 0.5 * taken
 
 
-def _reach(picture: Picture, points: Floats, frames: Floats, point: int, way: Floats) -> float:
-    """Return how far the outlines that a point is the origin of reach from it in a direction, m."""
+def _reach(picture: Picture, points: Floats, frames: Floats, point: int, toward: Floats) -> float:
+    """Return the extent, m, of the outlines with this origin in a direction."""
     name = picture.scene.points[point]
     reach = 0.0
     for shape in picture.scene.shapes:
         if shape.origin == name and not shape.endless:
             turn = np.eye(3) if shape.frame == NEWTONIAN else frames[picture.scene.frames.index(shape.frame)]
-            reach = max(reach, float((shape.points @ (turn[:, :2].T @ way)).max()))
+            reach = max(reach, float((shape.points @ (turn[:, :2].T @ toward)).max()))
     return reach

@@ -1,4 +1,4 @@
-"""Ports for whoever drags a mechanism with a pointer: the model's own, or one for every body that can move."""
+"""Default ports of a model without ports: one per moving body, to drag it with the pointer."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import evaluate, parameter_values
 
-MOST: Final = 6  # ports made up for a model
-FREQUENCY: Final = 2.0  # Hz of a body on the spring of its port
-DAMPING: Final = 0.7  # of critical
+MOST: Final = 6  # most default ports
+FREQUENCY: Final = 2.0  # Hz, natural frequency of a body on its coupler
+DAMPING: Final = 0.7  # damping ratio
 
 _AXES: Final = ("N.x", "N.y", "N.z")
 
 
 def with_default_ports(mechanism: Mechanism, axes: int = 2) -> Mechanism:
-    """Return the mechanism with ports: unchanged if it has any, else with one for each of its first bodies.
+    """Return the mechanism with ports: unchanged if it has any, else with one for each of its first ``MOST`` bodies.
 
-    A body is held by its centre along the first ``axes`` axes of N, or, where its centre rests, by the angle it turns
-    by.
+    The port of a body is its centre along the first ``axes`` axes of N, or its rotation angle if the centre is at rest.
     """
     if mechanism.ports:
         return mechanism
@@ -41,7 +40,7 @@ def with_default_ports(mechanism: Mechanism, axes: int = 2) -> Mechanism:
     if not ports:
         return mechanism
     data.setdefault("name", mechanism.name)
-    data.pop("variants", None)  # the form that is held has been chosen
+    data.pop("variants", None)  # the variant has been chosen
     return load_mechanism({**data, "ports": ports})
 
 
@@ -57,7 +56,7 @@ def _port(mechanism: Mechanism, body: Body, axes: int) -> dict[str, Any] | None:
 
 
 def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
-    """Return stiffness and damping of couplers that no file has chosen, by the mass of the body that is held."""
+    """Return stiffness and damping of the couplers of default ports, from the mass of their bodies."""
     mechanism = graph.automaton.mechanism
     values = parameter_values(mechanism)
     found: dict[str, float] = {}
@@ -76,7 +75,7 @@ def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
 
 
 def _number(text: Text, values: Mapping[str, Any]) -> float | None:
-    """Return a mass that parameters alone decide, if there is one."""
+    """Return a mass that depends on parameters alone, else None."""
     if not expressions.free_names(expressions.parse(text)) <= set(values):
         return None
     number = float(evaluate(text, values))

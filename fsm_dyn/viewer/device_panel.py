@@ -1,4 +1,4 @@
-"""A device instead of the pointer: what the page tells of it, and what it lets happen to one that is emulated."""
+"""Device panel of the page: payload of the coupling device, commands for an emulated one."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETI
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
 from fsm_dyn.viewer.row_evaluation import Floats
 
-PLAY: Final = "play"  # of the commands of an emulator
-REACH: Final = 0.04  # m or rad to either side, for the slider of a hand
-SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # of the commands of an emulator: on or off
+PLAY: Final = "play"  # emulator command
+REACH: Final = 0.04  # m or rad to either side, range of the operator's slider
+SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # emulator commands that are on or off
 _GRIP: Final = FIXED.index("grip")
 
 
 class Emulated(Protocol):
-    """What the page does with an emulator; see :class:`fsm_dyn.devices.emulators.emulator_process.Emulation`."""
+    """Emulator as the page uses it; see :class:`fsm_dyn.devices.emulators.emulator_process.Emulation`."""
 
     commands: tuple[str, ...]
 
     def do(self, command: str, **arguments: Any) -> None:
-        """Let something happen to the device."""
+        """Send a command to the emulator."""
 
     def state(self) -> dict[str, Any]:
-        """Return the device as it is."""
+        """Return the state of the emulated device."""
 
 
 @dataclass(frozen=True)
 class CouplingDevice:
-    """The device that holds the mechanism of a page.
+    """Device that is coupled to the mechanism of a page.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class CouplingDevice:
     watchdog_timeout, release_after, owner_timeout : float
         See :class:`fsm_dyn.live.session.Settings`, s.
     stall_timeout : float
-        How long samples may be missing until that is a fault, s.
+        Time without samples until a fault, s.
     emulation : Emulated, optional
-        What the driver talks to, where that is no hardware.
+        Emulator in the place of hardware.
     """
 
     driver: str
@@ -63,8 +63,8 @@ class CouplingDevice:
     stall_timeout: float = 0.1
     owner_timeout: float = 0.5
 
-    def patience(self, period: float) -> dict[str, Any]:
-        """Return the settings of a run with ticks of this length (s) that say how long what may be missing."""
+    def timeouts(self, period: float) -> dict[str, Any]:
+        """Return the timeouts of a run as settings; ``period`` of its ticks in s."""
         return {
             "watchdog_timeout": self.watchdog_timeout, "release_after": self.release_after,
             "owner_timeout": self.owner_timeout, "stall_ticks": max(1, round(self.stall_timeout / period)),
@@ -72,14 +72,14 @@ class CouplingDevice:
 
     @property
     def spec(self) -> DeviceSpec:
-        """What is known of the device before it is opened."""
+        """Specification of the device, before it is opened."""
         found: DeviceSpec = driver_class(self.driver).describe(self.options)
         return found
 
-    def told(self, port: CoupledPort, key: bool = False) -> dict[str, Any]:
-        """Return for the page what does not change: name, axes, what stops the force, what can happen to it.
+    def payload(self, port: CoupledPort, key: bool = False) -> dict[str, Any]:
+        """Return the constant payload: name, axes, force shutdown chain, emulator commands.
 
-        ``key``: the model says how the port is pressed.
+        ``key``: the model defines how the port is pressed.
         """
         spec, emulation = self.spec, self.emulation
         axes = self.mapping.device_axes(port, spec.axes)
@@ -99,19 +99,19 @@ class CouplingDevice:
         }
 
     def carry_out(self, command: Mapping[str, Any]) -> None:
-        """Let something happen to an emulated device.
+        """Execute a page command on the emulated device.
 
         Raises
         ------
         InputError
-            It is none, or this cannot happen to it.
+            The device is not emulated, or has no such axis or command.
         """
         if self.emulation is None:
-            raise InputError("this device is not emulated", remedy="pull the plug")
+            raise InputError("this device is not emulated", remedy="use its plug and handle")
         if command["do"] == "hand":
             target = list(self.emulation.state()["hand"]["target"])
             if not 0 <= command["axis"] < len(target):
-                raise InputError("no such axis of the hand", found=str(command["axis"]))
+                raise InputError("unknown axis of the operator", found=str(command["axis"]))
             target[command["axis"]] = command["value"]
             self.emulation.do("hand", target=target)
         elif command["what"] in SWITCHES or command["what"] == "watchdog":
@@ -120,36 +120,36 @@ class CouplingDevice:
             self.emulation.do(command["what"])
 
     def press(self, port: CoupledPort, places: tuple[float, float], down: bool, speed: float) -> None:
-        """Let the hand of an emulated device press a key of the model or let it up.
+        """Press or release a key of the model with the emulated operator.
 
         Parameters
         ----------
-        port : HeldPort
+        port : CoupledPort
         places : tuple of float
-            Where the key is let up and pressed, along the port's first axis from where the model begins, m or rad.
+            Positions of the released and the pressed key along the port's first axis, from its start, m or rad.
         down : bool
         speed : float
-            Largest one on the way there, of the key, m/s or rad/s.
+            Peak velocity of the key, m/s or rad/s.
         """
         scale = self.mapping.scales(port)[0]
         self._play("hand", target=places[down] / scale, speed=speed / abs(scale))
 
     def play(self, port: CoupledPort, places: tuple[float, float]) -> None:
-        """Let the hand of an emulated device play the notes of the page; ``places`` as for :meth:`press`."""
+        """Play the notes of the page with the emulated operator; ``places`` as for :meth:`press`."""
         lifted, pressed = (place / self.mapping.scales(port)[0] for place in places)
         self._play("hand")
         self._play("play", rate=REPETITION, notes=NOTES, pressed=pressed, lifted=lifted)
 
     def _play(self, command: str, **arguments: float) -> None:
-        """Tell an emulator that can play what to do; a player's finger holds the device then."""
+        """Send a command to an emulator that can play, with the impedance of a finger."""
         if self.emulation is None or PLAY not in self.emulation.commands:
-            raise InputError("this device has no emulated hand that plays", remedy="press its handle yourself")
+            raise InputError("this device has no emulated operator that plays", remedy="press its handle")
         if command == "hand":
             arguments = {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING, **arguments}
         self.emulation.do(command, **arguments)
 
     def now(self) -> dict[str, Any]:
-        """Return what an emulated device says of itself, nothing for another or one that has ended; waits for it."""
+        """Return the state of an emulated device, empty for another or a terminated one; blocks."""
         if self.emulation is None:
             return {}
         try:
@@ -159,23 +159,23 @@ class CouplingDevice:
 
 
 def stops(spec: DeviceSpec, watchdog_timeout: float, release_after: float) -> list[str]:
-    """Return what makes the force end, in order, and what does not."""
-    found = [f"the tick process writes zero, without samples or guard after {1e3 * release_after:g} ms"]
+    """Return the force shutdown chain as text, in order."""
+    found = [f"tick process: zero force on fault, {1e3 * release_after:g} ms without samples or watchdog process"]
     if spec.zero_frame:
-        found.append(f"the guard writes a force of zero after {1e3 * release_after:g} ms without a tick")
+        found.append(f"watchdog process: zero force after {1e3 * release_after:g} ms without heartbeat")
     if spec.stop_mechanism == SAFE_FRAME:
-        found.append(f"the guard writes a safe frame after {1e3 * watchdog_timeout:g} ms without a tick")
+        found.append(f"watchdog process: safe packet after {1e3 * watchdog_timeout:g} ms without heartbeat")
     elif spec.stop_mechanism == NOTHING:
-        found.append(f"nothing else: the force is capped at {100 * UNSTOPPED_FORCE_FRACTION:g} %")
+        found.append(f"no further stop: force limited to {100 * UNSTOPPED_FORCE_FRACTION:g} %")
     if spec.watchdog > 0.0 and spec.stop_mechanism != NOTHING:
-        found.append(f"its own watchdog after {1e3 * spec.watchdog:g} ms without a force")
+        found.append(f"device watchdog: {1e3 * spec.watchdog:g} ms without a force packet")
     elif spec.stop_mechanism == SAFE_FRAME:
-        found.append("nothing, should guard and tick process both be stopped: it has no watchdog of its own")
+        found.append("no device watchdog: no stop if tick and watchdog process both end")
     return found
 
 
 def without_run(emulated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return position, velocity and force where no run holds the device: its own word for them, if it is emulated."""
+    """Return position, velocity and force without a run: those of the emulator, else None."""
     return {**{name: emulated.get(name) for name in ("position", "velocity", "force")}, "grip": 0.0}
 
 

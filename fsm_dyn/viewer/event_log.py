@@ -1,4 +1,4 @@
-"""What has happened in a run, in words and numbers: transitions with causes, visits to modes, time spent in them."""
+"""Event log of a live run: transitions with causes, visit counts and dwell times of modes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation.run_arrays import read_transitions
 from fsm_dyn.viewer.row_evaluation import MODE, TIME, Floats
 
-KEPT: Final = 300  # entries that a page that comes later still sees
+KEPT: Final = 300  # latest entries, sent to a page that joins
 _TICK: Final = FIXED.index("tick")
-TOLD_AT_ONCE: Final = 40  # words take time; what comes faster is only counted
+MAX_NEW: Final = 40  # entries per call, latest first; earlier ones are only counted
 
 
 class EventLog:
-    """Follows a session; ask :meth:`more` often enough that its rings do not come round.
+    """Log of a session; call :meth:`new_entries` before the session's ring buffers overflow.
 
-    ``labels`` are what modes are called where people read them; a handover is told, but visits no mode.
+    ``labels`` are the names of modes for display. A handover is logged but counts as no visit.
     """
 
     def __init__(self, session: LiveSession, labels: Labels) -> None:
         self._session = session
         self._labels = labels
         self._asked = 0
-        self.told: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.entries: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.visits: Counter[str] = Counter()
         self.crossings: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[str, float] = {}
         self._last: tuple[float, str] | None = None
 
-    def more(self, automaton: Automaton) -> list[dict[str, Any]]:
-        """Return the transitions since this was asked last, oldest first, with their causes."""
+    def new_entries(self, automaton: Automaton) -> list[dict[str, Any]]:
+        """Return the entries of the transitions since the last call, oldest first."""
         records, following = self._session.records(self._asked)
         first, self._asked = following - len(records), following
         if not len(records):
@@ -51,14 +51,14 @@ class EventLog:
             if found.source[i] == found.target[i] or source != target:  # else a handover
                 self.visits[target] += 1
                 self.crossings[source, target] += 1
-            if i < len(records) - TOLD_AT_ONCE:
+            if i < len(records) - MAX_NEW:
                 continue
             news.append(entry(first + i, transition_of(automaton, names, found, states, i, self._labels)))
-        self.told.extend(news)
+        self.entries.extend(news)
         return news
 
-    def spend(self, rows: Floats) -> None:
-        """Count the time of new rows (one per tick) towards their modes; a reset takes nothing away."""
+    def add_dwell_times(self, rows: Floats) -> None:
+        """Add the time of new rows (one per tick) to the dwell times of their modes; a reset keeps them."""
         for row in rows:
             name = self._labels.of(self._session.modes_at(row[_TICK])[1][int(row[MODE])])
             t = float(row[TIME])
@@ -67,7 +67,7 @@ class EventLog:
             self._last = (t, name)
 
     def totals(self) -> dict[str, Any]:
-        """Return counts of visits and crossings, and the time spent in every mode (s)."""
+        """Return visit counts of modes and edges, and the dwell time of every mode, s."""
         return {
             "visits": dict(self.visits),
             "crossings": [[a, b, count] for (a, b), count in self.crossings.items()],
@@ -77,7 +77,7 @@ class EventLog:
 
 
 def entry(number: int, x: Transition) -> dict[str, Any]:
-    """Return a transition as an entry of the log."""
+    """Return the log entry of a transition."""
     return {
         "number": number,
         "t": x.time,

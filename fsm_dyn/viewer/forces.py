@@ -1,4 +1,4 @@
-"""Forces of contacts as arrows, and the cones or limits that they stay in."""
+"""Contact forces as arrows with their friction cones, friction torques with their limits."""
 
 from __future__ import annotations
 
@@ -12,61 +12,62 @@ from fsm_dyn.viewer.contact_locations import ContactLocation, contact_point, dir
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import Picture
 
-WIDTH: Final = 9  # of a place in a frame: active, place (2), normal (2), tangent (2), limit (2)
+WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2), normal (2), tangent (2), limit (2)
 
 
 class Forces:
-    """The forces of the contacts that have a place.
+    """Forces of the contacts that have a location.
 
     Parameters
     ----------
-    instants : Instants
+    evaluator : RowEvaluator
     picture : Picture
-    places : tuple of Place
+    locations : tuple of ContactLocation
     """
 
-    def __init__(self, instants: RowEvaluator, picture: Picture, places: tuple[ContactLocation, ...]) -> None:
-        self._instants, self._picture, self.places = instants, picture, places
+    def __init__(self, evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...]) -> None:
+        self._evaluator, self._picture, self.locations = evaluator, picture, locations
 
-    def told(self) -> list[dict[str, Any]]:
-        """Return which contact each place belongs to and what acts there, for the page."""
-        contacts = self._instants.automaton.contacts
-        return [{"contact": contacts[place.contact].name, "kind": place.kind} for place in self.places]
+    def payload(self) -> list[dict[str, Any]]:
+        """Return the payload: contact and kind of each location."""
+        contacts = self._evaluator.automaton.contacts
+        return [{"contact": contacts[location.contact].name, "kind": location.kind} for location in self.locations]
 
     def drawn(
         self, x: Floats, c: Floats, states: Sequence[int], multipliers: Floats, points: Floats, frames: Floats
     ) -> Floats:
-        """Return the forces at an instant, flat on the picture.
+        """Return the forces at a state, projected on the picture, shape (WIDTH * locations,).
 
-        Of a force: the place, its normal and tangential parts (N), and half the width of the cone there, which is the
-        limit of friction along the tangent (N).  Of a torque: the place, the torque (N m) and its limit, in the first
-        number of each pair.
+        Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
+        location, torque and limit, N m, each in the first number of its pair.
         """
-        out = np.zeros(WIDTH * len(self.places))
-        if not any(states[place.contact] > 0 for place in self.places):
+        out = np.zeros(WIDTH * len(self.locations))
+        if not any(states[location.contact] > 0 for location in self.locations):
             return out
-        linear, angular = self._instants.partial_velocities(x, c)
-        terms = self._instants.terms.outputs(0.0, x, c)
-        rows = terms["A"][:, : len(self._instants.layout.u)]
-        for k, place in enumerate(self.places):
-            code = int(states[place.contact])
+        linear, angular = self._evaluator.partial_velocities(x, c)
+        terms = self._evaluator.terms.outputs(0.0, x, c)
+        rows = terms["A"][:, : len(self._evaluator.layout.u)]
+        for k, location in enumerate(self.locations):
+            code = int(states[location.contact])
             if code <= 0:
                 continue
-            contact = self._instants.automaton.contacts[place.contact]
-            bound = float(terms["static" if code == 1 else "kinetic"][place.contact])
+            contact = self._evaluator.automaton.contacts[location.contact]
+            bound = float(terms["static" if code == 1 else "kinetic"][location.contact])
             entry = out[WIDTH * k : WIDTH * (k + 1)]
             entry[0] = 1.0
-            if place.kind == "torque":
-                self._torque(entry, contact, place, multipliers, bound, points)
+            if location.kind == "torque":
+                self._torque(entry, contact, location, multipliers, bound, points)
             else:
-                self._force(entry, contact, place, multipliers, bound, rows, partial_of(place, linear, angular), points)
+                self._force(
+                    entry, contact, location, multipliers, bound, rows, partial_of(location, linear, angular), points
+                )
         return out
 
     def _force(
         self,
         entry: Floats,
         contact: ContactInfo,
-        place: ContactLocation,
+        location: ContactLocation,
         multipliers: Floats,
         bound: float,
         rows: Floats,
@@ -76,14 +77,14 @@ class Forces:
         flat = self._picture.flat
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
         wrenches = np.array([direction(partial, rows[row]) for row in acting])
-        at = points[place.one] if place.spins is None else contact_point(place, wrenches, points)
+        at = points[location.one] if location.spins is None else contact_point(location, wrenches, points)
         directions = wrenches[:, :3]
         normal = 0.0
         if contact.normal_row >= 0:
             normal = float(multipliers[contact.normal_row])
             entry[3:5] = flat @ directions[0] * normal
-            if place.spins is None or not contact.tangent_rows:
-                at = at - place.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
+            if location.spins is None or not contact.tangent_rows:
+                at = at - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
         entry[1:3] = flat @ at
         if contact.tangent_rows:
             alongs = directions[-len(contact.tangent_rows) :]
@@ -100,12 +101,12 @@ class Forces:
         self,
         entry: Floats,
         contact: ContactInfo,
-        place: ContactLocation,
+        location: ContactLocation,
         multipliers: Floats,
         bound: float,
         points: Floats,
     ) -> None:
         row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
-        entry[1:3] = self._picture.flat @ (points[place.at] if place.at >= 0 else np.zeros(3))
+        entry[1:3] = self._picture.flat @ (points[location.at] if location.at >= 0 else np.zeros(3))
         entry[3] = multipliers[row]
         entry[7] = bound if contact.contact_law.friction_only else 0.0

@@ -1,4 +1,4 @@
-"""What a page is shown of an instant, live or recorded: drawing, handles, forces, guards, quantities."""
+"""Frame encoder: drawing, handles, forces, guards and quantities of one row, live or recorded, as numbers."""
 
 from __future__ import annotations
 
@@ -26,65 +26,65 @@ HEAD: Final = 10  # numbers at the head of a frame
 
 
 class FrameEncoder:
-    """Reads instants of the runs of a graph for a page.
+    """Encoder of the display frames of runs of one graph.
 
     Parameters
     ----------
     graph : ModeGraph
-        Its parameters are those of the run.
-    columns : Columns
+        With the parameters of the run.
+    columns : TickColumns
         Of the run's rows.
     x, c : ndarrays
-        State and context that the run starts from.
-    held : bool
-        Whether the run's model is held by its ports, so that there are handles to be drawn.
+        Initial state and context.
+    coupled : bool
+        Whether the model has couplers, whose port handles are drawn.
     """
 
-    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, held: bool = True) -> None:
+    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
         self.graph = graph
-        self.instants = RowEvaluator(graph, columns)
-        self.picture = Picture.of(graph, self.instants, x, c)
-        self.places = with_surface_offsets(self.instants, self.picture, locate_contacts(self.instants, x, c), x, c)
-        self.grounds = find_grounds(self.instants, self.picture, self.places, x, c)
-        self.hands = PortHandles(graph, self.instants, self.picture, columns, x, c) if held else None
-        self.forces = Forces(self.instants, self.picture, self.places)
-        self.quantities = Quantities(graph, self.instants, self.places)
-        self.solids = () if self.picture.planar else find_solids(graph, self.instants, x, c)
-        points = self.instants.points(x, c)[0]
+        self.evaluator = RowEvaluator(graph, columns)
+        self.picture = Picture.of(graph, self.evaluator, x, c)
+        self.locations = with_surface_offsets(self.evaluator, self.picture, locate_contacts(self.evaluator, x, c), x, c)
+        self.grounds = find_grounds(self.evaluator, self.picture, self.locations, x, c)
+        self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
+        self.forces = Forces(self.evaluator, self.picture, self.locations)
+        self.quantities = Quantities(graph, self.evaluator, self.locations)
+        self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
+        points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
-    def told(self) -> dict[str, Any]:
-        """Return what does not change from frame to frame."""
+    def payload(self) -> dict[str, Any]:
+        """Return the payload that does not change from frame to frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "name": mechanism.name,
             "summary": mechanism.summary,
             "picture": {
-                **self.picture.told(),
-                "grounds": [ground.told() for ground in self.grounds],
-                "solids": [solid.told() for solid in self.solids],
+                **self.picture.payload(),
+                "grounds": [ground.payload() for ground in self.grounds],
+                "solids": [solid.payload() for solid in self.solids],
                 "size": self._size,
             },
             "pitches": self._pitches(),
-            "ports": self.hands.told() if self.hands is not None else [],
-            "forces": self.forces.told(),
+            "ports": self.port_handles.payload() if self.port_handles is not None else [],
+            "forces": self.forces.payload(),
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
             "guards": self.guards(),
         }
 
     def _pitches(self) -> dict[str, float]:
-        """Return what contacts sound at when they close, Hz; those that only click are not in it."""
+        """Return the sound frequency of contacts that have one, Hz."""
         contacts = self.graph.automaton.mechanism.contacts.values()
         return {c.name: evaluate(c.pitch, self.graph.values) for c in contacts if c.pitch is not None}
 
     def mode_map(self) -> dict[str, Any]:
-        """Return the mode graph as far as it is known."""
-        return mode_map(self.instants.automaton, self.graph.initial)
+        """Return the payload of the mode graph, as far as it is derived."""
+        return mode_map(self.evaluator.automaton, self.graph.initial)
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""
-        return [guard_texts(self.instants.automaton, reader.mode.guards) for reader in self.instants.readers]
+        return [guard_texts(self.evaluator.automaton, reader.mode.guards) for reader in self.evaluator.readers]
 
     def frame(
         self,
@@ -95,7 +95,7 @@ class FrameEncoder:
         row: Floats | None = None,
         samples: Sequence[Floats] = (),
     ) -> Floats:
-        """Return an instant as numbers.
+        """Encode one row as numbers.
 
         Parameters
         ----------
@@ -105,31 +105,31 @@ class FrameEncoder:
             Contact states of the mode.
         x, c : ndarrays
         row : ndarray, optional
-            Of the live run, from which handles are drawn.
+            Row of the live run, for the port handles.
         samples : sequence of ndarray
-            For the charts: time, mode, all quantities.
+            For the strip charts: time, mode, all quantities.
 
         Returns
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, where outlines and
-            solids are in space if the mechanism leaves the plane, and the samples.
+            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
+            outlines and solids of a spatial mechanism, and the samples.
         """
-        instants = self.instants
-        reader, full = instants.full(states, x, c)
-        points, frames = instants.points(x, c)
+        evaluator, handles = self.evaluator, self.port_handles
+        reader, full = evaluator.full(states, x, c)
+        points, frames = evaluator.points(x, c)
         number, tick, t, *rest = head
         parts = [
             np.array(
                 [
-                    number, tick, t, instants.number(states), *rest, len(samples), reader.number,
+                    number, tick, t, evaluator.number(states), *rest, len(samples), reader.number,
                     len(reader.mode.guards),
                 ],
                 dtype=np.float64,
             ),
             self.picture.placed(points, frames),
-            self.hands.drawn(row, x, c, points, frames) if self.hands is not None and row is not None else np.zeros(0),
+            np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
             self.forces.drawn(x, c, states, full["multipliers"], points, frames),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             self._in_space(points, frames),
@@ -138,7 +138,7 @@ class FrameEncoder:
         return np.concatenate(parts)
 
     def _in_space(self, points: Floats, frames: Floats) -> Floats:
-        """Return the directions of sight, and of every outline and solid axes and origin; nothing in the plane."""
+        """Return view directions, then axes and origin of every outline and solid; empty for a planar model."""
         picture = self.picture
         if picture.planar:
             return np.zeros(0)
@@ -150,6 +150,6 @@ class FrameEncoder:
         return np.concatenate(parts)
 
     def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:
-        """Return the values of all quantities at an instant."""
-        _, full = self.instants.full(states, x, c)
+        """Return the values of all quantities at one state."""
+        _, full = self.evaluator.full(states, x, c)
         return self.quantities.values(x, c, full["multipliers"])

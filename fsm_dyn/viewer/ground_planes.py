@@ -1,7 +1,7 @@
-"""What rests in a picture: the planes of N that bodies of the model can touch, read off the equations.
+"""Ground planes: planes of N that bodies can touch, identified from the equations.
 
-Where a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` at
-every configuration, and ``h`` likewise.
+If a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` and ``h``
+at every configuration.
 """
 
 from __future__ import annotations
@@ -16,63 +16,63 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import PLANAR, Picture
 
 SAME: Final = 1e-5
-SHORT: Final = 0.18  # of the mechanism's size: half the length of a stop for what moves along one line
+SHORT: Final = 0.18  # of the mechanism's size: half length of a stop for motion along one line
 
 
 @dataclass(frozen=True)
 class Ground:
-    """A plane seen as a line: through ``at`` (2,), ``normal`` (2,) outwards; ``half`` its length, 0 without ends."""
+    """Plane drawn as a line: through ``at`` (2,), m, outward ``normal`` (2,); half length ``half``, m, 0: infinite."""
 
     at: Floats
     normal: Floats
     half: float = 0.0
 
-    def told(self) -> dict[str, Any]:
-        """Return it for the page."""
+    def payload(self) -> dict[str, Any]:
+        """Return the payload."""
         return {"at": self.at.tolist(), "normal": self.normal.tolist(), "half": self.half}
 
 
 def find_grounds(
-    instants: RowEvaluator, picture: Picture, places: tuple[ContactLocation, ...], x: Floats, c: Floats
+    evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...], x: Floats, c: Floats
 ) -> tuple[Ground, ...]:
-    """Return the planes of a planar model; none of a spatial one."""
+    """Return the ground planes of a planar model; empty for a spatial one."""
     if picture.flat is not PLANAR:
         return ()
     found: list[Ground] = []
-    for place in places:
-        contact = instants.automaton.contacts[place.contact]
-        if place.kind == "force" and place.other is None and contact.contact_law.has_gap:
-            ground = _ground(instants, place, (contact.normal_row, *contact.tangent_rows), x, c)
+    for location in locations:
+        contact = evaluator.automaton.contacts[location.contact]
+        if location.kind == "force" and location.other is None and contact.contact_law.has_gap:
+            ground = _ground(evaluator, location, (contact.normal_row, *contact.tangent_rows), x, c)
             if ground is not None and not any(_same(ground, other) for other in found):
                 found.append(ground)
     return tuple(found)
 
 
 def _ground(
-    instants: RowEvaluator, place: ContactLocation, rows: tuple[int, ...], x: Floats, c: Floats
+    evaluator: RowEvaluator, location: ContactLocation, rows: tuple[int, ...], x: Floats, c: Floats
 ) -> Ground | None:
-    point, row = place.one, rows[0]
+    point, row = location.one, rows[0]
     normals, heights, ranks = [], [], []
-    n_u = len(instants.layout.u)
-    for there in neighbours(instants, x):
-        terms = instants.terms.outputs(0.0, there, c)
-        linear, angular = instants.partial_velocities(there, c)
-        points = instants.points(there, c)[0]
-        forces = np.array([direction(partial_of(place, linear, angular), terms["A"][r, :n_u]) for r in rows])
+    n_u = len(evaluator.layout.u)
+    for there in neighbours(evaluator, x):
+        terms = evaluator.terms.outputs(0.0, there, c)
+        linear, angular = evaluator.partial_velocities(there, c)
+        points = evaluator.points(there, c)[0]
+        forces = np.array([direction(partial_of(location, linear, angular), terms["A"][r, :n_u]) for r in rows])
         across = forces[0, :3]
         length = float(np.linalg.norm(across))
         if not length > 0.0:
             return None
-        touching = points[point] if place.spins is None else contact_point(place, forces, points)
+        touching = points[point] if location.spins is None else contact_point(location, forces, points)
         normals.append(across[:2] / length)
         heights.append(float(across @ touching - terms["residual"][row]) / length)
         ranks.append(int(np.linalg.matrix_rank(linear[point], tol=1e-6)))
     if np.ptp(normals, axis=0).max() > SAME or np.ptp(heights) > SAME:
         return None
     normal = normals[0]
-    if max(ranks) > 1 or len(instants.layout.q) == 1:
+    if max(ranks) > 1 or len(evaluator.layout.q) == 1:
         return Ground(heights[0] * normal, normal)
-    points = instants.points(x, c)[0][:, :2]
+    points = evaluator.points(x, c)[0][:, :2]
     foot = points[point] - (normal @ points[point] - heights[0]) * normal
     return Ground(foot, normal, SHORT * float(np.ptp(points, axis=0).max()))
 

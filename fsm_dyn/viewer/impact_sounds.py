@@ -1,4 +1,4 @@
-"""What is heard of a run: contacts that close, when, and how fast, straight from the records of transitions."""
+"""Impact sounds: contacts that close, with time and speed, from the transition records."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fsm_dyn.laws import Event
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.simulation.run_arrays import read_transitions
 
-SLOWEST: Final = 0.012  # m/s or rad/s: nothing slower is heard
-APART: Final = 0.03  # s between two blows of a contact that are heard apart, unless the second is the faster
+SLOWEST: Final = 0.012  # m/s or rad/s, threshold of audible impacts
+APART: Final = 0.03  # s, least interval of audible impacts of one contact, unless the second is faster
 
 
-class Blows:
-    """Follows the transitions of a session; far quicker than their words, so that it may be asked often.
+class ImpactSounds:
+    """Impacts of a session; much faster than the event log, so that it can be polled often.
 
     Parameters
     ----------
     session : LiveSession
     automaton : Automaton
-        Of the held model.
+        Of the coupled model.
     """
 
     def __init__(self, session: LiveSession, automaton: Automaton) -> None:
@@ -33,22 +33,22 @@ class Blows:
         self._asked = 0
         self._last: dict[str, tuple[float, float]] = {}
 
-    def more(self) -> list[tuple[str, float, float]]:
-        """Return contact, model time (s) and speed of its gap (m/s or rad/s) of the blows since this was asked last."""
+    def new_impacts(self) -> list[tuple[str, float, float]]:
+        """Return contact, model time, s, and approach velocity, m/s or rad/s, of the impacts since the last call."""
         if self._session.transition_count <= self._asked:
             return []
         records, self._asked = self._session.records(self._asked)
         found = read_transitions(records[:, 1:], *self._shape)
         closed = found.event == Event.CLOSES
         heard = closed & self._gaps[np.where(closed, found.contact, 0)] & (-found.slope > SLOWEST)
-        blows = [
+        impacts = [
             (self._names[found.contact[i, k]], float(found.time[i]), -float(found.slope[i, k]))
             for i, k in zip(*np.nonzero(heard), strict=True)
         ]
-        return [blow for blow in blows if self._apart(*blow)]
+        return [impact for impact in impacts if self._apart(*impact)]
 
     def _apart(self, name: str, t: float, speed: float) -> bool:
-        """Whether a blow is heard beside the one of this contact before."""
+        """Return whether an impact is audible after the previous one of its contact."""
         before, fast = self._last.get(name, (-np.inf, 0.0))
         if before <= t < before + APART and speed <= fast:
             return False

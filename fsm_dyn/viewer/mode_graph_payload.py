@@ -1,4 +1,4 @@
-"""The mode graph for the page: modes, what leads from one to another, and combinations that cannot be."""
+"""Payload of the mode graph: modes, edges with their causes, infeasible modes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PRUNED_SHOWN: Final = 60
 
 
 def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
-    """Return modes with states and colours, edges with their causes, pruned combinations with reasons.
+    """Return modes with states and colours, edges with causes, infeasible modes with reasons.
 
-    Modes that only handovers tell apart are one; ``name`` is what it is called where people read it.
+    Modes that differ by handovers alone are one, under their common label ``name``.
     """
     labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
     colours = mode_colours(list(labels.values()))
@@ -26,9 +26,9 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
     modes |= {labels[mode.name]: mode for mode in automaton.modes if mode.name == initial}
     causes: dict[tuple[str, str], dict[str, str]] = {}
     for edge in edges(automaton):
-        way = labels[edge.source], labels[edge.target]
-        if edge.source == edge.target or way[0] != way[1]:
-            causes.setdefault(way, {})[edge.cause] = edge.reset
+        pair = labels[edge.source], labels[edge.target]
+        if edge.source == edge.target or pair[0] != pair[1]:
+            causes.setdefault(pair, {})[edge.cause] = edge.reset
     return {
         "modes": [
             {
@@ -50,11 +50,11 @@ def mode_map(automaton: Automaton, initial: str) -> dict[str, Any]:
 
 
 def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
-    """Return what every guard of a mode measures and what it announces."""
-    return [{"text": guard.text, "announces": _announced(automaton, guard)} for guard in guards]
+    """Return text and event of every guard of a mode."""
+    return [{"text": guard.text, "event": _event_text(automaton, guard)} for guard in guards]
 
 
-def _announced(automaton: Automaton, guard: Guard) -> str:
+def _event_text(automaton: Automaton, guard: Guard) -> str:
     if guard.event is Event.TRANSITION:
         return automaton.mechanism.transitions[guard.subject].because or guard.text
     contact = automaton.contacts[guard.subject]

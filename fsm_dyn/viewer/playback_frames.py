@@ -1,4 +1,4 @@
-"""A film as a page is told of it: once all that does not change, then frames of the instants it asks for."""
+"""Display frames of a recorded run: constant payload, one frame per row, strip charts, event log."""
 
 from __future__ import annotations
 
@@ -14,92 +14,92 @@ from fsm_dyn.viewer.event_log import entry
 from fsm_dyn.viewer.recorded_run import Integers, RecordedRun
 from fsm_dyn.viewer.row_evaluation import Floats
 
-CHARTED: Final = 1500  # instants in the strip charts
-WORDS: Final = 60  # transitions told at once
+CHARTED: Final = 1500  # rows in the strip charts
+MAX_DETAILS: Final = 60  # transitions in one message
 
 
 class PlaybackFrames:
-    """Shows a film.
+    """Encoder of the display frames of a recorded run.
 
     Parameters
     ----------
-    film : Film
+    run : RecordedRun
     number : int
-        Of the run, for the page to tell frames apart.
+        Number of the run, which the page compares with that of frames.
     """
 
-    def __init__(self, film: RecordedRun, number: int = 1) -> None:
-        self.film, self.number = film, number
-        for states in film.states:
-            film.sight.instants.number(states)
-        self._told: dict[str, Any] | None = None
+    def __init__(self, run: RecordedRun, number: int = 1) -> None:
+        self.run, self.number = run, number
+        for states in run.states:
+            run.encoder.evaluator.number(states)
+        self._payload: dict[str, Any] | None = None
 
-    def told(self) -> dict[str, Any]:
-        """Return everything about the film but its frames."""
-        if self._told is None:
-            film = self.film
-            self._told = {
+    def payload(self) -> dict[str, Any]:
+        """Return the constant payload of the run."""
+        if self._payload is None:
+            run = self.run
+            self._payload = {
                 "kind": "model",
                 "number": self.number,
-                **film.sight.told(),
+                **run.encoder.payload(),
                 "port": "",
                 "speed": 1.0,
                 "schedule": None,
                 "period": 0.0,
                 "recording": "",
-                "story": [],
+                "transitions": [],
                 "totals": self._totals(),
-                "film": {
-                    "source": film.source,
-                    "span": [float(film.clock[0]), float(film.clock[-1])],
-                    "rows": len(film.t),
-                    "when": packed(film.when),
+                "playback": {
+                    "source": run.source,
+                    "span": [float(run.clock[0]), float(run.clock[-1])],
+                    "rows": len(run.t),
+                    "when": packed(run.when),
                     "bands": self._bands(),
                 },
             }
-        return self._told
+        return self._payload
 
     def frame(self, number: int) -> Floats:
-        """Return the instant with a number, see :meth:`.sight.Sight.frame`.
+        """Return the display frame of a row, see :meth:`.FrameEncoder.frame`.
 
-        Its one sample is the time of the clock, the mode and all quantities there.
+        Its one sample contains clock, s, mode and all quantities.
         """
-        film = self.film
-        instant, clock = film.at(number), float(film.clock[number])
-        made = int(np.searchsorted(film.when, clock, side="right"))
-        head = (self.number, number, float(film.t[number]), PAUSED, 0, made)
-        values = film.sight.values(instant.states, instant.x, instant.c)
-        sample = np.concatenate([[clock, film.sight.instants.number(instant.states)], values])
-        return film.sight.frame(head, instant.states, instant.x, instant.c, instant.row, [sample])
+        run = self.run
+        instant, clock = run.at(number), float(run.clock[number])
+        made = int(np.searchsorted(run.when, clock, side="right"))
+        head = (self.number, number, float(run.t[number]), PAUSED, 0, made)
+        values = run.encoder.values(instant.states, instant.x, instant.c)
+        sample = np.concatenate([[clock, run.encoder.evaluator.number(instant.states)], values])
+        return run.encoder.frame(head, instant.states, instant.x, instant.c, instant.row, [sample])
 
     def readers(self) -> int:
-        """Return how many lists of guards there are by now."""
-        return len(self.film.sight.instants.readers)
+        """Return the number of guard lists so far."""
+        return len(self.run.encoder.evaluator.readers)
 
-    def words(self, first: int, count: int = WORDS) -> list[dict[str, Any]]:
-        """Return transitions from number ``first`` on, as the log tells them."""
-        last = min(first + count, len(self.film.when))
-        return [entry(k, self.film.tell(k)) for k in range(max(0, first), last)]
+    def transition_details(self, first: int, count: int = MAX_DETAILS) -> list[dict[str, Any]]:
+        """Return the log entries of at most ``count`` transitions from number ``first``."""
+        last = min(first + count, len(self.run.when))
+        return [entry(k, self.run.transition(k)) for k in range(max(0, first), last)]
 
     def _modes(self) -> Integers:
-        """Return the number in the page's mode graph of every mode of the film."""
-        return np.array([self.film.sight.instants.number(states) for states in self.film.states], dtype=np.int64)
+        """Return the number in the page's mode graph of every mode of the run."""
+        return np.array([self.run.encoder.evaluator.number(states) for states in self.run.states], dtype=np.int64)
 
     def _bands(self) -> dict[str, str]:
-        """Return when each mode begins, and its number."""
-        film = self.film
-        modes = self._modes()[film.mode]
+        """Return the begin of each mode, s of the clock, and its number."""
+        run = self.run
+        modes = self._modes()[run.mode]
         begins = np.concatenate([[0], np.flatnonzero(np.diff(modes)) + 1])
-        return {"begins": packed(film.clock[begins]), "modes": packed(modes[begins], "<i4")}
+        return {"begins": packed(run.clock[begins]), "modes": packed(modes[begins], "<i4")}
 
     def _totals(self) -> dict[str, Any]:
-        film = self.film
-        names = [film.sight.instants.automaton.labels.of(states) for states in film.states]
-        pairs = Counter((names[a], names[b]) for a, b in film.changes.tolist() if a == b or names[a] != names[b])
+        run = self.run
+        names = [run.encoder.evaluator.automaton.labels.of(states) for states in run.states]
+        pairs = Counter((names[a], names[b]) for a, b in run.changes.tolist() if a == b or names[a] != names[b])
         visits: Counter[str] = Counter()
         for (_, target), count in pairs.items():
             visits[target] += count
-        spent = np.bincount(film.mode[1:], np.diff(film.clock), len(names)) if len(film.mode) > 1 else np.zeros(0)
+        spent = np.bincount(run.mode[1:], np.diff(run.clock), len(names)) if len(run.mode) > 1 else np.zeros(0)
         seconds: Counter[str] = Counter()
         for name, s in zip(names, spent.tolist(), strict=False):
             if s > 0.0:
@@ -108,46 +108,46 @@ class PlaybackFrames:
             "visits": dict(visits),
             "crossings": [[a, b, count] for (a, b), count in pairs.items()],
             "seconds": dict(seconds),
-            "transitions": len(film.when),
+            "transitions": len(run.when),
         }
 
     def sampled(self, chosen: Integers) -> Floats:
-        """Return all quantities at some instants, shape (quantities, len(chosen))."""
-        film = self.film
-        instants = (film.at(int(number)) for number in chosen)
-        return np.array([film.sight.values(one.states, one.x, one.c) for one in instants]).T
+        """Return all quantities at some rows, shape (quantities, len(chosen))."""
+        run = self.run
+        rows = (run.at(int(number)) for number in chosen)
+        return np.array([run.encoder.values(one.states, one.x, one.c) for one in rows]).T
 
     def charts(self, chosen: Integers, values: Floats) -> dict[str, Any]:
-        """Return what is charted, for the page; ``values`` are those of :meth:`sampled`."""
-        film = self.film
+        """Return the payload of the strip charts; ``values`` are those of :meth:`sampled`."""
+        run = self.run
         return {
             "kind": "charts",
             "number": self.number,
-            "times": packed(film.clock[chosen]),
-            "modes": packed(self._modes()[film.mode[chosen]], "<i4"),
+            "times": packed(run.clock[chosen]),
+            "modes": packed(self._modes()[run.mode[chosen]], "<i4"),
             "values": packed(values, "<f4"),
         }
 
     def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
-        """Return the numbers of about so many instants between two times of the clock (s).
+        """Return the numbers of about ``count`` rows between two times of the clock, s.
 
-        They are even over the clock, on both sides of transitions, and one beyond either end.
+        They are evenly spaced over the clock, on both sides of transitions, and one beyond either end.
         """
-        film = self.film
-        first, last = film.number(low), film.number(high, after=True)
-        even = np.linspace(film.clock[first], film.clock[last], max(2, count // 2))
-        numbers = np.searchsorted(film.clock, even, side="right") - 1
-        jumps = first + np.flatnonzero(np.diff(film.mode[first : last + 1]))
+        run = self.run
+        first, last = run.number(low), run.number(high, after=True)
+        even = np.linspace(run.clock[first], run.clock[last], max(2, count // 2))
+        numbers = np.searchsorted(run.clock, even, side="right") - 1
+        jumps = first + np.flatnonzero(np.diff(run.mode[first : last + 1]))
         jumps = jumps[:: max(1, -(-4 * len(jumps) // count))]
         return np.unique(np.clip(np.concatenate([numbers, jumps, jumps + 1, [first, last]]), first, last))
 
 
 def packed(values: Floats | Integers, kind: str = "<f8") -> str:
-    """Return numbers as a page unpacks them: their bytes, in base 64."""
+    """Return numbers as base 64 of their bytes (``base64_arrays.js`` decodes them)."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
 def plain_json(data: Any) -> str:
-    """Return data as JSON that may stand in a page: nothing in it can end a script."""
+    """Return data as JSON for a ``<script>`` element: no character in it can end the element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -15,7 +15,7 @@ from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something with a value at every instant; ``group`` is where a list of them puts it."""
+    """Scalar with a value in every row; ``group`` is its heading in lists."""
 
     name: str
     unit: str
@@ -23,20 +23,20 @@ class Quantity:
 
 
 class Quantities:
-    """The quantities of a held graph.
+    """Quantities of a coupled graph.
 
     Order: coordinates and speeds, inputs that no coupler sets, forces of constraints and contacts, outputs, memory,
     energies (kinetic, potential, total), couplers' forces.
     """
 
-    def __init__(self, graph: ModeGraph, instants: RowEvaluator, places: tuple[ContactLocation, ...]) -> None:
+    def __init__(self, graph: ModeGraph, evaluator: RowEvaluator, locations: tuple[ContactLocation, ...]) -> None:
         automaton = graph.automaton
-        mechanism, layout = automaton.mechanism, instants.layout
+        mechanism, layout = automaton.mechanism, evaluator.layout
         units = units_of(mechanism)
         ports = coupled_ports(mechanism)
         coupling = {name for port in ports for name in port.inputs}
         reported = {name for port in ports for axis in port.axes for name in axis.outputs}
-        turning = {automaton.contacts[place.contact].name for place in places if place.kind == "torque"}
+        turning = {automaton.contacts[location.contact].name for location in locations if location.kind == "torque"}
         contacts = {contact.name for contact in automaton.contacts}
         self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
         self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
@@ -62,12 +62,12 @@ class Quantities:
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
             *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
         )
-        self._instants = instants
+        self._evaluator = evaluator
 
     def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
-        """Return the values at an instant, in the order of ``all``."""
-        layout = self._instants.layout
-        report = self._instants.report.outputs(0.0, x, c)
+        """Return the values at one state, in the order of ``all``."""
+        layout = self._evaluator.layout
+        report = self._evaluator.report.outputs(0.0, x, c)
         outputs = report["outputs"]
         kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
         return np.concatenate(
@@ -84,7 +84,7 @@ class Quantities:
 
 
 def _rows(rows: tuple[object, ...]) -> list[tuple[str, str]]:
-    """Return a label and the owner of every row: the role is told where an owner has several rows."""
+    """Return label and owner of every constraint row; the label has the role if the owner has several rows."""
     owners = [str(getattr(row, "name", "")) for row in rows]
     return [
         (owner if owners.count(owner) == 1 else f"{owner} {getattr(row, 'role', '')}", owner)

@@ -1,4 +1,4 @@
-"""Runs that are over, live or off line, as one kind of thing: instants in order, transitions, words for them."""
+"""Recorded runs, live or offline, in one form: rows in order, transitions, frame encoder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TICK = FIXED.index("tick")
 
 @dataclass(frozen=True)
 class Instant:
-    """One row: contact states, state, context, and the row itself where the run was live."""
+    """One row: contact states, state, context, and the tick row of a live run."""
 
     states: States
     x: Floats
@@ -43,33 +43,32 @@ class Instant:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that is over.
+    """Finished run.
 
     Attributes
     ----------
-    sight : Sight
-        Reads it.
+    encoder : FrameEncoder
     source : str
-        Where it comes from, in words.
+        Text that names the origin.
     t : ndarray, shape (n,)
-        Model time of every instant, s; it goes back where a live run was reset.
+        Model time of every row, s; decreases where a live run was reset.
     clock : ndarray, shape (n,)
-        The same where it never goes back, else the time that has passed in the model, s: what a page goes along.
+        Accumulated model time, s, without decrease at resets: the time axis of the page.
     mode : ndarray of int, shape (n,)
         Index into ``states``.
     states : tuple of tuple of int
-        Contact states of the modes met.
+        Contact states of the modes visited.
     at : callable
-        Gives the instant with a number.
+        Returns the row with a number.
     changes : ndarray of int, shape (m, 2)
         Mode before and after every transition, indices into ``states``.
     when : ndarray, shape (m,)
         ``clock`` of every transition.
-    tell : callable
-        Gives the transition with a number, in words.
+    transition : callable
+        Returns the transition with a number.
     """
 
-    sight: FrameEncoder
+    encoder: FrameEncoder
     source: str
     t: Floats
     clock: Floats
@@ -78,12 +77,12 @@ class RecordedRun:
     at: Callable[[int], Instant]
     changes: Integers
     when: Floats
-    tell: Callable[[int], Transition]
+    transition: Callable[[int], Transition]
 
     def number(self, clock: float, *, after: bool = False) -> int:
-        """Return the last instant not after a time of the clock, or the first there is.
+        """Return the number of the last row not after a time of the clock, s, at least 0.
 
-        With ``after`` the first instant that is not before it, and of several at one time the last.
+        With ``after`` the first row not before it, and of several at one time the last.
         """
         last = int(np.searchsorted(self.clock, clock, side="right")) - 1
         if after:
@@ -92,12 +91,12 @@ class RecordedRun:
 
 
 def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
-    """Return a live run that was recorded; raises InputError where its file does not hold together."""
+    """Return the recorded run of a live session; raises InputError if the recording is inconsistent."""
     graph = recorded_graph(recorded)
     table, records = recorded.table, recorded.records
     ticks, times, charts = table.columns((_TICK, TIME, MODE))
     start = initial_state(graph.automaton, graph.values, graph.parameters)
-    sight = FrameEncoder(graph, recorded.columns, start.x, start.context)
+    encoder = FrameEncoder(graph, recorded.columns, start.x, start.context)
     automaton = graph.automaton
     states, mode, names = _modes_of(graph, recorded, ticks, charts)
     parameters = _parameters_of(graph, recorded)
@@ -106,8 +105,8 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
     def at(number: int) -> Instant:
         row = table[number]
         before = table[number - 1] if number and row[ADVANCED] else None
-        x, c = sight.instants.take(row, before)
-        c[sight.instants.layout.p_slice] = parameters(row[_TICK])
+        x, c = encoder.evaluator.state(row, before)
+        c[encoder.evaluator.layout.p_slice] = parameters(row[_TICK])
         return Instant(states[mode[number]], x, c, row)
 
     made = np.minimum(np.searchsorted(ticks, records[:, 0]), max(len(ticks) - 1, 0))
@@ -118,24 +117,24 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
         dtype=np.int64,
     ).reshape(-1, 2)
 
-    def tell(number: int) -> Transition:
+    def transition(number: int) -> Transition:
         own = known[number]
         labels = [automaton.name_of(states[k]).name for k in own]
         return transition_of(automaton, labels, found, [states[k] for k in own], number)
 
-    # a transition stands between two ticks: where within, its own time tells
+    # a transition is between two ticks; its own time gives the offset
     within = found.time - times[made]
     within[np.abs(within) > recorded.settings["period"]] = 0.0
-    return RecordedRun(sight, source, times, clock, mode, states, at, changes, clock[made] + within, tell)
+    return RecordedRun(encoder, source, times, clock, mode, states, at, changes, clock[made] + within, transition)
 
 
 def _modes_of(
     graph: ModeGraph, recorded: Recording, ticks: Floats, charts: Floats
 ) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
-    """Return the contact states met, the number of those of every row, and what the numbers in records stand for.
+    """Return the contact states visited, the mode of every row, and a lookup of the mode numbers in records.
 
-    A live run numbers charts, and ``charts`` are the numbers in the rows, shape (n,), of ``ticks``; modes that
-    it has met are told by events; a reset forgets the charts of one mode but one.
+    A live run numbers charts: ``charts``, shape (n,), are the numbers in the rows of ``ticks``. Events name the modes
+    added during the run; a reset keeps one chart per mode.
     """
     by_name = {mode.name: mode.states for mode in graph.automaton.modes}
     current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
@@ -163,14 +162,14 @@ def _modes_of(
 
 
 def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
-    """Return what the numbers of charts stand for; raises InputError where there is no such chart."""
+    """Return the modes of chart numbers; raises InputError for an unknown number."""
     if not ((numbers >= 0) & (numbers < len(lookup))).all():
-        raise InputError("the recording does not fit its model", found="a mode that was never met")
+        raise InputError("the recording does not fit its model", found="an unknown mode number")
     return np.array(lookup, dtype=np.int64)[numbers]
 
 
 def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], Floats]:
-    """Return the parameters at a tick: those that were set on the way count from then on."""
+    """Return a function of the tick that gives the parameters, with those set during the run."""
     names = list(graph.automaton.terms.layout.p)
     begins, values = [-np.inf], [graph.parameters]
     for event in recorded.events:
@@ -185,7 +184,7 @@ def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], F
 
 
 def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph | None = None) -> RecordedRun:
-    """Return an off-line run; its model is compiled from its text where no graph is given."""
+    """Return the recorded run of an offline trajectory; without a graph its model is compiled from its text."""
     model, record = trajectory.model, trajectory.record
     if graph is None:
         mechanism = load_mechanism("run", text=model.text)
@@ -193,8 +192,8 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
         graph = graph_with_parameters(compile_mechanism(mechanism).automaton, values)
     layout = graph.automaton.terms.layout
     rows = trajectory.rows
-    sight = FrameEncoder(
-        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), held=False
+    encoder = FrameEncoder(
+        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), coupled=False
     )
     charts: Sequence[Any] = model.charts
     states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
@@ -209,5 +208,5 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
 
     when = np.array([x.time for x in transitions])
     return RecordedRun(
-        sight, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
+        encoder, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
     )

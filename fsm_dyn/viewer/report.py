@@ -1,4 +1,4 @@
-"""A run as one HTML file that opens from disk: the page itself, with its scripts and a choice of frames inside."""
+"""Report of a run: one HTML file with the page, its scripts and a selection of display frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsm_dyn.viewer.recorded_run import RecordedRun, from_trajectory
 STATIC: Final = Path(__file__).parent / "static"
 MOST_FRAMES: Final = 1500
 MOST_NUMBERS: Final = 1_500_000  # of all frames, four bytes each
-MOST_WORDS: Final = 2000  # transitions told in words
+MAX_DETAILS: Final = 2000  # transitions in the event log
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
@@ -41,18 +41,18 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
 
     Parameters
     ----------
-    run : Trajectory or Film
+    run : Trajectory or RecordedRun
     path : Path
     graph : ModeGraph, optional
-        From which a trajectory came; without it the model is compiled from the trajectory's text.
+        Graph of the trajectory; without it the model is compiled from the trajectory's text.
 
     Raises
     ------
     InputError
         The file cannot be written.
     """
-    film = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
-    text = report_text(film)
+    recorded = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
+    text = report_text(recorded)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -60,52 +60,52 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     return path
 
 
-def report_text(film: RecordedRun) -> str:
-    """Return the page of a film with all that it needs."""
+def report_text(recorded: RecordedRun) -> str:
+    """Return the self-contained page of a recorded run."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     page = page.replace('href="icon.svg"', f'href="data:image/svg+xml;base64,{icon}"')
     page = page.replace(
         "<meta charset", f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<meta charset', 1
     )
-    title = html.escape(f"{film.sight.graph.name} · fsm_dyn")
+    title = html.escape(f"{recorded.encoder.graph.name} · fsm_dyn")
     page = page.replace("<title>fsm_dyn</title>", f"<title>{title}</title>")
     page = _LINK.sub(lambda link: f"<style{link[2] or ''}>\n{_file(link[1])}</style>", page)
     names = [script[0] for script in _SCRIPT.findall(page)]
     page = _SCRIPT.sub("", page)
     scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
-    if not film.sight.picture.planar:
+    if not recorded.encoder.picture.planar:
         scripts.insert(0, drawing_in_space())
-    holder = f'<script type="application/json" id="film-data">{plain_json(plain(report_data(film)))}</script>\n'
+    holder = f'<script type="application/json" id="playback-data">{plain_json(plain(report_data(recorded)))}</script>\n'
     inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
     return page.replace("</body>", f"{holder}{inline}</body>")
 
 
-def report_data(film: RecordedRun) -> dict[str, Any]:
-    """Return what the page is told of a film, its frames and its transitions in words."""
-    projector = PlaybackFrames(film)
-    projector.told()
-    size = len(projector.frame(0))
-    chosen = projector.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
-    frames = [projector.frame(int(number)) for number in chosen]
-    numbers, charted = np.concatenate(frames), projector.chosen(CHARTED)
+def report_data(recorded: RecordedRun) -> dict[str, Any]:
+    """Return the data of a report: payload, display frames, strip charts, event log."""
+    playback = PlaybackFrames(recorded)
+    playback.payload()
+    size = len(playback.frame(0))
+    chosen = playback.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))
+    frames = [playback.frame(int(number)) for number in chosen]
+    numbers, charted = np.concatenate(frames), playback.chosen(CHARTED)
     return {
-        "model": {**projector.told(), "guards": film.sight.guards()},
+        "model": {**playback.payload(), "guards": recorded.encoder.guards()},
         "frames": {
             "places": np.concatenate([[0], np.cumsum([len(frame) for frame in frames])]).tolist(),
-            "clocks": film.clock[chosen].tolist(),
-            "times": film.t[chosen].tolist(),
+            "clocks": recorded.clock[chosen].tolist(),
+            "times": recorded.t[chosen].tolist(),
             "data": packed(numbers, "<f4"),
         },
-        "charts": projector.charts(charted, projector.sampled(charted)),
-        "words": projector.words(0, MOST_WORDS),
+        "charts": playback.charts(charted, playback.sampled(charted)),
+        "transition_details": playback.transition_details(0, MAX_DETAILS),
     }
 
 
 def bundled(name: str) -> str:
-    """Return a module of the page and all that it imports as one plain script.
+    """Return a module of the page and all its imports as one plain script.
 
-    The modules import by name from files beside them and export declarations, and nothing else; a test sees to that.
+    The modules only import by name from the same folder and export declarations, which a test ensures.
     """
     order: list[str] = []
     _visit(name, order)
@@ -113,10 +113,10 @@ def bundled(name: str) -> str:
 
 
 def drawing_in_space() -> str:
-    """Return what draws three dimensions as one plain script, without its comments: a megabyte.
+    """Return three.js as one plain script without comments, about 1 MB.
 
-    Of the two modules that it comes in one imports from the other by name, in one statement, and both hand out names in
-    one statement at their end; a test sees to that.
+    One of its two modules imports from the other by name in one statement, and both export in one statement at the end,
+    which a test ensures.
     """
     core, rest = (_BLANK.sub("", _COMMENT.sub("", _file(f"vendor/three.{name}.js"))) for name in ("core", "module"))
     passed_on: list[str] = []
@@ -155,5 +155,5 @@ def _file(name: str) -> str:
 
 
 def _closed(script: str) -> str:
-    """Return a script in which nothing ends the element it stands in."""
+    """Return a script in which no text ends its ``<script>`` element."""
     return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""One instant of a live run made whole again: state, context and what the compiled programs say of them."""
+"""Row evaluation: state and context of a tick row, and the compiled programs at them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODE: Final = FIXED.index("mode")
 
 @dataclass(frozen=True)
 class ModeReader:
-    """A mode and what evaluates it; ``number`` counts all that were needed."""
+    """Evaluator of one mode; ``number`` is its index in the order of first use."""
 
     number: int
     mode: OnlineMode
@@ -35,23 +35,22 @@ class ModeReader:
 
 
 class RowEvaluator:
-    """Evaluates the programs of a held graph at rows of a live run; every evaluation takes some microseconds.
+    """Evaluator of the programs of a coupled graph at rows of a live run; microseconds per evaluation.
 
-    Modes are embedded on line, all of them: a mode that the run meets is there at once, where deriving and compiling it
-    would hold up every page for a fraction of a second.
+    All modes are embedded online: derivation and compilation would block the pages for a fraction of a second.
 
     Parameters
     ----------
     graph : ModeGraph
-        Held; its parameters are those of the run.
-    columns : Columns
+        Coupled, with the parameters of the run.
+    columns : TickColumns
         Of the run's rows.
     """
 
     def __init__(self, graph: ModeGraph, columns: TickColumns) -> None:
         self.automaton: Automaton = graph.automaton
         self.layout = self.automaton.terms.layout
-        self.parameters: Floats = graph.parameters.copy()  # those that are set on the way are entered here
+        self.parameters: Floats = graph.parameters.copy()  # parameters set during the run are written here
         self._places = columns.places
         self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
         self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
@@ -65,27 +64,27 @@ class RowEvaluator:
         for known in self.automaton.modes:
             self._add(known.states)
 
-    def take(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return state and context of a row; ``before`` is the row before it, for the rates of the inputs."""
+    def state(self, row: Floats, before: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return state and context of a row; ``before`` is the previous row, for input rates."""
         layout, places = self.layout, self._places
         c = np.zeros(layout.n_c)
         c[layout.p_slice] = self.parameters
         c[layout.w_slice] = row[places["inputs"]]
         c[layout.sigma_slice.start : layout.memory_slice.stop] = row[places["discrete"]]
         if before is not None and row[TIME] > before[TIME]:
-            # inputs run straight from tick to tick
+            # inputs are linear from tick to tick
             rate = (row[places["inputs"]] - before[places["inputs"]]) / (row[TIME] - before[TIME])
             c[layout.w_rate_slice] = rate
-        if len(self._smooth):  # save those that run as cubics
+        if len(self._smooth):  # except cubic ones
             motion = row[places["motion"]]
             c[layout.w_rate_slice.start + self._smooth] = motion[: len(self._smooth)]
             c[layout.w_rate2_slice.start + self._smooth] = motion[len(self._smooth) :]
         return row[places["state"]], c
 
     def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[ModeReader, dict[str, Floats]]:
-        """Return guards and multipliers of a mode at a state, in a chart of the mode that is good there.
+        """Return guards and multipliers of a mode at a state, in a chart that is well conditioned there.
 
-        Of the forces of redundant contacts the smallest that the contact laws admit.
+        Indeterminate multipliers are those of minimum norm that satisfy the contact laws.
         """
         key = tuple(int(code) for code in states)
         reader = self._readers.get(key)
@@ -108,14 +107,14 @@ class RowEvaluator:
         return reader, out
 
     def number(self, states: Sequence[int]) -> int:
-        """Return the number of a mode in the page's mode graph; the automaton knows it from now on.
+        """Return the number of a mode in the page's mode graph; an unknown mode is added to the automaton.
 
-        Modes that only handovers tell apart have one number.
+        Modes that differ by handovers alone share a number.
         """
         key = tuple(int(code) for code in states)
         if key not in self._numbers:
             name = self.automaton.name_of(key)
-            # what the graph is drawn from, states and guards, is the same for a mode that is not derived
+            # states and guards, which the graph shows, do not require a derived mode
             mode = DerivedMode(name.name, name.pattern, cast(ModePrograms, self._executable.mode_of(key)))
             self.automaton = self.automaton.with_mode(mode)
             self._add(key)
@@ -125,12 +124,12 @@ class RowEvaluator:
         self._numbers[states] = self._labels.setdefault(self.automaton.labels.of(states), len(self._labels))
 
     def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
-        """Return the points, shape (n, 3), m, and the frames, shape (k, 3, 3), at a state."""
+        """Return positions of points, m, shape (n, 3), and rotation matrices of frames, shape (k, 3, 3)."""
         out = self.geometry.outputs(0.0, x, c)
         return out["points"], out["frames"]
 
     def partial_velocities(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
-        """Return how points and frames move with the declared speeds.
+        """Return partial velocities of points and partial angular velocities of frames.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What can be set of a live run from its page: parameters, inputs that nobody drives, the mode it begins in."""
+"""Run parameters: parameters, free inputs and initial mode of a live run, set from its page."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from fsm_dyn.viewer.row_evaluation import Floats
 
 
 class RunParameters:
-    """The values of a run that may be changed, and which of them wait for a reset.
+    """Parameters of a run, and those pending until the next reset.
 
     Parameters
     ----------
     graph : ModeGraph
-        Held; as it runs.
+        Coupled, as it runs.
     session : LiveSession
     parameters : mapping
-        Those that differ from the model's file.
+        Values that differ from the model's file.
     scheduled : bool
-        Whether the model's scheduled inputs run.
+        Whether the model's input schedule is applied.
     """
 
     def __init__(self, graph: ModeGraph, session: LiveSession, parameters: Mapping[str, Any], scheduled: bool) -> None:
         self._mechanism: Mechanism = graph.automaton.mechanism
         self._session, self._scheduled = session, scheduled
-        self.given: dict[str, Any] = dict(parameters)
+        self.overrides: dict[str, Any] = dict(parameters)
         self._values: dict[str, ParameterValue] = dict(graph.values)
         self._begun: dict[str, ParameterValue] = dict(graph.values)
         self._units = units_of(self._mechanism)
         self._structural = session.structural
-        self.waiting: set[str] = set()  # names that are taken at the next reset
+        self.waiting: set[str] = set()  # names that are applied at the next reset
 
-    def told(self) -> dict[str, Any]:
-        """Return parameters and drives for the page."""
+    def payload(self) -> dict[str, Any]:
+        """Return the payload of parameters and inputs."""
         return {"parameters": self._parameters(), "drives": self._drives(), "waiting": sorted(self.waiting)}
 
     def _parameters(self) -> list[dict[str, Any]]:
-        """Return the scalar parameters that depend on no other; couplers' stand last."""
+        """Return the independent scalar parameters, those of couplers last."""
         couplers = {
             name
             for port in coupled_ports(self._mechanism)
@@ -60,7 +60,7 @@ class RunParameters:
         for name, value in self._begun.items():
             parameter = self._mechanism.parameters[name]
             free = expressions.free_names(expressions.parse(parameter.values[0]))
-            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.given):
+            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.overrides):
                 continue
             found.append(
                 {
@@ -71,7 +71,7 @@ class RunParameters:
         return sorted(found, key=lambda item: bool(item["hand"]))
 
     def _followers(self, name: str) -> set[str]:
-        """Return a parameter and all that depend on it, elements of vectors by their own names."""
+        """Return a parameter and its dependents, elements of vectors by their own names."""
         found = {name}
         for other, parameter in self._mechanism.parameters.items():  # a parameter depends on earlier ones
             if found & {free for text in parameter.values for free in expressions.free_names(expressions.parse(text))}:
@@ -79,7 +79,7 @@ class RunParameters:
         return {flat for flat in flat_parameters(self._mechanism) if flat.partition("[")[0] in found}
 
     def _drives(self) -> list[dict[str, Any]]:
-        """Return the inputs that neither a device nor, in this run, a schedule drives."""
+        """Return the inputs that neither a device nor the active schedule sets."""
         held = {name for port in coupled_ports(self._mechanism) for name in port.inputs}
         return [
             {"name": name, "unit": item.unit or "", "size": self._size(name)}
@@ -88,39 +88,39 @@ class RunParameters:
         ]
 
     def _size(self, name: str) -> float:
-        """Return how large an input gets in the model's own schedule, 1 where it has none that tells."""
+        """Return the maximum magnitude of an input in the model's schedule, 1 without one."""
         schedule = self._mechanism.inputs[name].schedule
         texts = [text for _, text in schedule.points] if schedule is not None else []
         return max((abs(float(np.sum(evaluate(text, self._values)))) for text in texts), default=0.0) or 1.0
 
     def set(self, name: str, value: float) -> None:
-        """Set a parameter, and those that depend on it; what cannot be taken now is taken at the next reset.
+        """Set a parameter and its dependents; structural ones are applied at the next reset.
 
         Raises
         ------
         InputError
-            There is no such parameter, or the value cannot be.
+            The parameter is unknown or the value invalid.
         """
-        given = {**self.given, name: value}
-        values = parameter_values(self._mechanism, given)
-        before = flat_values(self._mechanism, self.given)
-        after = flat_values(self._mechanism, given)
+        overrides = {**self.overrides, name: value}
+        values = parameter_values(self._mechanism, overrides)
+        before = flat_values(self._mechanism, self.overrides)
+        after = flat_values(self._mechanism, overrides)
         changed = {key: found for key, found in after.items() if found != before[key] and math.isfinite(found)}
         if changed:
             self._session.send("set", values=changed)
-        self.given, self._values = given, values
+        self.overrides, self._values = overrides, values
 
     def drive(self, name: str, value: float) -> None:
-        """Set an input; raises InputError where it is none of those told."""
+        """Set an input; raises InputError if it is not free."""
         known = [item["name"] for item in self._drives()]
         if name not in known:
             raise InputError(f"no input '{name}' to set", allowed=", ".join(known))
         self._session.send("input", values={name: value})
 
-    def heard(self, event: Mapping[str, Any], parameters: Floats, names: tuple[str, ...]) -> bool:
-        """Take in what a run tells; return whether it has begun anew with parameters that change what is drawn.
+    def apply_event(self, event: Mapping[str, Any], parameters: Floats, names: tuple[str, ...]) -> bool:
+        """Apply an event of the run; return whether it is a reset that changed pending parameters.
 
-        ``parameters`` are those that the run is read with, in the order of ``names``; those in force are written there.
+        ``parameters``, in the order of ``names``, are those of the row evaluation; changed values are written there.
         """
         if event.get("event") == "at reset":
             self.waiting |= set(event["parameters"])
@@ -138,6 +138,6 @@ class RunParameters:
 
 
 def check_mode(graph: ModeGraph, mode: str) -> None:
-    """Raise InputError unless a run can begin in a mode with the other values that the model gives."""
+    """Raise InputError unless the model has an initial state in the mode."""
     if mode:
         initial_state(graph.automaton, graph.values, graph.parameters, {"mode": mode})

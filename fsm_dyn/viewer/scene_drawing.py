@@ -1,4 +1,4 @@
-"""The drawing of a mechanism on the page: outlines told once, and where they are at an instant."""
+"""Scene drawing of a mechanism: outlines sent once, their placements per display frame."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 ORIGIN: Final = "O"
-LONGEST_LINE: Final = 50.0  # m; endless lines are drawn so far, beyond what any view shows
+LONGEST_LINE: Final = 50.0  # m, half length of infinite lines
 
-AZIMUTH, ELEVATION = 0.36, 0.35  # rad: from where mechanisms that leave the plane are seen at first
+AZIMUTH, ELEVATION = 0.36, 0.35  # rad, initial view direction of spatial mechanisms
 PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def seen_from(azimuth: float, elevation: float) -> Floats:
-    """Return the directions to the right and up on the page, shape (2, 3), in N, of who looks from there; z is up."""
+    """Return the directions in N of right and up on the page, shape (2, 3), for a view direction, rad; z is up."""
     (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
     return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn of a mechanism.
+    """Drawn scene of a mechanism.
 
     Attributes
     ----------
     scene : Scene
     flat : ndarray, shape (2, 3)
-        From N to the page: x to the right, y up.
+        Projection from N to the page: x to the right, y up.
     """
 
     scene: Scene
     flat: Floats
 
     @classmethod
-    def of(cls, graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> Picture:
-        """Return the picture of a graph; the state is the one it starts from."""
+    def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
+        """Return the picture of a graph; ``x`` and ``c`` are its initial state and context."""
         scene = scene_of(graph.automaton, graph.parameters, graph.values)
-        return cls(scene, PLANAR if _is_planar(instants, x, c) else seen_from(AZIMUTH, ELEVATION))
+        return cls(scene, PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION))
 
     @property
     def planar(self) -> bool:
-        """Whether everything moves in planes across N.z, which are the page's."""
+        """Whether all motion is in planes normal to N.z."""
         return self.flat is PLANAR
 
     def look(self, azimuth: float, elevation: float) -> None:
-        """See a mechanism that leaves the plane from elsewhere (rad)."""
+        """Set the view direction of a spatial mechanism, rad."""
         if not self.planar:
             self.flat[:] = seen_from(azimuth, elevation)
 
-    def told(self) -> dict[str, Any]:
-        """Return the outlines, each in its own plane, for the page."""
+    def payload(self) -> dict[str, Any]:
+        """Return the payload: outlines, each in its own plane."""
         return {
             "planar": self.planar,
-            "shapes": [_told(shape) for shape in self.scene.shapes],
+            "shapes": [_payload(shape) for shape in self.scene.shapes],
             "links": len(self.scene.links),
         }
 
@@ -78,15 +78,15 @@ class Picture:
         return out
 
     def point(self, points: Floats, name: str) -> Floats:
-        """Return a point's place in N, shape (3,)."""
+        """Return a point's position in N, m, shape (3,)."""
         return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
 
 
-def _told(shape: Shape) -> dict[str, Any]:
+def _payload(shape: Shape) -> dict[str, Any]:
     points = shape.points
     if shape.endless:
-        middle, way = points.mean(axis=0), points[-1] - points[0]
-        points = middle + np.outer([-LONGEST_LINE, LONGEST_LINE], way / np.linalg.norm(way))
+        middle, along = points.mean(axis=0), points[-1] - points[0]
+        points = middle + np.outer([-LONGEST_LINE, LONGEST_LINE], along / np.linalg.norm(along))
     return {
         "body": shape.body,
         "points": [[round(float(x), 7) for x in point] for point in points],
@@ -96,12 +96,12 @@ def _told(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _is_planar(instants: RowEvaluator, x: Floats, c: Floats) -> bool:
-    """Tell whether everything moves in planes across N.z: whether no speed leads out of them."""
-    points, frames = instants.points(x, c)
+def _is_planar(evaluator: RowEvaluator, x: Floats, c: Floats) -> bool:
+    """Return whether all motion is in planes normal to N.z, for every speed."""
+    points, frames = evaluator.points(x, c)
     if len(points) and np.ptp(points[:, 2]) > 1e-9:
         return False
     if np.abs(frames[:, 2, 2] - 1.0).max(initial=0.0) > 1e-9:
         return False
-    linear, angular = instants.partial_velocities(x, c)
+    linear, angular = evaluator.partial_velocities(x, c)
     return bool(np.abs(linear[:, 2]).max(initial=0.0) < 1e-6 and np.abs(angular[:, :2]).max(initial=0.0) < 1e-6)

@@ -1,4 +1,4 @@
-"""Serving the page until Ctrl-C: the address, the loop, the watch over the file."""
+"""Serve the page until Ctrl-C: address, event loop, file watch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from fsm_dyn.viewer.recorded_run import RecordedRun
 from fsm_dyn.viewer.server import make_app, new_token
 
 LOOPBACK: Final = "127.0.0.1"
-LOOK: Final = 0.15  # s between looks at a watched file
-HEADERS: Final = 10.0  # s that a connection may take for the headers of a request
+LOOK: Final = 0.15  # s between polls of a watched file
+HEADERS: Final = 10.0  # s, timeout for the headers of a request
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A file that is compiled anew whenever it is saved, and the model in it as on the command line."""
+    """File that is recompiled when saved, and its model as on the command line."""
 
     path: Path
     model: str
@@ -40,7 +40,7 @@ class Watched:
 
 def serve(
     graph: ModeGraph | FsmDynError,
-    wishes: LiveOptions,
+    options: LiveOptions,
     port: int = 0,
     watched: Watched | None = None,
     opened: Callable[[str], None] = lambda address: None,
@@ -50,9 +50,9 @@ def serve(
     Parameters
     ----------
     graph : ModeGraph, or the error that its model has
-    wishes : Wishes
+    options : LiveOptions
     port : int
-        0 for any that is free.
+        0: any free one.
     watched : Watched, optional
     opened : callable
         Called with the address once the page can be opened.
@@ -60,63 +60,63 @@ def serve(
     Raises
     ------
     InputError
-        The port is taken.
+        The port is in use.
     """
-    show = LiveBroadcast(wishes)
-    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(show, graph)]
-    if wishes.device is not None:
-        tasks.append(show.watch_device)
+    source = LiveBroadcast(options)
+    tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(source, graph)]
+    if options.device is not None:
+        tasks.append(source.watch_device)
     if watched is not None:
-        tasks.insert(0, lambda: _watch(watched, show))
-    _serve_until_asked(show, port, tasks, opened)
-    return show.summary
+        tasks.insert(0, lambda: _watch(watched, source))
+    _serve_until_asked(source, port, tasks, opened)
+    return source.summary
 
 
-def serve_film(
-    film: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
+def serve_recorded_run(
+    make: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
 ) -> None:
-    """Serve the page of a run that is over until Ctrl-C; raises InputError where the port is taken.
+    """Serve the page of a recorded run until Ctrl-C; raises InputError if the port is in use.
 
     Parameters
     ----------
-    film : callable
-        Makes the film.
+    make : callable
+        Returns the recorded run.
     name : str
-        Told while it is made.
+        Shown until then.
     port, opened
         As for :func:`serve`.
     """
-    _serve_until_asked(PlaybackSession(film, name), port, [], opened)
+    _serve_until_asked(PlaybackSession(make, name), port, [], opened)
 
 
 def _serve_until_asked(
-    show: LiveBroadcast | PlaybackSession,
+    source: LiveBroadcast | PlaybackSession,
     port: int,
     tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[str], None],
 ) -> None:
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
-    server = Server(configured(show, token, number))
+    server = Server(configured(source, token, number))
 
     def end(before: int) -> None:
-        """End the server in order; asked again, without waiting for its pages.  The run is ended in order anyhow."""
+        """Stop the server, at a second request without waiting for its pages.  The run ends cleanly in both cases."""
         server.should_exit, server.force_exit = True, before > 0
 
     with asked_to_end(end):
-        asyncio.run(_serve(server, listening, show, tasks, lambda: opened(address(number, token))))
+        asyncio.run(_serve(server, listening, source, tasks, lambda: opened(address(number, token))))
 
 
 class Connection(H11Protocol):
-    """A connection that has to ask for something within some seconds, at first and after every answer."""
+    """HTTP connection that is closed without a request within ``HEADERS`` seconds."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and count the time."""
+        """Start the timeout."""
         super().connection_made(transport)
         self._await_request()
 
     def on_response_complete(self) -> None:
-        """Go on to the next request, and count the time."""
+        """Restart the timeout."""
         super().on_response_complete()
         self._await_request()
 
@@ -125,13 +125,13 @@ class Connection(H11Protocol):
         self.loop.call_later(HEADERS, lambda: self._close_unless(cycle))
 
     def _close_unless(self, before: object) -> None:
-        """Close where no request has come after the one before; another protocol may have taken over."""
+        """Close if no request has followed and no other protocol (WebSocket) has taken over."""
         if self.cycle is before and self.transport.get_protocol() is self:
             self.transport.close()
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals alone: what runs has to end in order after it."""
+    """Server that installs no signal handlers, as the run has to end cleanly after it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -139,10 +139,10 @@ class Server(uvicorn.Server):
         yield
 
 
-def configured(show: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
-    """Return how the server is to run: quietly, with small messages, not waiting long for pages when it ends."""
+def configured(source: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
+    """Return the server's configuration: errors logged only, small messages, short graceful shutdown."""
     return uvicorn.Config(
-        make_app(show, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
+        make_app(source, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
         timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 
@@ -153,12 +153,12 @@ def address(port: int, token: str) -> str:
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket bound to a port of the loopback interface; raises InputError where it is taken."""
+    """Return a socket bound to a port of the loopback interface; raises InputError if it is in use."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
-        listening.listen()  # whoever comes before the server is ready waits
+        listening.listen()  # connections before the server is ready wait
     except OSError as error:
         listening.close()
         raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --port") from error
@@ -168,11 +168,11 @@ def listen(port: int) -> socket.socket:
 async def _serve(
     server: uvicorn.Server,
     listening: socket.socket,
-    show: LiveBroadcast | PlaybackSession,
+    source: LiveBroadcast | PlaybackSession,
     works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[], None],
 ) -> None:
-    tasks = [asyncio.create_task(work()) for work in (show.play, *works)]
+    tasks = [asyncio.create_task(work()) for work in (source.play, *works)]
     opened()
     try:
         await server.serve(sockets=[listening])
@@ -180,21 +180,21 @@ async def _serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await show.close()
+        await source.close()
         listening.close()
 
 
-async def _begin(show: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
+async def _begin(source: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
     if isinstance(graph, FsmDynError):
-        show.failed(graph)
+        source.failed(graph)
     else:
-        await show.start(graph)
+        await source.start(graph)
 
 
-async def _watch(watched: Watched, show: LiveBroadcast) -> None:
-    """Compile a file anew once it has changed and held still; an error is shown, and what runs goes on.
+async def _watch(watched: Watched, source: LiveBroadcast) -> None:
+    """Recompile a file after it has changed and is stable; on an error the run continues.
 
-    A file saved again while it is compiled is compiled from the beginning.
+    A file that is saved during compilation is compiled again from the start.
     """
     seen = last = _stamp(watched.path)
     compiling: asyncio.Task[None] | None = None
@@ -206,7 +206,7 @@ async def _watch(watched: Watched, show: LiveBroadcast) -> None:
                 seen = now
                 if compiling is not None:
                     compiling.cancel()
-                compiling = asyncio.create_task(_anew(watched, show))
+                compiling = asyncio.create_task(_anew(watched, source))
             last = now
     finally:
         if compiling is not None:
@@ -214,20 +214,20 @@ async def _watch(watched: Watched, show: LiveBroadcast) -> None:
             await asyncio.gather(compiling, return_exceptions=True)
 
 
-async def _anew(watched: Watched, show: LiveBroadcast) -> None:
-    """Compile a file in a process of its own; then its run is started from what that left on disk."""
+async def _anew(watched: Watched, source: LiveBroadcast) -> None:
+    """Compile a file in a separate process, then start its run from the cache."""
     try:
-        with show.changing(watched.path.name) as tell:
-            await compile_ahead(watched.model, show.wishes.parameters or {}, tell)
+        with source.recompiling(watched.path.name) as emit:
+            await compile_ahead(watched.model, source.options.parameters or {}, emit)
             graph = await asyncio.to_thread(watched.compile)
     except FsmDynError as error:
-        show.failed(error)
+        source.failed(error)
     else:
-        await show.start(graph)
+        await source.start(graph)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what changes when a file does; None while it is missing, as between the two steps of many editors."""
+    """Return modification time, ns, and size of a file; None while it is missing (editors replace files)."""
     try:
         found = path.stat()
     except OSError:

@@ -1,9 +1,9 @@
-"""The server of the page: this machine alone, a secret in the address, nothing from anywhere else.
+"""HTTP and WebSocket server of the page, for this machine alone, with a secret in the address.
 
-Whoever knows the address may command a mechanism that may hold somebody's hand.  Hence: it listens on the loopback
-interface; the first part of every path is a secret made anew for each start; the names under which it may be asked
-for are fixed (a foreign name that resolves to this machine is refused); a WebSocket is opened only for a page that
-came from here; and the pages may load and call nothing else.
+A client with the address can command a mechanism, and with it a device in a person's hand.  Hence the server listens on
+the loopback interface; the first part of every path is a secret per start; the host names are fixed (a foreign name
+that resolves to this machine is refused); a WebSocket requires the page's own origin; and the content security policy
+of pages allows no other source.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.viewer.commands import LONGEST, RateLimiter, read_command
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_told, plain
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_payload, plain
 from fsm_dyn.viewer.playback_session import PlaybackSession
 
 STATIC: Final = Path(__file__).parent / "static"
 MOST_PAGES: Final = 4
-MOST_WAITING: Final = 2000  # messages that a page may be behind before it is let go
+MOST_WAITING: Final = 2000  # most messages queued for a page before it is disconnected
 POLICY_VIOLATION, TOO_BIG, TRY_LATER = 1008, 1009, 1013
 
 _TYPES: Final = {
@@ -50,24 +50,24 @@ def new_token() -> str:
 
 
 def make_app(
-    show: LiveBroadcast | PlaybackSession, token: str, port: int
+    source: LiveBroadcast | PlaybackSession, token: str, port: int
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
     Parameters
     ----------
-    show : Show or Cinema
+    source : LiveBroadcast or PlaybackSession
     token : str
-        The first part of every path.
+        First part of every path.
     port : int
-        On which it is served.
+        TCP port of the server.
     """
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
     pages: set[WebSocket] = set()
 
-    def check(given: str) -> None:
-        if not secrets.compare_digest(given.encode(), token.encode()):
+    def check(secret: str) -> None:
+        if not secrets.compare_digest(secret.encode(), token.encode()):
             raise HTTPException(404)
 
     async def file(request: Request) -> Response:
@@ -82,7 +82,7 @@ def make_app(
         if origin != f"http://{host}" or not secrets.compare_digest(
             socket.path_params["token"].encode(), token.encode()
         ):
-            await socket.close(POLICY_VIOLATION)  # before it is accepted: the answer is 403
+            await socket.close(POLICY_VIOLATION)  # not accepted: the response is 403
             return
         await socket.accept()
         if len(pages) >= MOST_PAGES:
@@ -90,7 +90,7 @@ def make_app(
             return
         pages.add(socket)
         try:
-            await Page(show, socket).run()
+            await Page(source, socket).run()
         finally:
             pages.discard(socket)
 
@@ -103,7 +103,7 @@ def make_app(
 
 
 class HostCheck:
-    """Refuses foreign names of this server, and tells browsers what its pages may do: nothing but itself."""
+    """Middleware that refuses foreign host names and sets the security headers."""
 
     def __init__(self, app: Starlette, hosts: frozenset[str]) -> None:
         self._app, self._hosts = app, hosts
@@ -125,7 +125,7 @@ class HostCheck:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Handle or refuse a request."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -143,17 +143,17 @@ class HostCheck:
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await Response("this server does not go by that name", 421)(scope, receive, send)
+            await Response("unknown host name", 421)(scope, receive, send)
         else:
             await receive()
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
 
 
 class Page:
-    """One connection: of the frames it gets the newest, of the messages all."""
+    """Connection of one page, which gets all messages and of the display frames the latest."""
 
-    def __init__(self, show: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
-        self._show, self._socket = show, socket
+    def __init__(self, source: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
+        self._source, self._socket = source, socket
         self._messages: deque[str] = deque()
         self._frame: bytes | None = None
         self._something = asyncio.Event()
@@ -162,19 +162,19 @@ class Page:
 
     async def run(self) -> None:
         """Send and receive until either end closes."""
-        self._show.join(self._take)
+        self._source.join(self._queue)
         sending = asyncio.create_task(self._send())
         receiving = asyncio.create_task(self._receive())
         try:
             await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._show.leave(self._take)
+            self._source.leave(self._queue)
             for task in (sending, receiving):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                     await task
 
-    def _take(self, message: bytes | Mapping[str, Any]) -> None:
+    def _queue(self, message: bytes | Mapping[str, Any]) -> None:
         if isinstance(message, bytes):
             self._frame = message
         else:
@@ -208,6 +208,6 @@ class Page:
                 await self._socket.close(POLICY_VIOLATION, "too many messages")
                 return
             try:
-                await self._show.carry_out(read_command(text))
+                await self._source.carry_out(read_command(text))
             except FsmDynError as error:
-                self._take({**error_told(error), "kind": "refused"})
+                self._queue({**error_payload(error), "kind": "refused"})

@@ -1,4 +1,4 @@
-"""What of a mechanism has a body in space: spheres, disks and planes, for pages that draw in three dimensions."""
+"""Solids of a spatial mechanism: spheres, disks and planes for the page's 3-D scene."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsm_dyn.results.outlines import vector_of
 from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
-PLACED = 12  # numbers of a placement: the axes of a frame as columns, then its origin
+PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its origin
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Solid:
     radius: float
     axis: tuple[float, float, float]
 
-    def told(self) -> dict[str, Any]:
-        """Return it for the page."""
+    def payload(self) -> dict[str, Any]:
+        """Return the payload."""
         return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
 
 
-def find_solids(graph: ModeGraph, instants: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
-    """Return the shapes in space of a model; the state is one in which its axes are written down."""
-    _, frames = instants.points(x, c)
-    turns = dict(zip(instants.automaton.frame_names, frames, strict=True))
+def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
+    """Return the spatial shapes of a model; the state resolves their axes."""
+    _, frames = evaluator.points(x, c)
+    turns = dict(zip(evaluator.automaton.frame_names, frames, strict=True))
     found = []
     for shape in graph.automaton.mechanism.shapes.values():
         if not shape.spatial:

@@ -46,23 +46,23 @@ def long_recording(tmp_path_factory):
 
 def test_ten_minutes_are_read_and_each_instant_goes_by_without_a_stall(long_recording):
     begin = time.perf_counter()
-    projector = PlaybackFrames(from_recording(read_recording(long_recording)))
-    film = projector.film
-    text = plain_json(plain(projector.told()))
-    projector.frame(0)
+    playback = PlaybackFrames(from_recording(read_recording(long_recording)))
+    film = playback.run
+    text = plain_json(plain(playback.payload()))
+    playback.frame(0)
     opened = time.perf_counter() - begin
     assert len(film.t) == ROWS
     assert len(film.when) >= 10_000
     spent = []
-    for clock in np.random.default_rng(1).uniform(*projector.told()["film"]["span"], 2000):
+    for clock in np.random.default_rng(1).uniform(*playback.payload()["playback"]["span"], 2000):
         begin = time.perf_counter()
-        projector.frame(film.number(clock))
+        playback.frame(film.number(clock))
         spent.append(time.perf_counter() - begin)
     begin = time.perf_counter()
-    projector.words(5000)
+    playback.transition_details(5000)
     words = time.perf_counter() - begin
     begin = time.perf_counter()
-    projector.sampled(projector.chosen(CHARTED))
+    playback.sampled(playback.chosen(CHARTED))
     charted = time.perf_counter() - begin
     p50, p99, worst = (1e3 * value for value in np.percentile(spent, [50, 99, 100]))
     print(

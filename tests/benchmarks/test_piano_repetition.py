@@ -11,7 +11,7 @@ from fsm_dyn.live.axis_alignment import device_map_for
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
-from fsm_dyn.viewer.impact_sounds import Blows
+from fsm_dyn.viewer.impact_sounds import ImpactSounds
 
 pytestmark = pytest.mark.benchmark
 SCALE = 0.5
@@ -24,11 +24,11 @@ def test_eight_of_eight_at_the_emulated_paddle():
     with emulation("hapkit", {"hand": {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING}}) as device:
         with LiveSession.start(graph, "hapkit", device.options, settings=settings) as session:
             session.wait_for_ticks(600)
-            blows = Blows(session, graph.automaton)
+            sounds = ImpactSounds(session, graph.automaton)
             device.do("play", rate=REPETITION, notes=NOTES, pressed=PRESSED / SCALE, lifted=LIFTED / SCALE)
             notes, until = [], time.monotonic() + NOTES / REPETITION + 0.5
             while time.monotonic() < until:  # hundreds of transitions a second: the ring comes round
-                notes += [(t, speed) for name, t, speed in blows.more() if name == "string"]
+                notes += [(t, speed) for name, t, speed in sounds.new_impacts() if name == "string"]
                 time.sleep(0.02)
         report = session.close()
     times, speeds = np.array(notes).T

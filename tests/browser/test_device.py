@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-HELD = "document.querySelector('#device-state').textContent === 'held'"
+ENGAGED = "document.querySelector('#device-state').textContent === 'engaged'"
 
 
 def move(page, label, value):
@@ -25,13 +25,13 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     recording = tmp_path / "run.mcap"
     options = ("--driver", "hapkit", "--emulate", "--guard-timeout", "10", "--record", recording)
     started, page = viewed("virtual_wall", *options, command="device")
-    page.running().wait(HELD)
-    assert [end.split(" after ")[0].split(" writes ")[0] for end in page.locator("#device li").all_inner_texts()] == [
-        "the tick process", "the guard", "the guard", "its own watchdog",
+    page.running().wait(ENGAGED)
+    assert [end.partition(":")[0] for end in page.locator("#device li").all_inner_texts()] == [
+        "tick process", "watchdog process", "watchdog process", "device watchdog",
     ]  # fmt: skip
 
     # the hand presses the wall, by the softest coupler; then by one stiffer than the loop bears
-    move(page, "Where the hand wants to be", -0.03)
+    move(page, "Target position of the emulated operator", -0.03)
     page.wait("fsmDyn.last.mode === 1")
     calm = page.evaluate("fsmDyn.last.transitions")
     move(page, "handle_2_stiffness, stiffness", 0.85)
@@ -51,7 +51,7 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
 
     # unplugged: the run is over, and says why and what to do
     page.locator("#plug").click()
-    page.wait("/unplugged.*start again/.test(document.querySelector('#banner').textContent)")
+    page.wait("/unplugged.*restart/.test(document.querySelector('#banner').textContent)")
     page.expect("#plug").to_have_text("Plug in")
     page.expect("#banner").to_contain_text(str(recording))
     page.expect("#device-state").to_contain_text("unplugged")
@@ -61,7 +61,7 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     page.wait("document.querySelector('#plug').textContent === 'Unplug'")
     page.locator("#banner button").click()
     page.wait("fsmDyn.model.number > 1")
-    page.running().wait(HELD)
+    page.running().wait(ENGAGED)
     assert page.complaints == []
 
     code, runs = started.end()

@@ -13,7 +13,7 @@ def test_a_key_strikes_and_is_heard(viewed):
     page.running()
     assert page.evaluate("document.querySelector('#playing').hidden") is False
     page.keyboard.press("o")
-    page.evaluate("fsmDyn.told = []; fsmDyn.panels.push({ story: ({ news }) => fsmDyn.told.push(...news) })")
+    page.evaluate("fsmDyn.logged = []; fsmDyn.panels.push({ transitions: ({ news }) => fsmDyn.logged.push(...news) })")
     speeds = {}
     for key in "jk":
         page.evaluate("fsmDyn.sound.played.length = 0")
@@ -28,9 +28,9 @@ def test_a_key_strikes_and_is_heard(viewed):
         assert note["when"] > 0.0
         speeds[key] = note["speed"]
         # the log tells of the same transition: its guard's slope is the speed of the hammer
-        told = f"""fsmDyn.told.find(({{ t, guards }}) => t === {note["t"]!r}
+        logged = f"""fsmDyn.logged.find(({{ t, guards }}) => t === {note["t"]!r}
             && guards.some(([text, , slope]) => text === 'string closes' && -slope === {note["speed"]!r}))"""
-        page.wait(f"Boolean({told})")
+        page.wait(f"Boolean({logged})")
         page.wait("!document.querySelector('#playing [aria-pressed=true]')")
         page.wait_for_timeout(400)
     assert 1.0 < speeds["j"] < speeds["k"] < 6.0

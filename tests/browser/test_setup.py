@@ -31,7 +31,7 @@ def test_parameters_drives_and_the_first_mode(viewed):
     mass = page.locator("input[aria-label='m, kg']")
     mass.fill("2.5")
     mass.press("Enter")
-    page.wait("/m: taken at the next reset/.test(document.querySelector('#waiting').textContent)")
+    page.wait("/m: applied at the next reset/.test(document.querySelector('#waiting').textContent)")
     page.evaluate("window.before = fsmDyn.model")
     page.locator("#waiting button").click()
     page.wait("fsmDyn.model !== window.before")

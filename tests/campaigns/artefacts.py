@@ -205,9 +205,9 @@ def use_run(path):
     [str(item) for item in (*trajectory.transitions, *trajectory.change_points)]
     _ = trajectory.energy, trajectory.multipliers
     trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], 5))
-    projector = PlaybackFrames(open_recorded_run(path))
-    projector.told()
-    projector.frame(0)
+    playback = PlaybackFrames(open_recorded_run(path))
+    playback.payload()
+    playback.frame(0)
     trajectory.resume(trajectory.t[-1] + 0.1, max_steps=500, on_failure="return")
 
 
@@ -302,9 +302,9 @@ def _as_list(value):
 
 def use_recording(path):
     """Do with a recording what one is for."""
-    projector = PlaybackFrames(open_recorded_run(path))
-    told = projector.told()
-    for number in (0, told["film"]["rows"] // 2):
-        projector.frame(number)
-    projector.words(0)
+    playback = PlaybackFrames(open_recorded_run(path))
+    payload = playback.payload()
+    for number in (0, payload["playback"]["rows"] // 2):
+        playback.frame(number)
+    playback.transition_details(0)
     input_tables(read_recording(path))

@@ -18,12 +18,12 @@ DEEPEST = 400
 SAMPLES = (
     *({"do": word} for word in ("run", "pause", "reset", "clear", "restart", "next")),
     {"do": "step", "ticks": 3}, {"do": "speed", "value": 0.5}, {"do": "schedule", "on": False},
-    {"do": "port", "port": "handle", "twist": True}, {"do": "look", "azimuth": 1.0, "elevation": -1.0},
-    {"do": "set", "name": "k", "value": 3.0}, {"do": "drive", "name": "push", "value": -1.0},
+    {"do": "port", "port": "handle", "twist": True}, {"do": "view_direction", "azimuth": 1.0, "elevation": -1.0},
+    {"do": "set", "name": "k", "value": 3.0}, {"do": "input", "name": "push", "value": -1.0},
     {"do": "initial", "mode": "open"}, {"do": "seek", "at": 0.2, "after": True},
     {"do": "charts", "from": 0.0, "to": 0.3},
-    {"do": "row", "number": 17}, {"do": "words", "first": 0}, {"do": "emulate", "what": "stall", "on": True},
-    {"do": "hand", "axis": 1, "value": -0.03},
+    {"do": "seek_row", "number": 17}, {"do": "transition_details", "first": 0},
+    {"do": "emulate", "what": "stall", "on": True}, {"do": "hand", "axis": 1, "value": -0.03},
     {"do": "point", "port": "handle", "x": 1.0, "y": -2, "turn": 0.0, "held": True},
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def message(seed, number):
 
 
 @cache
-def cinema():
+def session():
     """A page's other end: a film whose instants can be asked for."""
     trajectory = fsm_dyn.simulate(fsm_dyn.compile("latch"), 0.3)
     found = PlaybackSession(lambda: from_trajectory(trajectory), "latch")
@@ -59,7 +59,7 @@ def cinema():
 
 
 async def _carried_out(text):
-    shown = cinema()
+    shown = session()
     await shown.carry_out(read_command(text))
     if shown._charting is not None:
         await shown._charting
@@ -68,7 +68,7 @@ async def _carried_out(text):
 
 def messages(seed, trials=TRIALS):
     """Reading them, and carrying out those that can be read."""
-    cinema()
+    session()
 
     def trial(number):
         text = message(seed, number)

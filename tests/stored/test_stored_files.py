@@ -65,4 +65,4 @@ def plays(name):
         instant = film.at(number)
         assert np.isfinite(instant.x).all()
         assert instant.states == film.states[film.mode[number]]
-    return [film.tell(number).target for number in range(len(film.when))]
+    return [film.transition(number).target for number in range(len(film.when))]

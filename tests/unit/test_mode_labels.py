@@ -322,13 +322,13 @@ def test_modes_of_one_label_are_one_box(run, graph):
 
 
 def test_a_handover_on_the_page(run):
-    projector = PlaybackFrames(from_trajectory(run))
-    told = projector.told()
-    assert [mode["name"] for mode in told["graph"]["modes"]] == ["c1/c2: face1 flat on t1/t2, slide"]
-    assert told["totals"]["visits"] == {}
-    assert told["totals"]["transitions"] == len(run.transitions)
-    assert told["totals"]["seconds"] == {"c1/c2: face1 flat on t1/t2, slide": pytest.approx(1.0)}
-    words = projector.words(0)
+    playback = PlaybackFrames(from_trajectory(run))
+    payload = playback.payload()
+    assert [mode["name"] for mode in payload["graph"]["modes"]] == ["c1/c2: face1 flat on t1/t2, slide"]
+    assert payload["totals"]["visits"] == {}
+    assert payload["totals"]["transitions"] == len(run.transitions)
+    assert payload["totals"]["seconds"] == {"c1/c2: face1 flat on t1/t2, slide": pytest.approx(1.0)}
+    words = playback.transition_details(0)
     assert len(words) == len(run.transitions)
     assert all(item["handover"] for item in words)
     assert "passes on" in words[0]["cause"]

@@ -1,4 +1,4 @@
-"""The mode graph reduced to what a picture shows, with what a run made of it."""
+"""Reduction of a mode graph to a diagram, with the visit counts of a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     name : str
         Title; by default the graph's own name.
     trajectory : Trajectory, optional
-        A run whose visits are told: of every mode how often it was entered and for how long, of every arrow how often
-        it was taken.
+        Run whose visit counts and dwell times of modes, and counts of arrows, are added.
 
     Returns
     -------
@@ -69,7 +68,7 @@ def _grouped(graph: nx.MultiDiGraph[Any]) -> dict[str, str]:
 
 
 def _stays(trajectory: Trajectory, key: Mapping[str, str]) -> dict[str, tuple[str]]:
-    """Return a line of text for every mode met."""
+    """Return a line of text for every mode visited."""
     lengths: dict[str, list[float]] = {}
     t, names = trajectory.t, [key.get(name, name) for name in trajectory.modes]
     for i in range(1, len(t)):

@@ -1,4 +1,4 @@
-"""A diagram into a file, by the format its name asks for."""
+"""Files of diagrams, in the format of their suffix."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
 
 
 def has_graphviz() -> bool:
-    """Tell whether pygraphviz is installed (the extra ``graphviz``)."""
+    """Return whether pygraphviz is installed (the extra ``graphviz``)."""
     return importlib.util.find_spec("pygraphviz") is not None
 
 
 def format_of(path: Path) -> str:
-    """Return the format that a file's suffix asks for.
+    """Return the format of a file's suffix.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The mode graph as a Matplotlib picture, laid out by :mod:`fsm_dyn.graphics.layered_layout`."""
+"""Mode graph as a Matplotlib figure, with the layout of :mod:`fsm_dyn.graphics.layered_layout`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POINTS_PER_INCH = 72.0
 
 
 def picture(diagram: Diagram) -> Figure:
-    """Draw the diagram: boxes in the colours of the modes, one arrow per pair, a thick frame where runs start."""
+    """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border."""
     sizes = {box.key: _box_size(box) for box in diagram.boxes}
     labels = {(arrow.source, arrow.target): _label_size(arrow.labels) for arrow in diagram.arrows}
     placement = place(diagram, sizes, labels)

@@ -114,10 +114,10 @@ def test_the_energy_picture_adds_up(disk):
     _, run = disk
     stored, passed, rest = plot.energy(run).axes
     lines = {line.get_label(): np.asarray(line.get_ydata()) for line in [*stored.lines, *passed.lines]}
-    together = lines["together"]
-    flows = sum(values for name, values in lines.items() if name not in ("kinetic", "potential", "together")
+    total = lines["total"]
+    flows = sum(values for name, values in lines.items() if name not in ("kinetic", "potential", "total")
                 and not name.startswith("_"))  # fmt: skip
-    assert np.abs(together - together[0] - flows).max() <= 1e-9 * np.abs(together).max()
+    assert np.abs(total - total[0] - flows).max() <= 1e-9 * np.abs(total).max()
     assert np.asarray(rest.lines[0].get_ydata()) == pytest.approx(run.energy.residual)
 
 

@@ -236,9 +236,9 @@ def test_tables_files_and_explanations_give_the_same_shares(pushed, tmp_path):
 def test_the_page_shows_the_shares_of_the_tables(pushed):
     graph, run = pushed
     layout = graph.automaton.terms.layout
-    instants = RowEvaluator(graph, TickColumns(layout.w, layout.x, 0, ()))
+    evaluator = RowEvaluator(graph, TickColumns(layout.w, layout.x, 0, ()))
     states = run.model.charts[run.rows.mode[-1]].states
-    _, full = instants.full(states, run.rows.x[-1], run.rows.context[-1].copy())
+    _, full = evaluator.full(states, run.rows.x[-1], run.rows.context[-1].copy())
     np.testing.assert_allclose(full["multipliers"], EXPECTED, atol=1e-7)
 
 

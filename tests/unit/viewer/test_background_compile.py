@@ -65,14 +65,14 @@ def test_while_a_model_is_compiled_the_server_goes_on(tmp_path):
 
 def test_an_error_of_the_model_comes_with_its_line(tmp_path):
     path = ball(tmp_path, gap="y + z")
-    told = []
+    messages = []
     show = LiveBroadcast(LiveOptions())
-    show.join(told.append)
+    show.join(messages.append)
     asyncio.run(_anew(Watched(path, str(path), lambda: None), show))
     line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "y + z" in text)
-    assert told[-1]["kind"] == "error"
-    assert told[-1]["where"].startswith(f"{path}:{line}:")
-    changes = [message["stage"] for message in told if message["kind"] == "changing"]
+    assert messages[-1]["kind"] == "error"
+    assert messages[-1]["where"].startswith(f"{path}:{line}:")
+    changes = [message["stage"] for message in messages if message["kind"] == "recompiling"]
     assert changes[0]
     assert changes[-1] == "", "and then the note goes"
 
@@ -93,9 +93,9 @@ def test_what_is_no_longer_wanted_is_ended(tmp_path):
 def test_a_start_tells_its_stages(tmp_path):
     import fsm_dyn
 
-    told = []
+    messages = []
     show = LiveBroadcast(LiveOptions())
-    show.join(told.append)
+    show.join(messages.append)
 
     async def started():
         await show.start(fsm_dyn.compile("bouncing_ball"))
@@ -105,9 +105,9 @@ def test_a_start_tells_its_stages(tmp_path):
         return late
 
     late = asyncio.run(started())
-    kinds = [kind for kind, _ in itertools.groupby(message["kind"] for message in told)]
+    kinds = [kind for kind, _ in itertools.groupby(message["kind"] for message in messages)]
     assert kinds == ["starting", "model"]
-    stages = [message["stage"] for message in told if message["kind"] == "starting"]
+    stages = [message["stage"] for message in messages if message["kind"] == "starting"]
     assert any("machine code" in stage for stage in stages)
     assert any("tick process" in stage for stage in stages)
     assert "starting" not in {message["kind"] for message in late}, "whoever comes later is told of no start"

@@ -23,17 +23,17 @@ def test_commands_with_fields():
     assert read_command('{"do": "port", "port": "a", "twist": true}') == {"do": "port", "port": "a", "twist": True}
     assert read_command('{"do": "seek", "at": 2, "after": true}') == {"do": "seek", "at": 2.0, "after": True}
     assert read_command('{"do": "set", "name": "k", "value": 3}') == {"do": "set", "name": "k", "value": 3.0}
-    assert read_command('{"do": "drive", "name": "push", "value": -1}') == {
-        "do": "drive",
+    assert read_command('{"do": "input", "name": "push", "value": -1}') == {
+        "do": "input",
         "name": "push",
         "value": -1.0,
     }
     assert read_command('{"do": "initial", "mode": ""}') == {"do": "initial", "mode": ""}
-    assert read_command('{"do": "look", "azimuth": 1, "elevation": -1}') == {
-        "do": "look", "azimuth": 1.0, "elevation": -1.0,
+    assert read_command('{"do": "view_direction", "azimuth": 1, "elevation": -1}') == {
+        "do": "view_direction", "azimuth": 1.0, "elevation": -1.0,
     }  # fmt: skip
-    assert read_command('{"do": "row", "number": 17}') == {"do": "row", "number": 17}
-    assert read_command('{"do": "words", "first": 0}') == {"do": "words", "first": 0}
+    assert read_command('{"do": "seek_row", "number": 17}') == {"do": "seek_row", "number": 17}
+    assert read_command('{"do": "transition_details", "first": 0}') == {"do": "transition_details", "first": 0}
     assert read_command('{"do": "emulate", "what": "stall", "on": true}') == {
         "do": "emulate", "what": "stall", "on": True,
     }  # fmt: skip
@@ -69,8 +69,8 @@ def test_commands_with_fields():
         '{"do": "set", "name": "k", "value": ' + "[" * 400 + "]" * 400 + "}",
         '{"do": "set", "name": "\\ud800", "value": 1}',
         '{"do": "initial", "mode": "\\u0000"}',
-        '{"do": "row", "number": -1}',
-        '{"do": "words"}',
+        '{"do": "seek_row", "number": -1}',
+        '{"do": "transition_details"}',
         '{"do": "emulate", "what": "stall"}',
         '{"do": "hand", "axis": 9, "value": 0}',
         '{"do": "hand", "axis": 0, "value": 2}',

@@ -32,24 +32,24 @@ def held_by(emulation=None, axes=(-1, 0)):
 
 
 def test_what_is_told_once():
-    told = held_by(Emulated()).told(PORT)
-    assert told["axes"] == [{"number": 0, "turns": False}]
-    assert told["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
-    assert told["force"] == 3.0
-    assert told["commands"] == list(Emulated.commands)
-    assert held_by().told(PORT)["commands"] is None
+    payload = held_by(Emulated()).payload(PORT)
+    assert payload["axes"] == [{"number": 0, "turns": False}]
+    assert payload["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
+    assert payload["force"] == 3.0
+    assert payload["commands"] == list(Emulated.commands)
+    assert held_by().payload(PORT)["commands"] is None
 
 
-def test_what_ends_the_force_in_order():
+def test_force_shutdown_chain():
     assert stops(DeviceSpec("x", 1, SAFE_FRAME, 0.02, zero_frame=b"0"), 0.1, 0.012) == [
-        "the tick process writes zero, without samples or guard after 12 ms",
-        "the guard writes a force of zero after 12 ms without a tick",
-        "the guard writes a safe frame after 100 ms without a tick",
-        "its own watchdog after 20 ms without a force",
+        "tick process: zero force on fault, 12 ms without samples or watchdog process",
+        "watchdog process: zero force after 12 ms without heartbeat",
+        "watchdog process: safe packet after 100 ms without heartbeat",
+        "device watchdog: 20 ms without a force packet",
     ]
     without = stops(DeviceSpec("x", 1, SAFE_FRAME), 0.1, 0.012)
-    assert without[-1] == "nothing, should guard and tick process both be stopped: it has no watchdog of its own"
-    assert stops(DeviceSpec("x", 1, NOTHING, 0.0), 0.1, 0.012)[1] == "nothing else: the force is capped at 20 %"
+    assert without[-1] == "no device watchdog: no stop if tick and watchdog process both end"
+    assert stops(DeviceSpec("x", 1, NOTHING, 0.0), 0.1, 0.012)[1] == "no further stop: force limited to 20 %"
 
 
 def test_what_can_happen_to_an_emulated_device():
@@ -65,7 +65,7 @@ def test_what_can_happen_to_an_emulated_device():
         ("plug", {}),
         ("hand", {"target": [0.1, -0.03]}),
     ]
-    with pytest.raises(InputError, match="no such axis"):
+    with pytest.raises(InputError, match="unknown axis"):
         held.carry_out({"do": "hand", "axis": 2, "value": 0.0})
     with pytest.raises(InputError, match="not emulated"):
         held_by().carry_out({"do": "emulate", "what": "unplug", "on": True})
@@ -88,8 +88,8 @@ def test_a_key_is_pressed_by_the_hand_of_an_emulated_device():
     emulation = Playing()
     by = CouplingDevice("scripted", {"axes": 1}, DeviceMap("tip", (0,), -0.5), emulation=emulation)
     port, places = CoupledPort("tip", (PortAxis("tip_1", False),)), (0.0, -0.012)
-    assert by.told(port, True)["press"] is True
-    assert by.told(port, False)["press"] is False
+    assert by.payload(port, True)["press"] is True
+    assert by.payload(port, False)["press"] is False
     by.press(port, places, True, 0.3)
     by.press(port, places, False, 0.4)
     by.play(port, places)
@@ -98,5 +98,5 @@ def test_a_key_is_pressed_by_the_hand_of_an_emulated_device():
         ("hand", {**hand, "target": 0.024, "speed": 0.6}), ("hand", {**hand, "target": 0.0, "speed": 0.8}),
         ("hand", hand), ("play", {"rate": 6.7, "notes": 8, "pressed": 0.024, "lifted": 0.0}),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="press its handle yourself"):
+    with pytest.raises(InputError, match="press its handle"):
         held_by(Emulated()).press(PORT, places, True, 0.3)

@@ -36,19 +36,19 @@ class Still:
         automaton, layout = self.graph.automaton, self.graph.automaton.terms.layout
         start = initial_state(automaton, self.graph.values, self.graph.parameters)
         self.x, self.c, self.states = start.x, start.context, start.states
-        self.instants = RowEvaluator(self.graph, TickColumns(layout.w, layout.x, 2, ()))
-        self.picture = Picture.of(self.graph, self.instants, self.x, self.c)
-        places = locate_contacts(self.instants, self.x, self.c)
-        self.places = with_surface_offsets(self.instants, self.picture, places, self.x, self.c)
+        self.evaluator = RowEvaluator(self.graph, TickColumns(layout.w, layout.x, 2, ()))
+        self.picture = Picture.of(self.graph, self.evaluator, self.x, self.c)
+        places = locate_contacts(self.evaluator, self.x, self.c)
+        self.places = with_surface_offsets(self.evaluator, self.picture, places, self.x, self.c)
         self.contacts = [automaton.contacts[place.contact].name for place in self.places]
 
     def forces(self, states=None, multipliers=None):
         """By contact: place, normal, tangent and limit, flat on the picture."""
         states = self.states if states is None else states
         if multipliers is None:
-            multipliers = self.instants.full(states, self.x, self.c)[1]["multipliers"]
-        points, frames = self.instants.points(self.x, self.c)
-        drawn = Forces(self.instants, self.picture, self.places).drawn(
+            multipliers = self.evaluator.full(states, self.x, self.c)[1]["multipliers"]
+        points, frames = self.evaluator.points(self.x, self.c)
+        drawn = Forces(self.evaluator, self.picture, self.places).drawn(
             self.x, self.c, states, multipliers, points, frames
         )
         rows = drawn.reshape(-1, forces_module.WIDTH)
@@ -56,7 +56,7 @@ class Still:
 
     def moved(self, **values):
         for name, value in values.items():
-            self.x[self.instants.layout.x.index(name)] = value
+            self.x[self.evaluator.layout.x.index(name)] = value
         return self
 
 
@@ -64,13 +64,13 @@ class Still:
 def test_every_shipped_model_can_be_dragged_and_drawn(name, tmp_path):
     still = Still(name)
     assert still.graph.automaton.mechanism.ports
-    told = still.picture.told()
-    assert told["shapes"]
+    payload = still.picture.payload()
+    assert payload["shapes"]
     mechanism = still.graph.automaton.mechanism
     level = all(axis == "z" for frame in mechanism.frames.values() for axis, _ in frame.rotations)
     level &= not any(frame.euler for frame in mechanism.frames.values())
-    assert told["planar"] == (level and not any(".z" in point.at.text for point in mechanism.points.values()))
-    points, frames = still.instants.points(still.x, still.c)
+    assert payload["planar"] == (level and not any(".z" in point.at.text for point in mechanism.points.values()))
+    points, frames = still.evaluator.points(still.x, still.c)
     assert np.isfinite(still.picture.placed(points, frames)).all()
     still.graph.save(tmp_path / "held.json")  # as the tick process gets it
     assert list(fsm_dyn.open_graph(tmp_path / "held.json")) == list(still.graph)
@@ -80,7 +80,7 @@ def test_every_shipped_model_can_be_dragged_and_drawn(name, tmp_path):
 def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
     """Force times velocity of where it is drawn is what the row says; velocities by differences along the motion."""
     still = Still(name)
-    automaton, layout = still.graph.automaton, still.instants.layout
+    automaton, layout = still.graph.automaton, still.evaluator.layout
     assert len(still.places) == len(automaton.mechanism.contacts)
     random = np.random.default_rng(7)
     x, h = still.x.copy(), 1e-5
@@ -88,16 +88,16 @@ def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
     for first in automaton.quaternions:
         x[first : first + 4] /= np.linalg.norm(x[first : first + 4])
     x[layout.u_slice] = random.uniform(-1.0, 1.0, len(layout.u))
-    terms = still.instants.terms.outputs(0.0, x, still.c)
+    terms = still.evaluator.terms.outputs(0.0, x, still.c)
     step = np.zeros_like(x)
     step[: len(layout.q)] = h * terms["q_dot"]
     (_, frames), (before, turned), (after, turning) = (
-        still.instants.points(there, still.c) for there in (x, x - step, x + step)
+        still.evaluator.points(there, still.c) for there in (x, x - step, x + step)
     )
     velocity = (after - before) / (2.0 * h)
     spin = np.einsum("fij,fkj->fik", (turning - turned) / (2.0 * h), frames)
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
-    linear, angular = still.instants.partial_velocities(x, still.c)
+    linear, angular = still.evaluator.partial_velocities(x, still.c)
     for place in still.places:
         contact = automaton.contacts[place.contact]
         for row in (contact.normal_row, *contact.tangent_rows):
@@ -148,14 +148,14 @@ def test_solids_stand_where_the_model_puts_them():
     graph, _ = coupled_for_page(fsm_dyn.compile("billiard_ball"), {})
     start = initial_state(graph.automaton, graph.values, graph.parameters)
     layout = graph.automaton.terms.layout
-    sight = FrameEncoder(graph, TickColumns(layout.w, layout.x, 0, ()), start.x, start.context, held=False)
-    ball, table = sight.solids
+    encoder = FrameEncoder(graph, TickColumns(layout.w, layout.x, 0, ()), start.x, start.context, coupled=False)
+    ball, table = encoder.solids
     assert (ball.kind, table.kind) == ("sphere", "plane")
     assert ball.radius == graph.values["r"]
     assert table.axis == (0.0, 0.0, 1.0)
-    sight.picture.look(1.0, 0.5)
-    frame = sight.frame((1, 0, 0.0, 1, 0, 0), start.states, start.x, start.context)
-    space = frame[len(frame) - 6 - 12 * (len(sight.picture.scene.shapes) + 2) :]
+    encoder.picture.look(1.0, 0.5)
+    frame = encoder.frame((1, 0, 0.0, 1, 0, 0), start.states, start.x, start.context)
+    space = frame[len(frame) - 6 - 12 * (len(encoder.picture.scene.shapes) + 2) :]
     towards = [np.cos(0.5) * np.cos(1.0), np.cos(0.5) * np.sin(1.0), np.sin(0.5)]
     assert np.cross(space[:3], space[3:6]) == pytest.approx(towards)
     assert space[-24:-12] == pytest.approx([*np.eye(3).ravel(), *start.x[:2], graph.values["r"]])
@@ -164,7 +164,7 @@ def test_solids_stand_where_the_model_puts_them():
 def test_a_floor_is_found_under_what_rolls_on_it():
     """The ramp of the rolling disk is inclined by 12 degrees and goes through the origin."""
     disk = Still("rolling_disk")
-    (ramp,) = find_grounds(disk.instants, disk.picture, disk.places, disk.x, disk.c)
+    (ramp,) = find_grounds(disk.evaluator, disk.picture, disk.places, disk.x, disk.c)
     slope = math.radians(12.0)
     assert ramp.normal == pytest.approx([-math.sin(slope), math.cos(slope)], abs=1e-6)
     assert ramp.at == pytest.approx([0.0, 0.0], abs=1e-6)
@@ -172,7 +172,7 @@ def test_a_floor_is_found_under_what_rolls_on_it():
 
 def test_a_disk_touches_its_slope_at_its_rim():
     still = Still("rolling_disk")
-    points, _ = still.instants.points(still.x, still.c)
+    points, _ = still.evaluator.points(still.x, still.c)
     place, normal, tangent, _ = still.forces()["ramp"]
     centre = points[still.picture.scene.points.index("Bo")][:2]
     assert np.linalg.norm(place - centre) == pytest.approx(0.1, abs=1e-6)
@@ -182,7 +182,7 @@ def test_a_disk_touches_its_slope_at_its_rim():
 
 def test_friction_about_an_axis_is_a_torque_at_that_axis():
     still = Still("shopping_cart")
-    points, _ = still.instants.points(still.x, still.c)
+    points, _ = still.evaluator.points(still.x, still.c)
     place, torque, _, limit = still.forces()["caster_axis"]
     assert place == pytest.approx(points[still.picture.scene.points.index("P2")][:2])
     assert abs(torque[0]) == pytest.approx(0.25)  # slipping: all of tau_slip
@@ -191,7 +191,7 @@ def test_friction_about_an_axis_is_a_torque_at_that_axis():
 
 def test_the_floor_is_where_gaps_close():
     still = Still("box_on_table")
-    (ground,) = find_grounds(still.instants, still.picture, still.places, still.x, still.c)
+    (ground,) = find_grounds(still.evaluator, still.picture, still.places, still.x, still.c)
     assert ground.normal == pytest.approx([0.0, 1.0], abs=1e-8)
     assert ground.normal @ ground.at == pytest.approx(0.0, abs=1e-8)
     assert ground.half == 0.0
@@ -209,11 +209,11 @@ def test_ports_are_made_up_where_there_are_none():
 
 
 @pytest.fixture
-def take():
+def view():
     made = []
 
-    def start(name, **wishes):
-        one = LiveView(fsm_dyn.compile(name), 7, LiveOptions(**wishes))
+    def start(name, **options):
+        one = LiveView(fsm_dyn.compile(name), 7, LiveOptions(**options))
         made.append(one)
         one.session.wait_for_ticks(30)
         return one
@@ -223,14 +223,14 @@ def take():
         one.close()
 
 
-def follow(take, until, act=lambda t: None):
+def follow(view, until, act=lambda t: None):
     """Follow a run like a show does up to a model time; yield the frames as numbers."""
     patience, t = time.monotonic() + 60.0, 0.0
     while t < until:
         assert time.monotonic() < patience
         act(t)
-        data = take.frame()
-        take.story.more(take.instants.automaton)
+        data = view.frame()
+        view.event_log.new_entries(view.evaluator.automaton)
         if data is not None:
             numbers = np.frombuffer(data, "<f8")
             t = numbers[2]
@@ -238,20 +238,20 @@ def follow(take, until, act=lambda t: None):
         time.sleep(0.01)
 
 
-def test_frames_of_a_dragged_cart(take):
-    cart = take("shopping_cart")
-    told = cart.told()
+def test_frames_of_a_dragged_cart(view):
+    cart = view("shopping_cart")
+    payload = cart.payload()
     guarded, times = 0, []
-    width = HEAD + 6 * len(told["picture"]["shapes"]) + 4 * told["picture"]["links"]
-    width += 5 * len(told["ports"]) + 9 * len(told["forces"])
+    width = HEAD + 6 * len(payload["picture"]["shapes"]) + 4 * payload["picture"]["links"]
+    width += 5 * len(payload["ports"]) + 9 * len(payload["forces"])
 
     def drag(t):
-        cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, held=True)
+        cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, engaged=True)
 
     for frame in follow(cart, 3.0, drag):
         samples, guards = int(frame[7]), int(frame[9])
         assert frame[0] == 7
-        assert len(frame) == width + 2 * guards + samples * (2 + len(told["quantities"]))
+        assert len(frame) == width + 2 * guards + samples * (2 + len(payload["quantities"]))
         values = frame[width : width + 2 * guards : 2]
         if cart.session.modes[int(frame[3])] == "rolling":
             assert values.min() > -1e-6  # a guard below zero would have fired
@@ -260,21 +260,23 @@ def test_frames_of_a_dragged_cart(take):
     assert guarded > 20
     assert times == sorted(times)
     assert frame[width - 5 - 9 + 4] == pytest.approx(1.0)  # held
-    assert cart.story.visits["sticking"] >= 1
-    assert cart.story.told[0]["cause"] == "caster_axis sticks (slip velocity zero)"
+    assert cart.event_log.visits["sticking"] >= 1
+    assert cart.event_log.entries[0]["cause"] == "caster_axis sticks (slip velocity zero)"
 
 
-def test_a_mode_is_read_in_a_chart_that_is_good_there(take):
+def test_a_mode_is_read_in_a_chart_that_is_good_there(view):
     """Tumbled onto its side, the box asks for other independent speeds than it stood up with."""
-    box = take("box_on_table")
-    at_rest = [frame for frame in follow(box, 3.5) if box.instants.automaton.modes[int(frame[3])].name == "lying"]
-    assert at_rest, box.story.visits
+    box = view("box_on_table")
+    at_rest = [frame for frame in follow(box, 3.5) if box.evaluator.automaton.modes[int(frame[3])].name == "lying"]
+    assert at_rest, box.event_log.visits
     guards = int(at_rest[-1][9])
-    told = box.told()
-    start = HEAD + 6 * len(told["picture"]["shapes"]) + 4 * told["picture"]["links"] + 5 + 9 * len(told["forces"])
+    payload = box.payload()
+    start = (
+        HEAD + 6 * len(payload["picture"]["shapes"]) + 4 * payload["picture"]["links"] + 5 + 9 * len(payload["forces"])
+    )
     values = at_rest[-1][start : start + 2 * guards : 2]
     assert np.abs(values).max() < 100.0
-    assert {item["announces"] for item in told["guards"][int(at_rest[-1][8])]} >= {"c2 opens", "c3 opens", "c1 closes"}
+    assert {item["event"] for item in payload["guards"][int(at_rest[-1][8])]} >= {"c2 opens", "c3 opens", "c1 closes"}
 
 
 @pytest.mark.parametrize("name", ["shopping_cart", "piano_action"])
@@ -282,18 +284,18 @@ def test_modes_read_on_line_say_what_their_own_programs_say(name):
     """Two routes to the same numbers: the terms recombined at run time, and the programs derived for the mode."""
     graph, _ = coupled_for_page(fsm_dyn.compile(name), {})
     stepper = LiveStepper(graph, 3)
-    instants = RowEvaluator(graph, columns_of(stepper))
+    evaluator = RowEvaluator(graph, columns_of(stepper))
     x, c = stepper.loop.state.x, stepper.loop.state.c
     for mode in graph.automaton.modes[:4]:
         own = compile_programs([mode.programs.full])[0].outputs(0.0, x, c)
-        reader, found = instants.full(mode.states, x, c)
+        reader, found = evaluator.full(mode.states, x, c)
         assert reader.mode.guards == mode.guards
         assert found["guards"] == pytest.approx(own["guards"], rel=1e-9, abs=1e-12)
         assert found["multipliers"] == pytest.approx(own["multipliers"], rel=1e-9, abs=1e-12)
-        assert instants.number(mode.states) == graph.automaton.find(mode.states)
+        assert evaluator.number(mode.states) == graph.automaton.find(mode.states)
 
 
-def test_a_second_run_takes_the_next_free_name(take, tmp_path):
+def test_a_second_run_takes_the_next_free_name(view, tmp_path):
     path = tmp_path / "run.mcap"
-    assert take("bouncing_ball", record=path).recording == path
-    assert take("bouncing_ball", record=path).recording == tmp_path / "run-2.mcap"
+    assert view("bouncing_ball", record=path).recording == path
+    assert view("bouncing_ball", record=path).recording == tmp_path / "run-2.mcap"

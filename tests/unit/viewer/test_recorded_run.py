@@ -55,31 +55,33 @@ def recording(tmp_path_factory):
 
 def test_a_run_is_shown_at_its_rows(cart):
     film = from_trajectory(cart)
-    projector = PlaybackFrames(film)
-    told = projector.told()
-    assert told["film"]["span"] == [0.0, 4.5]
-    assert told["totals"]["transitions"] == len(cart.transitions) >= 3
-    assert unpacked(told["film"]["when"]).tolist() == [x.time for x in cart.transitions]
-    bands = told["film"]["bands"]
+    playback = PlaybackFrames(film)
+    payload = playback.payload()
+    assert payload["playback"]["span"] == [0.0, 4.5]
+    assert payload["totals"]["transitions"] == len(cart.transitions) >= 3
+    assert unpacked(payload["playback"]["when"]).tolist() == [x.time for x in cart.transitions]
+    bands = payload["playback"]["bands"]
     begins, met = unpacked(bands["begins"]), unpacked(bands["modes"], "<i4")
     assert begins.tolist() == [0.0, *(x.time for x in cart.transitions)]
-    names = [mode["name"] for mode in told["graph"]["modes"]]
+    names = [mode["name"] for mode in payload["graph"]["modes"]]
     assert [names[k] for k in met] == [cart.modes[0], *(x.target for x in cart.transitions)]
     for number in (0, len(film.t) // 3, len(film.t) - 1):
-        frame = projector.frame(number)
+        frame = playback.frame(number)
         assert frame[2] == cart.t[number]
         assert names[int(frame[3])] == cart.modes[number]
-        width = 2 + len(told["quantities"])
-        quantities = dict(zip((q["name"] for q in told["quantities"]), frame[-width + 2 :], strict=True))
+        width = 2 + len(payload["quantities"])
+        quantities = dict(zip((q["name"] for q in payload["quantities"]), frame[-width + 2 :], strict=True))
         assert quantities["u1"] == cart["u1"][number]
         assert quantities["total energy"] == pytest.approx(
             cart["energy.kinetic"][number] + cart["energy.potential"][number]
         )
         guards = int(frame[9])
-        head = HEAD + 6 * len(told["picture"]["shapes"]) + 4 * told["picture"]["links"] + 9 * len(told["forces"])
+        head = (
+            HEAD + 6 * len(payload["picture"]["shapes"]) + 4 * payload["picture"]["links"] + 9 * len(payload["forces"])
+        )
         assert len(frame) == head + 2 * guards + width
-    assert [item["cause"] for item in projector.words(0)] == [x.cause for x in cart.transitions]
-    spent = told["totals"]["seconds"]
+    assert [item["cause"] for item in playback.transition_details(0)] == [x.cause for x in cart.transitions]
+    spent = payload["totals"]["seconds"]
     assert sum(spent.values()) == pytest.approx(4.5, abs=1e-12)
 
 
@@ -110,62 +112,64 @@ def test_a_recording_goes_along_a_clock_that_never_goes_back(recording):
     assert np.diff(film.when).min() >= 0.0
     names = recorded.settings["modes"]
     for k in range(0, len(film.t), 97):
-        state = film.sight.instants.automaton.name_of(film.at(k).states).name
+        state = film.encoder.evaluator.automaton.name_of(film.at(k).states).name
         assert state == names[int(recorded.rows[k, 5])]
     for k, (a, b) in enumerate(film.changes):
         after = film.number(film.when[k], after=True)
         assert film.mode[after] == b or after + 1 < len(film.t)
-        x = film.tell(k)
-        assert (x.source, x.target) == tuple(film.sight.instants.automaton.name_of(film.states[i]).name for i in (a, b))
+        x = film.transition(k)
+        assert (x.source, x.target) == tuple(
+            film.encoder.evaluator.automaton.name_of(film.states[i]).name for i in (a, b)
+        )
         assert x.time == recorded.records[k, 1]
 
 
 def test_parameters_set_on_the_way_count_from_then_on(recording):
     film = from_recording(read_recording(recording))
-    place = film.sight.instants.layout.p.index("k")
+    place = film.encoder.evaluator.layout.p.index("k")
     before, after = film.at(300).c[place], film.at(len(film.t) - 1).c[place]
     assert after == 1e4 != before
 
 
 def test_charts_are_finite_and_even_over_what_is_asked_for(recording):
-    projector = PlaybackFrames(from_recording(read_recording(recording)))
-    told = projector.told()
-    span = told["film"]["span"]
+    playback = PlaybackFrames(from_recording(read_recording(recording)))
+    payload = playback.payload()
+    span = payload["playback"]["span"]
     for low, high in (span, (1.0, 1.2)):
-        chosen = projector.chosen(400, low, high)
-        charts = projector.charts(chosen, projector.sampled(chosen))
+        chosen = playback.chosen(400, low, high)
+        charts = playback.charts(chosen, playback.sampled(chosen))
         times, modes, values = (unpacked(charts[key], kind) for key, kind in KINDS.items())
-        assert len(values) == len(told["quantities"]) * len(times) == len(told["quantities"]) * len(modes)
+        assert len(values) == len(payload["quantities"]) * len(times) == len(payload["quantities"]) * len(modes)
         assert np.isfinite(values).all()
         assert times.tolist() == sorted(times)
         assert times[0] <= low < high <= times[-1]
         assert np.diff(times).max() <= 2.1 * max((high - low) / 200, 1e-3), "as dense as asked for, or as the rows are"
-        row = projector.frame(int(chosen[7]))
-        found = values.reshape(len(told["quantities"]), -1)[:, 7]
+        row = playback.frame(int(chosen[7]))
+        found = values.reshape(len(payload["quantities"]), -1)[:, 7]
         assert found == pytest.approx(row[-len(found) :], rel=1e-6), "four bytes of each number"
 
 
-def test_a_cinema_answers(cart):
+def test_playback_session_commands(cart):
     heard = []
 
     async def visit():
-        cinema = PlaybackSession(lambda: from_trajectory(cart, "run"), "cart")
-        cinema.join(heard.append)
-        with pytest.raises(InputError, match="nothing to be seen"):
-            await cinema.carry_out({"do": "row", "number": 3})
-        await cinema.play()
-        await cinema.carry_out({"do": "seek", "at": 2.0, "after": False})
-        await cinema.carry_out({"do": "words", "first": 1})
-        await cinema.carry_out({"do": "charts", "from": 0.0, "to": 9.0})
-        await cinema.carry_out({"do": "charts", "from": 1.0, "to": 1.5})
+        session = PlaybackSession(lambda: from_trajectory(cart, "run"), "cart")
+        session.join(heard.append)
+        with pytest.raises(InputError, match="no run loaded"):
+            await session.carry_out({"do": "seek_row", "number": 3})
+        await session.play()
+        await session.carry_out({"do": "seek", "at": 2.0, "after": False})
+        await session.carry_out({"do": "transition_details", "first": 1})
+        await session.carry_out({"do": "charts", "from": 0.0, "to": 9.0})
+        await session.carry_out({"do": "charts", "from": 1.0, "to": 1.5})
         while sum(message["kind"] == "charts" for message in heard if isinstance(message, dict)) < 2:
             await asyncio.sleep(0.01)
-        with pytest.raises(InputError, match="over"):
-            await cinema.carry_out({"do": "reset"})
+        with pytest.raises(InputError, match="not available in playback"):
+            await session.carry_out({"do": "reset"})
 
     asyncio.run(visit())
     kinds = [message["kind"] if isinstance(message, dict) else "frame" for message in heard]
-    wanted = ["starting", "model", "frame", "frame", "words", "charts", "charts"]
+    wanted = ["starting", "model", "frame", "frame", "transition_details", "charts", "charts"]
     assert [kind for kind in kinds if kind != "guards"] == wanted
     coarse, fine = (message for message in heard[-2:])
     assert coarse["span"] == fine["span"] == [1.0, 1.5], "the first question was given up for the second"
@@ -182,9 +186,9 @@ def test_what_is_no_run_is_told(tmp_path, content):
     heard = []
 
     async def visit():
-        cinema = PlaybackSession(lambda: open_recorded_run(path), "broken.mcap")
-        await cinema.play()
-        cinema.join(heard.append)
+        session = PlaybackSession(lambda: open_recorded_run(path), "broken.mcap")
+        await session.play()
+        session.join(heard.append)
 
     asyncio.run(visit())
     assert heard[0]["kind"] == "error"

@@ -24,7 +24,7 @@ def cart():
 
 
 def data_of(text):
-    return json.loads(re.search(r'id="film-data">(.*?)</script>', text, re.DOTALL)[1])
+    return json.loads(re.search(r'id="playback-data">(.*?)</script>', text, re.DOTALL)[1])
 
 
 def test_modules_become_one_script():
@@ -54,13 +54,13 @@ def test_frames_are_those_of_the_run(cart):
     assert places[-1] == len(numbers)
     assert clocks[0] == 0.0
     assert clocks[-1] == 3.0
-    projector = PlaybackFrames(film)
+    playback = PlaybackFrames(film)
     for k in (0, len(clocks) // 2, len(clocks) - 1):
-        whole = projector.frame(film.number(clocks[k]))
+        whole = playback.frame(film.number(clocks[k]))
         assert numbers[places[k] : places[k + 1]] == pytest.approx(whole, rel=1e-6, abs=1e-6)
     for x in cart.transitions:  # both sides of every transition are there
         assert x.time in clocks
-    assert [item["cause"] for item in data["words"]] == [x.cause for x in cart.transitions]
+    assert [item["cause"] for item in data["transition_details"]] == [x.cause for x in cart.transitions]
 
 
 def test_nothing_is_loaded_and_names_stay_text(tmp_path):
@@ -82,7 +82,7 @@ def test_the_commands_that_write_one(tmp_path):
     found = CliRunner().invoke(app, ["run", "shopping_cart", "--until", "0.5", "--html", str(target)])
     assert found.exit_code == 0, found.output
     assert f"wrote {target}" in found.output
-    assert data_of(target.read_text(encoding="utf-8"))["model"]["film"]["span"] == [0.0, 0.5]
+    assert data_of(target.read_text(encoding="utf-8"))["model"]["playback"]["span"] == [0.0, 0.5]
     refused = CliRunner().invoke(app, ["view", "shopping_cart", "--html", str(target)])
     assert refused.exit_code == 2
     assert "fsm-dyn run" in refused.output
@@ -100,7 +100,7 @@ def test_what_draws_in_space_comes_along_where_it_is_needed_and_no_further(cart)
     assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
     handed = script[script.rindex("\nreturn {", 0, script.rindex("})((() => {")) :].split("}", 1)[0]
     names = {piece.split(":")[0].split(" as ")[-1].strip(" {\n") for piece in handed[8:].split(",")}
-    used = re.findall(r"\bT\.(\w+)", (report.STATIC / "js" / "space.js").read_text(encoding="utf-8"))
+    used = re.findall(r"\bT\.(\w+)", (report.STATIC / "js" / "scene3d.js").read_text(encoding="utf-8"))
     assert len(set(used)) > 10
     assert set(used) <= names
     assert "const inSpace" not in report.report_text(from_trajectory(cart))

@@ -14,8 +14,8 @@ from fsm_dyn.viewer.live_view import LiveOptions
 class Stage:
     """A show with one page that keeps what it is told."""
 
-    def __init__(self, name, **wishes):
-        self.show, self.heard = LiveBroadcast(LiveOptions(**wishes)), []
+    def __init__(self, name, **options):
+        self.show, self.heard = LiveBroadcast(LiveOptions(**options)), []
         self.show.join(self.heard.append)
         self.name = name
 
@@ -28,7 +28,7 @@ class Stage:
         self.playing.cancel()
         await self.show.close()
 
-    def told(self, kind):
+    def payload(self, kind):
         return [message for message in self.heard if isinstance(message, dict) and message["kind"] == kind]
 
     async def until(self, condition):
@@ -38,7 +38,7 @@ class Stage:
             await asyncio.sleep(0.01)
 
     def named(self, key):
-        return {item["name"]: item for item in self.show.take.setup.told()[key]}
+        return {item["name"]: item for item in self.show.view.run_parameters.payload()[key]}
 
 
 def test_parameters_count_at_once_or_from_the_reset():
@@ -54,26 +54,26 @@ def test_parameters_count_at_once_or_from_the_reset():
             assert not known["mu"]["reset"]
             assert [known[name]["hand"] for name in ("mu", "disk_grip_1_stiffness")] == [False, True]
 
-            take = stage.show.take
-            layout, parameters = take.instants.layout, take.instants.parameters
+            view = stage.show.view
+            layout, parameters = view.evaluator.layout, view.evaluator.parameters
             await stage.show.carry_out({"do": "set", "name": "mu", "value": 0.6})
             await stage.until(lambda: parameters[layout.p.index("mu")] == 0.6)
-            assert not stage.told("setup")[-1]["waiting"]
+            assert not stage.payload("setup")[-1]["waiting"]
 
             await stage.show.carry_out({"do": "set", "name": "r", "value": 0.2})
-            await stage.until(lambda: "r" in stage.show.take.setup.waiting)
-            assert take.instants.parameters[layout.p.index("r")] == 0.1
-            models = len(stage.told("model"))
+            await stage.until(lambda: "r" in stage.show.view.run_parameters.waiting)
+            assert view.evaluator.parameters[layout.p.index("r")] == 0.1
+            models = len(stage.payload("model"))
             await stage.show.carry_out({"do": "reset"})
-            await stage.until(lambda: len(stage.told("model")) > models)
-            assert not take.setup.waiting
-            now = take.instants.parameters
+            await stage.until(lambda: len(stage.payload("model")) > models)
+            assert not view.run_parameters.waiting
+            now = view.evaluator.parameters
             assert (now[layout.p.index("r")], now[layout.p.index("mu")]) == (0.2, 0.6)
             assert now[layout.p.index("J")] == pytest.approx(2.0 * 0.2**2 / 2)
-            disk = stage.told("model")[-1]["picture"]["shapes"][0]["points"]
+            disk = stage.payload("model")[-1]["picture"]["shapes"][0]["points"]
             assert max(abs(x) for x, _ in disk) == pytest.approx(0.2, abs=1e-6)
             # and the mechanism itself rolls on the larger disk
-            row = take.session.snapshot()
+            row = view.session.snapshot()
             assert row["state"]["y"] > 0.15
 
             with pytest.raises(InputError, match="no parameter"):
@@ -91,12 +91,12 @@ def test_drives_are_those_that_nobody_else_drives():
             drives = stage.named("drives")
             of_its_schedule = {"push": 16.0, "turn": 15.0}
             assert {name: item["size"] for name, item in drives.items()} == of_its_schedule
-            await stage.show.carry_out({"do": "drive", "name": "push", "value": 12.5})
-            take = stage.show.take
-            await stage.until(lambda: take.session.snapshot() is not None)
-            await stage.until(lambda: take.session.snapshot()["inputs"]["push"] == 12.5)
+            await stage.show.carry_out({"do": "input", "name": "push", "value": 12.5})
+            view = stage.show.view
+            await stage.until(lambda: view.session.snapshot() is not None)
+            await stage.until(lambda: view.session.snapshot()["inputs"]["push"] == 12.5)
             with pytest.raises(InputError, match="no input"):
-                await stage.show.carry_out({"do": "drive", "name": "handle_1", "value": 1.0})
+                await stage.show.carry_out({"do": "input", "name": "handle_1", "value": 1.0})
 
     asyncio.run(scene())
 
@@ -106,13 +106,13 @@ def test_the_mode_it_begins_in():
         async with Stage("shopping_cart", schedule=False) as stage:
             with pytest.raises(InputError, match="nowhere"):
                 await stage.show.carry_out({"do": "initial", "mode": "nowhere"})
-            assert stage.show.take.number == 1
+            assert stage.show.view.number == 1
             await stage.show.carry_out({"do": "initial", "mode": "sticking"})
-            take = stage.show.take
-            assert take.number == 2
-            await stage.until(lambda: take.session.snapshot() is not None)
-            rows, _ = take.session.rows()
-            assert take.session.modes[int(rows[0][5])] == "sticking"
-            assert stage.told("model")[-1]["setup"]["mode"] == "sticking"
+            view = stage.show.view
+            assert view.number == 2
+            await stage.until(lambda: view.session.snapshot() is not None)
+            rows, _ = view.session.rows()
+            assert view.session.modes[int(rows[0][5])] == "sticking"
+            assert stage.payload("model")[-1]["setup"]["mode"] == "sticking"
 
     asyncio.run(scene())

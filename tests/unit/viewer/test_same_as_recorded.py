@@ -15,22 +15,22 @@ MODE, SAMPLES, READER = 3, 7, 8  # in the head of a frame
 TICK = FIXED.index("tick")
 
 
-def label(instants, number):
+def label(evaluator, number):
     """What a mode is called that the page has under a number."""
-    return next(text for text, known in instants._labels.items() if known == number)
+    return next(text for text, known in evaluator._labels.items() if known == number)
 
 
-def watched(take, until):
+def watched(view, until):
     """The frames of a run, until the model's time, and again after a reset, from which on modes are numbered anew."""
     frames, turns = [], 0
     patience = time.monotonic() + 120.0
     while turns < 3:
-        assert time.monotonic() < patience, take.session.log()
-        data = take.frame()  # nothing else is asked of the run
+        assert time.monotonic() < patience, view.session.log()
+        data = view.frame()  # nothing else is asked of the run
         frames += [] if data is None else [np.frombuffer(data)]
-        at = 0.0 if take._last is None else take._last[1]
+        at = 0.0 if view._last is None else view._last[1]
         if turns == 0 and at >= until:
-            take.session.send("reset")
+            view.session.send("reset")
         turns += at < until if turns == 1 else at >= until
         time.sleep(0.002)
     return frames
@@ -40,14 +40,14 @@ def test_page_and_recording_tell_the_same(tmp_path, monkeypatch):
     """Every frame, and the ticks between, as many as there is time for, to the last bit."""
     monkeypatch.setattr(taken, "SAMPLES", 4)
     path = tmp_path / "run.mcap"
-    take = LiveView(fsm_dyn.compile("piano_action_simple"), 1, LiveOptions(record=path, schedule=True))
+    view = LiveView(fsm_dyn.compile("piano_action_simple"), 1, LiveOptions(record=path, schedule=True))
     try:
-        frames = watched(take, 0.12)
+        frames = watched(view, 0.12)
     finally:
-        take.close()
+        view.close()
     film = open_recorded_run(path)
     ticks = np.array([film.at(k).row[TICK] for k in range(len(film.t))])
-    shown, instants = film.sight, film.sight.instants
+    shown, evaluator = film.encoder, film.encoder.evaluator
     width, met, compared = 2 + len(shown.quantities.all), set(), 0
     for frame in frames:
         tick, count = int(frame[1]), int(frame[SAMPLES])
@@ -55,13 +55,13 @@ def test_page_and_recording_tell_the_same(tmp_path, monkeypatch):
         it = film.at(k)
         met.add(it.states)
         expected = shown.frame((*frame[:3], *frame[4:7]), it.states, it.x, it.c, it.row)
-        assert label(take.instants, frame[MODE]) == label(instants, expected[MODE]), tick
+        assert label(view.evaluator, frame[MODE]) == label(evaluator, expected[MODE]), tick
         assert np.array_equal(frame[HEAD : len(expected)], expected[HEAD:], equal_nan=True), tick
         for sample in frame[len(expected) :].reshape(count, width):
             at = k - np.argmax(film.t[k::-1] == sample[0])
             it = film.at(at)
             assert sample[0] == film.t[at]
-            assert label(take.instants, sample[1]) == label(instants, instants.number(it.states)), sample[0]
+            assert label(view.evaluator, sample[1]) == label(evaluator, evaluator.number(it.states)), sample[0]
             assert np.array_equal(sample[2:], shown.values(it.states, it.x, it.c), equal_nan=True), sample[0]
             compared += 1
     assert compared > 50

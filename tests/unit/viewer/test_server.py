@@ -93,8 +93,8 @@ def test_commands_arrive_and_bad_ones_are_told(client, show):
     with client.socket() as socket:
         socket.send('{"do": "run"}')
         socket.send('{"do": "fly"}')
-        told = json.loads(socket.recv(5))
-        assert (told["kind"], told["message"]) == ("refused", "no such command")
+        payload = json.loads(socket.recv(5))
+        assert (payload["kind"], payload["message"]) == ("refused", "unknown command")
         assert show.pages == 1
         socket.send('{"do": "step", "ticks": 2}')
         socket.send('{"do": "fly"}')
@@ -156,8 +156,8 @@ def test_so_many_pages_and_no_more(client):
 def test_an_error_of_the_model_is_told_with_its_place(client, show):
     show.failed(ModelError("no such frame 'C'", Location("cart.yaml", 12, 3), found="C", remedy="did you mean 'B'?"))
     with client.socket() as socket:
-        told = json.loads(socket.recv(5))
-    assert told == {
+        payload = json.loads(socket.recv(5))
+    assert payload == {
         "kind": "error", "where": "cart.yaml:12:3", "message": "no such frame 'C'",
         "notes": [["found", "C"], ["remedy", "did you mean 'B'?"]],
     }  # fmt: skip

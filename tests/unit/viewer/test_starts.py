@@ -30,7 +30,7 @@ def sessions(monkeypatch):
 @pytest.mark.parametrize("waits", [0.0, 0.05, 0.4])
 def test_a_page_that_goes_after_restart_leaves_its_run_to_the_next_one(sessions, waits):
     """So does a file that is saved again while its run is started."""
-    told = []
+    messages = []
 
     async def scene():
         show = LiveBroadcast(LiveOptions())
@@ -40,22 +40,22 @@ def test_a_page_that_goes_after_restart_leaves_its_run_to_the_next_one(sessions,
         page.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await page
-        show.join(told.append)  # the next page
-        while show.take is None or show.take.number < 2:
+        show.join(messages.append)  # the next page
+        while show.view is None or show.view.number < 2:
             await asyncio.sleep(0.01)
         assert [session.alive for session in sessions] == [False, True]
         await show.close()
         return show.summary
 
     assert len(asyncio.run(scene())) == 2
-    assert "model" in [message["kind"] for message in told]
+    assert "model" in [message["kind"] for message in messages]
     assert not any(session.alive for session in sessions)
 
 
 @pytest.mark.parametrize("where", ["before", "after", "within"])
 def test_any_exception_of_a_start_reaches_the_page_and_leaves_no_process(sessions, monkeypatch, where, capsys):
     """Before the session, after it, and while the page is closed."""
-    told, reached = [], threading.Event()
+    messages, reached = [], threading.Event()
 
     def fail(*given, **named):
         raise ZeroDivisionError("at fault")
@@ -75,7 +75,7 @@ def test_any_exception_of_a_start_reaches_the_page_and_leaves_no_process(session
 
     async def scene():
         show = LiveBroadcast(LiveOptions())
-        show.join(told.append)
+        show.join(messages.append)
         start = asyncio.create_task(show.start(fsm_dyn.compile("latch")))
         if where == "within":
             await asyncio.to_thread(reached.wait)
@@ -83,12 +83,12 @@ def test_any_exception_of_a_start_reaches_the_page_and_leaves_no_process(session
         else:
             await start
         await show.close()
-        assert show.take is None
+        assert show.view is None
 
     asyncio.run(scene())
     assert not any(session.alive for session in sessions)
     if where == "within":
         assert len(sessions) == 0, "broken off at its next stage"
     else:
-        assert (told[-1]["kind"], "at fault" in told[-1]["message"]) == ("error", True)
+        assert (messages[-1]["kind"], "at fault" in messages[-1]["message"]) == ("error", True)
         assert "ZeroDivisionError" in capsys.readouterr().err

@@ -1,24 +1,24 @@
-// The page put together: what the server says goes to the panels, what the panels want goes to the server.
+// The page: messages of the server go to the panels, commands of the panels to the server.
 
 import { Banner } from "./banner.js";
 import { Charts } from "./charts.js";
 import { Connection } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Device } from "./device.js";
-import { Dragging } from "./dragging.js";
-import { Film } from "./film.js";
+import { HandleDrag } from "./handle_drag.js";
+import { Playback } from "./playback.js";
 import { Frame } from "./frames.js";
-import { Gauges } from "./gauges.js";
+import { GuardBars } from "./guard_bars.js";
 import { Keys } from "./keys.js";
-import { Local } from "./local.js";
-import { Log } from "./log.js";
-import { ModeMap } from "./modemap.js";
+import { ReportSource } from "./report_source.js";
+import { EventLog } from "./event_log.js";
+import { ModeGraph } from "./mode_graph.js";
 import { Mechanism } from "./mechanism.js";
 import { Playing } from "./playing.js";
-import { Setup } from "./setup.js";
+import { ParameterPanel } from "./parameter_panel.js";
 import { Sound } from "./sound.js";
-import { Space } from "./space.js";
-import { Timing } from "./timing.js";
+import { Scene3D } from "./scene3d.js";
+import { TickTiming } from "./tick_timing.js";
 
 const KEPT = 1200; // script times
 
@@ -29,56 +29,56 @@ class App {
     this.scriptTimes = [];
     const send = (command) => this.connection.send(command);
     this.mechanism = new Mechanism();
-    this.dragging = new Dragging(this.mechanism, send);
-    this.map = new ModeMap();
-    this.gauges = new Gauges();
-    this.film = new Film(send);
-    this.space = new Space(this.mechanism);
-    this.charts = new Charts(this.film, send);
-    this.log = new Log(this.film, send);
+    this.dragging = new HandleDrag(this.mechanism, send);
+    this.map = new ModeGraph();
+    this.guardBars = new GuardBars();
+    this.playback = new Playback(send);
+    this.space = new Scene3D(this.mechanism);
+    this.charts = new Charts(this.playback, send);
+    this.log = new EventLog(this.playback, send);
     this.banner = new Banner(send, () => this.connection.retry());
-    this.timing = new Timing();
+    this.timing = new TickTiming();
     this.playing = new Playing(send, this.dragging);
     this.sound = new Sound((name, speed) => this.playing.strike(name, speed));
-    this.setup = new Setup(send);
+    this.setup = new ParameterPanel(send);
     this.device = new Device(send);
-    this.controls = new Controls(send, this.dragging, this.film);
+    this.controls = new Controls(send, this.dragging, this.playback);
     this.keys = new Keys(this);
     this.panels = [
-      this.mechanism, this.space, this.film, this.dragging, this.map, this.gauges, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.playback, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound,
     ];
-    const local = document.getElementById("film-data");
-    this.connection = new (local ? Local : Connection)({
+    const report = document.getElementById("playback-data");
+    this.connection = new (report ? ReportSource : Connection)({
       message: (message) => this.message(message),
       frame: (numbers) => this.frame(numbers),
       state: (state, wait) => {
         if (state !== "open") this.newest = null;
         for (const panel of this.panels) panel.connection?.(state, wait);
       },
-    }, local);
+    }, report);
     requestAnimationFrame(() => this.draw());
   }
 
-  // What is told between pictures of the screen counts towards the script time of the next.
+  // Script time of messages between screen updates counts towards the next update.
   message(message) {
     const begin = performance.now();
-    this.tell(message);
+    this.dispatch(message);
     this.spent = (this.spent ?? 0) + performance.now() - begin;
   }
 
-  tell(message) {
+  dispatch(message) {
     if (message.kind === "model") {
       this.model = message;
       this.newest = null;
       this.pending = [];
       document.title = `${message.name} · fsm_dyn`;
     } else if (message.number !== undefined && message.number !== this.model?.number) return;
-    if (message.kind === "graph") this.model.graph = message.graph;
+    if (message.kind === "mode_graph") this.model.graph = message.graph;
     for (const panel of this.panels) panel[message.kind]?.(message);
   }
 
-  // Samples of every frame are kept; of the rest only the newest is drawn.
+  // Samples of every display frame are stored; of the rest only the latest is drawn.
   frame(numbers) {
     const begin = performance.now();
     if (this.model && numbers[0] === this.model.number) {
@@ -90,14 +90,14 @@ class App {
 
   draw() {
     requestAnimationFrame(() => this.draw());
-    this.film.tick();
+    this.playback.tick();
     const frame = this.newest;
     if (!frame) return;
     this.newest = null;
     const begin = performance.now();
     for (const panel of this.panels) panel.frame?.(frame);
     this.last = frame;
-    queueMicrotask(() => { // after the charts, which draw when everything else has been done
+    queueMicrotask(() => { // after the charts, which draw last
       this.scriptTimes.push(performance.now() - begin + (this.spent ?? 0));
       this.spent = 0;
       if (this.scriptTimes.length > KEPT) this.scriptTimes.shift();
@@ -105,5 +105,5 @@ class App {
   }
 }
 
-// For tests and for the curious: what the page knows.
+// For tests and debugging.
 window.fsmDyn = new App();

@@ -1,9 +1,9 @@
-// Forces of contacts as arrows in their friction cones, torques as arcs within their limits.
+// Contact forces as arrows in their friction cones, friction torques as arcs within their limits.
 
 import { svg } from "./dom.js";
 import { FORCE } from "./frames.js";
 
-const LENGTH = 90; // px of the largest force seen lately
+const LENGTH = 90; // px of the largest recent force
 const RADIUS = 30; // px of an arc
 const DECAY = 0.998; // of that largest force, per frame
 

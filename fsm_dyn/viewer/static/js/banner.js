@@ -1,10 +1,10 @@
-// What is the matter, where something is: connecting, lost, an error of the model, a fault, an end.
+// Banner: connecting, connection lost, error of the model, fault, end of the run.
 
 import { $, el, setText } from "./dom.js";
 
 export class Banner {
   constructor(send, retry) {
-    Object.assign(this, { send, retry, box: $("banner"), said: {} });
+    Object.assign(this, { send, retry, box: $("banner"), shown: {} });
     this.connection("connecting", 0);
     setInterval(() => this.tick(), 500);
   }
@@ -12,24 +12,24 @@ export class Banner {
   connection(state, wait) {
     const dot = $("link");
     dot.dataset.state = state;
-    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("film-data") ? "report" : "connected" }[state]);
+    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("playback-data") ? "report" : "connected" }[state]);
     if (state === "open") this.say("connection", null);
     else if (state === "connecting") this.say("connection", { kind: "calm", title: "Connecting…" });
     else {
-      const when = wait ? `Trying again in ${(wait / 1000).toFixed(1)} s.` : "Trying again…";
-      this.say("connection", { kind: "lost", title: "Connection lost", text: `${when} The mechanism has been let go.`, action: ["Try now", this.retry] });
+      const when = wait ? `Retry in ${(wait / 1000).toFixed(1)} s.` : "Retrying…";
+      this.say("connection", { kind: "lost", title: "Connection lost", text: `${when} The device is disengaged.`, action: ["Retry now", this.retry] });
     }
   }
 
-  // What is done before a model can run, and for how long already.
+  // Stage of a start, with the time since its begin.
   starting({ name, stage, seconds }) {
     this.since = performance.now() - 1000 * seconds;
     this.say("starting", { kind: "calm busy", title: `Starting ${name}…`, text: sentence(stage), clock: true });
   }
 
-  // The file was saved: it is compiled while what runs goes on.
-  changing({ name, stage }) {
-    setText($("watching"), stage ? `${name} was saved: ${stage}…` : "");
+  // The file is recompiled while the current run continues.
+  recompiling({ name, stage }) {
+    setText($("watching"), stage ? `Recompiling ${name}: ${stage}…` : "");
   }
 
   tick() {
@@ -40,26 +40,26 @@ export class Banner {
   model(model) {
     this.about = model;
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
-    if (!this.said.starting && !model.film) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
+    if (!this.shown.starting && !model.playback) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
   error({ where, message, notes }) {
     const device = this.about?.device;
-    const again = device ? ["Start again", () => this.send({ do: "restart" })] : undefined;
-    this.say("error", { kind: "error", title: device ? "The run cannot start" : "The model has an error", where, text: message, notes, action: again });
+    const again = device ? ["Restart", () => this.send({ do: "restart" })] : undefined;
+    this.say("error", { kind: "error", title: device ? "The run failed to start" : "The model has an error", where, text: message, notes, action: again });
   }
 
   ended({ why, fault }) {
     if (fault) {
-      document.body.dataset.phase = "fault"; // the tick that would have said so never came
+      document.body.dataset.phase = "fault"; // no tick reports it
       setText($("phase"), "fault");
     }
-    const title = fault ? "Fault: the device was let go, and the run has ended" : "The run has ended";
+    const title = fault ? "Fault: device disengaged, run ended" : "The run has ended";
     const recording = this.about?.recording;
     const notes = fault && recording ? [["replay", `fsm-dyn view ${recording}`]] : [];
-    if (fault && this.about?.device) notes.unshift(["remedy", "see to the device, plug it in, and start again: a new run"]);
-    this.say("ended", { kind: "error", title, text: why, notes, action: ["Start again", () => this.send({ do: "restart" })] });
+    if (fault && this.about?.device) notes.unshift(["remedy", "check and reconnect the device, then restart"]);
+    this.say("ended", { kind: "error", title, text: why, notes, action: ["Restart", () => this.send({ do: "restart" })] });
   }
 
   event(event) {
@@ -82,8 +82,8 @@ export class Banner {
   }
 
   frame(frame) {
-    if (this.said.starting) this.say("starting", null);
-    if (document.body.classList.contains("film-mode")) return;
+    if (this.shown.starting) this.say("starting", null);
+    if (document.body.classList.contains("playback-mode")) return;
     const phase = ["running", "paused", "fault", "failed", "stopped"][frame.phase];
     if (phase !== this.now) this.phase(phase);
   }
@@ -92,18 +92,18 @@ export class Banner {
     this.now = phase;
     const clear = ["Clear the fault (C)", () => this.send({ do: "clear" })];
     const reset = ["Reset (R)", () => this.send({ do: "reset" })];
-    const told = {
-      fault: { kind: "error", title: "Fault: the handle was let go", text: this.why ?? "", action: clear },
-      failed: { kind: "error", title: "The model cannot go on", text: this.why ?? "", action: reset },
+    const notice = {
+      fault: { kind: "error", title: "Fault: force output disabled", text: this.why ?? "", action: clear },
+      failed: { kind: "error", title: "Simulation failed", text: this.why ?? "", action: reset },
       stopped: { kind: "calm", title: "Stopped", text: "A transition marked stop was taken.", action: reset },
     }[phase];
-    this.say("phase", told ?? null);
+    this.say("phase", notice ?? null);
   }
 
   say(key, what) {
-    if (what) this.said[key] = what;
-    else delete this.said[key];
-    const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.said[k]).find(Boolean);
+    if (what) this.shown[key] = what;
+    else delete this.shown[key];
+    const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.shown[k]).find(Boolean);
     this.box.hidden = !first;
     if (!first) return;
     this.box.className = first.kind;

@@ -1,18 +1,18 @@
 // Strip charts of chosen quantities against model time, one strip per unit, the modes as bands behind them.
 
 import { $, el, setText, short } from "./dom.js";
-import { doubles, floats, upTo, wholes } from "./packed.js";
+import { doubles, floats, upTo, wholes } from "./base64_arrays.js";
 
 const KEPT = 1400; // samples
-const LOWEST = 44; // px, a strip; more of them than have room are scrolled
+const LOWEST = 44; // px, least height of a strip; more strips scroll
 const STRIPS = 4;
-const PATIENCE = 150; // ms that a stretch is looked at before it is asked for in detail
-const EVERY = 32; // ms between strips that are drawn anew
-const FIRST = { speeds: 3, contacts: 3 }; // charted until somebody chooses
+const PATIENCE = 150; // ms from a zoom to the request of its detail
+const EVERY = 32; // ms between redraws of strips
+const FIRST = { speeds: 3, contacts: 3 }; // default quantities by group
 
 export class Charts {
-  constructor(film, send) {
-    Object.assign(this, { film, send });
+  constructor(playback, send) {
+    Object.assign(this, { playback, send });
     this.box = $("strips");
     this.plots = [];
     this.turn = 0;
@@ -27,13 +27,13 @@ export class Charts {
     this.names = model.quantities.map((q) => q.name);
     if (!same) this.chosen = this.usual();
     this.clear();
-    this.whole = null; // of a run that is over: what is charted of all of it
-    this.over = !!model.film;
+    this.whole = null; // in playback: data of the whole run
+    this.over = !!model.playback;
     this.build();
-    if (this.over) this.ask(...model.film.span);
+    if (this.over) this.ask(...model.playback.span);
   }
 
-  // A stretch of a run that is over, in detail.
+  // Request an interval of a recorded run in detail.
   ask(from, to) {
     this.span = [from, to];
     this.send({ do: "charts", from, to });
@@ -44,7 +44,7 @@ export class Charts {
     const found = { times: Array.from(doubles(times)), modes: Array.from(wholes(modes)) }, n = found.times.length;
     const numbers = Array.from(floats(values), (value) => (Number.isFinite(value) ? value : null));
     found.values = this.names.map((_, i) => numbers.slice(n * i, n * (i + 1)));
-    const all = this.span[0] <= this.film.from && this.span[1] >= this.film.to;
+    const all = this.span[0] <= this.playback.from && this.span[1] >= this.playback.to;
     if (all) this.whole = found;
     const { whole } = this, before = all || !whole ? 0 : upTo(whole.times, found.times[0]), after = all || !whole ? Infinity : upTo(whole.times, found.times[n - 1]);
     const joined = (list, own) => (all || !whole ? own : [...list.slice(0, before), ...own, ...list.slice(after)]);
@@ -72,7 +72,7 @@ export class Charts {
   take(frame) {
     const { samples, width, count } = frame;
     if (this.over) {
-      this.now = samples; // the instant that is looked at
+      this.now = samples; // the present row
       return;
     }
     for (let k = 0; k < count; k++) {
@@ -93,7 +93,7 @@ export class Charts {
       const { unit } = this.about.quantities[i];
       byUnit.set(unit, [...(byUnit.get(unit) ?? []), i]);
     }
-    return [...byUnit.entries()].slice(-STRIPS); // the last ones asked for
+    return [...byUnit.entries()].slice(-STRIPS); // those chosen last
   }
 
   build() {
@@ -105,8 +105,8 @@ export class Charts {
     this.plots = strips.map(([unit, members], s) => {
       const last = s === strips.length - 1;
       const values = (plot, splits, i) => {
-        (plot.words ??= [])[i] = splits.map((value) => (value === null ? "" : uPlot.fmtNum(value)));
-        return splits.map(() => null); // written beside what is drawn, see ticks
+        (plot.texts ??= [])[i] = splits.map((value) => (value === null ? "" : uPlot.fmtNum(value)));
+        return splits.map(() => null); // drawn as elements, see ticks
       };
       const axis = { stroke: colour("--soft"), values, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
       const options = {
@@ -131,17 +131,17 @@ export class Charts {
       this.box.append(holder);
       const data = [this.times, ...members.map((i) => this.values[i])];
       const plot = new uPlot(options, data, holder);
-      holder.append(names, head, el("span", { class: `unit${last ? " last" : ""}`, text: unit })); // beside what is drawn: turned text takes long
+      holder.append(names, head, el("span", { class: `unit${last ? " last" : ""}`, text: unit })); // as an element: rotated text on a canvas is slow
       if (this.over) this.lead(plot);
       return { plot, members, holder, head, names };
     });
     this.box.replaceChildren(...this.plots.map(({ holder }) => holder));
   }
 
-  // Of a run that is over: a click goes to that instant, a stretch drawn out is seen alone, a double click shows all.
+  // Playback: a click seeks, a dragged interval zooms, a double click shows all.
   lead(plot) {
     plot.over.addEventListener("click", () => {
-      if (plot.select.width < 3 && plot.cursor.left >= 0) this.film.seek(plot.posToVal(plot.cursor.left, "x"));
+      if (plot.select.width < 3 && plot.cursor.left >= 0) this.playback.seek(plot.posToVal(plot.cursor.left, "x"));
     });
     plot.hooks.setScale = [(one, key) => {
       if (key !== "x" || this.aligning) return;
@@ -167,7 +167,7 @@ export class Charts {
       let to = from + 1;
       while (to < n && this.modes[to] === this.modes[from]) to++;
       const left = at(this.times[from]), right = at(this.times[Math.min(to, n - 1)]);
-      if (right < drawn + 1) { // of many in one step of the screen the first
+      if (right < drawn + 1) { // bands narrower than a pixel are merged into the first
         from = to;
         continue;
       }
@@ -179,7 +179,7 @@ export class Charts {
     ctx.restore();
   }
 
-  // Where the instant lies in every strip, and the values there.
+  // Mark the present time in every strip, with the values.
   mark() {
     if (!this.now) return;
     for (const { plot, head, names, members } of this.plots) {
@@ -196,7 +196,7 @@ export class Charts {
       this.mark();
       return;
     }
-    // one strip at a time: each is drawn some ten times a second, which takes longer than all the rest of the page
+    // one strip at a time, each about ten times a second: drawing takes longer than the rest of the page
     const now = performance.now();
     if (now - (this.drawn ?? 0) < EVERY) return;
     this.drawn = now;
@@ -210,7 +210,7 @@ export class Charts {
     for (const { plot } of this.plots) plot.setSize({ width: this.box.clientWidth, height });
   }
 
-  // A list of all that can be charted.
+  // Dialog of all quantities.
   choose() {
     if (!this.about) return;
     const dialog = $("quantities");
@@ -222,7 +222,7 @@ export class Charts {
         boxes.push([box, i]);
         return el("label", { class: "check" }, box, q.name, el("span", { class: "soft", text: ` ${q.unit}` }));
       })));
-    dialog.replaceChildren(el("h2", { text: "Quantities to chart" }), el("p", { class: "soft", text: `One strip per unit, ${STRIPS} at most.` }),
+    dialog.replaceChildren(el("h2", { text: "Quantities of the strip charts" }), el("p", { class: "soft", text: `One strip per unit, ${STRIPS} at most.` }),
       el("div", { class: "groups" }, ...lists), el("form", { method: "dialog" }, el("button", { text: "Close" })));
     dialog.onchange = () => {
       const checked = boxes.filter(([box]) => box.checked).map(([, i]) => i);
@@ -234,13 +234,13 @@ export class Charts {
   }
 }
 
-// The numbers along the axes of a strip, as elements: words on a canvas take longer than all that is drawn there.
+// Axis labels of a strip as elements: text on a canvas takes longer than its lines.
 function ticks(plot) {
   const labels = (plot.labels ??= []), left = plot.bbox.left / devicePixelRatio, top = plot.bbox.top / devicePixelRatio;
   let used = 0;
   plot.axes.forEach((axis, i) => {
     (axis.show && axis._splits ? axis._splits : []).forEach((value, k) => {
-      const text = value === null ? "" : plot.words[i][k];
+      const text = value === null ? "" : plot.texts[i][k];
       if (!text) return;
       const along = plot.valToPos(value, axis.scale);
       const x = i === 0 ? left + along : left - axis.gap, y = i === 0 ? top + plot.bbox.height / devicePixelRatio + axis.gap : top + along;
@@ -254,7 +254,7 @@ function ticks(plot) {
   for (const label of labels.slice(used)) label.hidden = true;
 }
 
-// The range of an axis: with some room, and not from nothing to nothing.
+// Range of an axis with a margin, never empty.
 function room(low, high) {
   if (low === null || high === null) return [-1, 1];
   const size = Math.max(Math.abs(low), Math.abs(high));

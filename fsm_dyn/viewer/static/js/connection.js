@@ -1,11 +1,11 @@
-// The one WebSocket: opened again with growing pauses when it is lost.
+// WebSocket with reconnection at increasing intervals.
 
 const SHORTEST = 250; // ms
 const LONGEST = 8000;
 
 export class Connection {
   constructor({ message, frame, state }) {
-    this.tell = { message, frame, state };
+    this.emit = { message, frame, state };
     this.pause = SHORTEST;
     this.timer = null;
     this.open();
@@ -13,7 +13,7 @@ export class Connection {
 
   open() {
     clearTimeout(this.timer);
-    this.tell.state(this.lost ? "lost" : "connecting", 0);
+    this.emit.state(this.lost ? "lost" : "connecting", 0);
     const address = new URL("live", location.href.replace(/^http/, "ws"));
     address.search = address.hash = "";
     const socket = (this.socket = new WebSocket(address));
@@ -21,16 +21,16 @@ export class Connection {
     socket.onopen = () => {
       this.pause = SHORTEST;
       this.lost = false;
-      this.tell.state("open", 0);
+      this.emit.state("open", 0);
     };
     socket.onmessage = ({ data }) => {
-      if (typeof data === "string") this.tell.message(JSON.parse(data));
-      else this.tell.frame(new Float64Array(data));
+      if (typeof data === "string") this.emit.message(JSON.parse(data));
+      else this.emit.frame(new Float64Array(data));
     };
     socket.onclose = () => {
       if (socket !== this.socket) return;
       this.lost = true;
-      this.tell.state("lost", this.pause);
+      this.emit.state("lost", this.pause);
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(LONGEST, this.pause * 2);
     };

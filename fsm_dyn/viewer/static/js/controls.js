@@ -1,15 +1,15 @@
-// The buttons above the mechanism.
+// Buttons above the mechanism.
 
 import { $, el, setText } from "./dom.js";
 
 export class Controls {
-  constructor(send, dragging, film) {
-    Object.assign(this, { send, dragging, film, phase: "" });
+  constructor(send, dragging, playback) {
+    Object.assign(this, { send, dragging, playback, phase: "" });
     dragging.onport = (port) => ($("port").value = port);
     $("run").onclick = () => this.run();
     $("step").onclick = () => this.step();
-    $("next").onclick = () => (film.film ? film.next() : send({ do: "next" }));
-    $("reset").onclick = () => (film.film ? film.seek(film.from) : send({ do: "reset" }));
+    $("next").onclick = () => (playback.run ? playback.next() : send({ do: "next" }));
+    $("reset").onclick = () => (playback.run ? playback.seek(playback.from) : send({ do: "reset" }));
     $("speed").oninput = () => this.speed(10 ** +$("speed").value);
     $("port").onchange = () => dragging.use($("port").value);
     $("twist").onchange = () => dragging.use($("port").value, $("twist").checked);
@@ -27,9 +27,9 @@ export class Controls {
     $("twist").checked = false;
     $("schedule-label").hidden = model.schedule === null;
     $("schedule").checked = model.schedule === true;
-    setText($("reset"), model.film ? "Beginning" : "Reset");
-    $("speed").max = model.film ? 1 : 0; // a film may run faster than life
-    this.fastest = model.film ? 10 : 1;
+    setText($("reset"), model.playback ? "Start" : "Reset");
+    $("speed").max = model.playback ? 1 : 0; // a playback may run faster than life
+    this.fastest = model.playback ? 10 : 1;
     this.phase = "";
     this.show(model.speed);
   }
@@ -49,19 +49,19 @@ export class Controls {
     if (phase === this.phase) return;
     this.phase = phase;
     const running = phase === "running";
-    setText($("run-text"), running ? "Pause" : this.film.film ? "Play" : "Run");
+    setText($("run-text"), running ? "Pause" : this.playback.run ? "Play" : "Run");
     $("run").setAttribute("aria-pressed", running);
   }
 
   run() {
-    if (this.film.film) {
-      this.film.play();
+    if (this.playback.run) {
+      this.playback.play();
       this.frame();
     } else this.send({ do: this.phase === "running" ? "pause" : "run" });
   }
 
   step() {
-    if (this.film.film) this.film.step(1);
+    if (this.playback.run) this.playback.step(1);
     else if (this.phase === "running") this.send({ do: "pause" });
     else this.send({ do: "step", ticks: 1 });
   }
@@ -73,7 +73,7 @@ export class Controls {
   speed(value) {
     const speed = Math.min(this.fastest, Math.max(1e-3, value));
     this.show(speed);
-    if (this.film.film) this.film.rate = speed;
+    if (this.playback.run) this.playback.rate = speed;
     else this.send({ do: "speed", value: speed });
   }
 

@@ -1,13 +1,13 @@
-// The device that holds the mechanism: where it is, what it shows, what stops it; and what can happen to one made of numbers.
+// Device panel: position, velocity and force, force shutdown chain, commands of an emulated device.
 
 import { $, el, setText } from "./dom.js";
 
 const SOFTEST = 20, STIFFEST = 20000; // N/m, of the coupler's slider
-const SHOWN = 2000; // ms that a saturated force is told of
-const NAMES = { garbage: "Garbage", half: "Half frames", stall: "Stall", freeze: "Freeze" };
+const SHOWN = 2000; // ms, display of a saturated force
+const NAMES = { garbage: "Garbage", half: "Half packets", stall: "Stall", freeze: "Freeze" };
 const ABOUT = {
-  garbage: "It sends noise instead of samples", half: "It sends halves of its samples",
-  stall: "It sends no samples, but takes forces", freeze: "It neither reads nor sends",
+  garbage: "Noise instead of samples", half: "Truncated packets",
+  stall: "No samples; forces are received", freeze: "No communication",
 };
 
 export class Device {
@@ -36,7 +36,7 @@ export class Device {
     this.setup(model.setup);
   }
 
-  // Position, velocity and force of an axis; the force as a bar from the middle.
+  // Position, velocity and force of an axis; the force also as a bar from the middle.
   axis({ number, turns }, count, force) {
     const [place, speed, push] = [el("span", { class: "value" }), el("span", { class: "value" }), el("span", { class: "value" })];
     const fill = el("span", { class: "push" });
@@ -53,7 +53,7 @@ export class Device {
   }
 
   hand({ number, turns }, count, reach) {
-    const slider = el("input", { type: "range", min: -reach, max: reach, step: reach / 200, value: 0, "aria-label": `Where the hand wants to be${count > 1 ? `, axis ${number + 1}` : ""}` });
+    const slider = el("input", { type: "range", min: -reach, max: reach, step: reach / 200, value: 0, "aria-label": `Target position of the emulated operator${count > 1 ? `, axis ${number + 1}` : ""}` });
     const text = el("output");
     const show = (value) => setText(text, turns ? `${value.toFixed(3)} rad` : `${(1e3 * value).toFixed(1)} mm`);
     slider.oninput = () => {
@@ -61,7 +61,7 @@ export class Device {
       this.send({ do: "hand", axis: number, value: +slider.value });
     };
     show(0);
-    const row = el("label", { class: "set" }, el("span", { text: count > 1 ? `Hand's target, ${number + 1}` : "Hand's target" }), slider, text);
+    const row = el("label", { class: "set" }, el("span", { text: count > 1 ? `Operator target, ${number + 1}` : "Operator target" }), slider, text);
     return { row, number, set: (value) => {
       if (document.activeElement === slider) return;
       slider.value = value;
@@ -80,7 +80,7 @@ export class Device {
       if (document.activeElement !== slider) slider.value = Math.log(value / low) / Math.log(high / low);
       show(value);
     });
-    return el("label", { class: "set", title: "The port is held by a spring this stiff; set when the slider is let go" }, el("span", { text: `Spring, ${name.replace(/_stiffness$/, "")}` }), slider, text);
+    return el("label", { class: "set", title: "Applied on release of the slider" }, el("span", { text: `Coupler stiffness, ${name.replace(/_stiffness$/, "")}` }), slider, text);
   }
 
   buttons(commands) {
@@ -101,14 +101,14 @@ export class Device {
       parts.push(button);
     }
     if (this.about.press) parts.push(el("button", {
-      class: "small", id: "device-play", text: "Play 8 notes", title: "The emulated hand plays repeated notes, 6.7 a second",
+      class: "small", id: "device-play", text: "Play 8 notes", title: "The emulated operator repeats a note, 6.7 times a second",
       onclick: () => this.send({ do: "emulate", what: "play", on: true }),
     }));
     if (commands.includes("watchdog")) {
       const check = el("input", { type: "checkbox", id: "device-watchdog", checked: true });
       check.onchange = () => this.send({ do: "emulate", what: "watchdog", on: check.checked });
       this.dog = check;
-      parts.push(el("label", { class: "check soft", title: "Whether the device lets go by itself when no force comes" }, check, "watchdog"));
+      parts.push(el("label", { class: "check soft", title: "Device watchdog: zero force without force packets" }, check, "watchdog"));
     }
     $("device-buttons").hidden = !parts.length;
     $("device-buttons").replaceChildren(...parts);
@@ -120,23 +120,23 @@ export class Device {
     for (const { name, now } of parameters) this.stiffness.get(name)?.(now);
   }
 
-  // A force that is saturated is shown as such for a while; the loop tells it once an occasion.
+  // A saturated force is reported once per occasion and displayed for a while.
   event({ event, why, count }) {
     if (event !== "saturated" || !this.about) return;
     this.saturated = performance.now();
-    $("device-state").title = `${why}; occasion ${count}. A smaller scale, or a softer spring, asks for less.`;
+    $("device-state").title = `${why}; occasion ${count}. Remedy: a smaller scale or a softer coupler.`;
   }
 
-  // Where it is now, ten times a second.
+  // State of the device, 10 Hz.
   device({ position, velocity, force, grip, counts, emulated }) {
     if (!this.about) return;
     for (const { number: i, show } of this.axes) show(position?.[i] ?? null, velocity?.[i] ?? null, force?.[i] ?? null);
     if (emulated.plugged !== undefined) this.shown(emulated);
     const fault = ["fault", "failed"].includes(document.body.dataset.phase);
-    const state = emulated.plugged === false ? "unplugged" : fault ? "let go: fault" : emulated.let_go === "watchdog" ? "let go by its watchdog" : !(grip > 0) ? "let go" : grip < 1 ? "taking hold" : "held";
-    const limit = state === "held" && performance.now() - this.saturated < SHOWN;
-    setText($("device-state"), limit ? "held, force saturated" : state);
-    $("device-state").dataset.state = limit ? "bad" : state === "held" ? "good" : /unplugged|fault|watchdog/.test(state) ? "bad" : "";
+    const state = emulated.plugged === false ? "unplugged" : fault ? "disengaged (fault)" : emulated.let_go === "watchdog" ? "stopped by device watchdog" : !(grip > 0) ? "disengaged" : grip < 1 ? "engaging" : "engaged";
+    const limit = state === "engaged" && performance.now() - this.saturated < SHOWN;
+    setText($("device-state"), limit ? "engaged, force saturated" : state);
+    $("device-state").dataset.state = limit ? "bad" : state === "engaged" ? "good" : /unplugged|fault|watchdog/.test(state) ? "bad" : "";
     const lost = Object.entries(counts).filter(([, number]) => number > 0).map(([name, number]) => `${name}: ${number}`);
     setText($("device-counts"), lost.join(" · "));
     $("device-counts").title = lost.join("\n");

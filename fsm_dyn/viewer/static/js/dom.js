@@ -1,4 +1,4 @@
-// Making elements. Text is always text: nothing that a model says is ever parsed as markup.
+// Elements. Text of a model is never parsed as markup.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -25,7 +25,7 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// A number short enough to be read in passing.
+// A number with few digits.
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";

@@ -1,4 +1,4 @@
-// A frame: doubles in the order of fsm_dyn/viewer/frame_encoder.py.
+// Display frame: doubles in the order of fsm_dyn/viewer/frame_encoder.py.
 
 const HEAD = 10;
 export const HANDLE = 5;

@@ -1,29 +1,29 @@
-// Everything by keys, and the list of them.
+// Keyboard commands and their list.
 
 import { $, el } from "./dom.js";
 
 const TABLE = [
   ["Space", "run or pause"],
   ["S", "one tick"],
-  ["N  B", "run to the next transition; of a recording also to the one before"],
+  ["N  B", "next transition; in playback also previous (B)"],
   ["R", "reset to the start"],
   ["C", "clear a fault"],
   ["−  +  0", "slower, faster, real time"],
-  ["G", "take the handle, let it go"],
-  ["← ↑ → ↓", "move the handle; of a recording: earlier, later"],
-  ["H  J  K", "press a key of the model soft, medium, loud, as long as they are held"],
-  ["Q  E", "turn the handle, where its twist is held"],
+  ["G", "engage / disengage the handle"],
+  ["← ↑ → ↓", "move the handle; in playback: earlier, later"],
+  ["H  J  K", "press the model's key softly, medium, loudly, while held down"],
+  ["Q  E", "rotate the handle, if its rotation is coupled"],
   ["P", "next port"],
-  ["T", "hold the twist too"],
-  ["D", "run the model's schedule, or not"],
-  ["O", "hear contacts close, or not"],
-  ["F", "see the whole mechanism"],
-  [",  .", "look around a mechanism in space; PgUp and PgDn from higher, from lower"],
+  ["T", "couple the rotation, or not"],
+  ["D", "apply the model's input schedule, or not"],
+  ["O", "sound of contacts that close, on or off"],
+  ["F", "fit the mechanism into the view"],
+  [",  .", "rotate the view of a mechanism in space; PgUp and PgDn raise and lower it"],
   ["[  ]", "choose a mode in the graph; in the graph the arrow keys too"],
-  ["M", "the graph large, the mechanism small, or not"],
-  ["V", "choose what is charted"],
-  ["X", "parameters, drives, and the mode it begins in"],
-  ["L", "go to the log; ↑ and ↓ to the next entry, Enter opens one"],
+  ["M", "enlarge the graph, or not"],
+  ["V", "choose the quantities of the strip charts"],
+  ["X", "parameters, inputs, initial mode"],
+  ["L", "event log; ↑ and ↓ move between entries, Enter opens one"],
   ["?", "this list"],
 ];
 const FIELDS = "input, select, textarea, summary";
@@ -35,7 +35,7 @@ export class Keys {
     this.dialog.append(
       el("h2", { text: "Keys" }),
       el("dl", {}, ...TABLE.flatMap(([key, what]) => [el("dt", {}, ...key.split(/\s{2}/).map((k) => el("kbd", { text: k }))), el("dd", { text: what })])),
-      el("p", { class: "soft", text: "Drag a handle to hold it. Drag elsewhere to pan, turn the wheel to zoom, double-click to see all." }),
+      el("p", { class: "soft", text: "Drag a handle to engage it. Drag elsewhere to pan, wheel to zoom, double-click to fit." }),
       el("form", { method: "dialog" }, el("button", { text: "Close", autofocus: true })),
     );
     $("help").onclick = () => this.dialog.showModal();
@@ -61,17 +61,17 @@ export class Keys {
       return;
     }
     if (!down) return;
-    const { film } = this.app, over = film.film;
+    const { playback } = this.app, recorded = playback.run;
     const actions = {
-      ...(over && {
-        b: () => film.next(-1), ArrowLeft: () => film.by(-1), ArrowRight: () => film.by(1),
-        ArrowUp: () => film.step(-1), ArrowDown: () => film.step(1), Home: () => film.seek(film.from), End: () => film.seek(film.to),
+      ...(recorded && {
+        b: () => playback.next(-1), ArrowLeft: () => playback.by(-1), ArrowRight: () => playback.by(1),
+        ArrowUp: () => playback.step(-1), ArrowDown: () => playback.step(1), Home: () => playback.seek(playback.from), End: () => playback.seek(playback.to),
       }),
       " ": () => controls.run(),
       s: () => controls.step(),
       n: () => $("next").click(),
       r: () => $("reset").click(),
-      c: () => over || controls.send({ do: "clear" }),
+      c: () => recorded || controls.send({ do: "clear" }),
       "-": () => controls.faster(0.5),
       "+": () => controls.faster(2),
       "=": () => controls.faster(2),

@@ -1,16 +1,16 @@
-// The mechanism: outlines moved by matrices, links, forces in their cones, handles and the springs that hold them.
+// Mechanism: outlines with their placements, links, contact forces, port handles and couplers.
 
 import { $, setText, svg } from "./dom.js";
 import { Arrows } from "./arrows.js";
 import { HANDLE, PHASES } from "./frames.js";
-import { View } from "./view.js";
+import { Viewport } from "./viewport.js";
 
 export class Mechanism {
   constructor() {
     this.element = $("picture");
     this.world = $("world");
     this.overlay = $("overlay");
-    this.view = new View(this.element, $("grid"), $("scale-bar"), $("scale-text"));
+    this.view = new Viewport(this.element, $("grid"), $("scale-bar"), $("scale-text"));
     this.fitted = false;
   }
 
@@ -46,7 +46,7 @@ export class Mechanism {
     return svg("path", { class: shape.closed ? "body" : shape.endless ? "far" : "line", d, "data-body": shape.body });
   }
 
-  // What rests: a face that bodies of this model can touch, hatched on its inner side.
+  // Ground plane: a face with its inner side hatched.
   ground({ at, normal, half }) {
     const along = [normal[1], -normal[0]];
     const end = (s, depth = 0) =>
@@ -125,7 +125,7 @@ export class Mechanism {
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
       setText($("mode"), mode?.name ?? "…");
     }
-    if (!this.about.film && this.shown.phase !== frame.phase) {
+    if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;
       setText($("phase"), PHASES[frame.phase]);
       document.body.dataset.phase = PHASES[frame.phase];
@@ -133,7 +133,7 @@ export class Mechanism {
     setText($("time"), `${frame.t.toFixed(3)} s`);
   }
 
-  // Corners of all that has an end, in metres.
+  // Bounding box of all finite outlines, m.
   box(frame) {
     let [lx, ly, hx, hy] = [Infinity, Infinity, -Infinity, -Infinity];
     const add = (x, y) => {
@@ -153,7 +153,7 @@ export class Mechanism {
     return [lx, ly, hx, hy];
   }
 
-  // The box to begin with: the mechanism and the grounds beside it.
+  // Initial box: the mechanism and nearby ground planes.
   first(box) {
     const [lx, ly, hx, hy] = box;
     const size = Math.max(hx - lx, hy - ly, 1e-3);
@@ -181,7 +181,7 @@ function corners(points) {
   return points.length === 1 ? points : [[lx, ly], [lx, hy], [hx, ly], [hx, hy]];
 }
 
-// A spring from one place to another, its turns drawn out with it.
+// A helical spring between two points.
 function coil(x0, y0, x1, y1) {
   const dx = x1 - x0, dy = y1 - y0, length = Math.hypot(dx, dy);
   if (length < 24) return `M${x0} ${y0}L${x1} ${y1}`;

@@ -1,12 +1,12 @@
-// A port that is a key: computer keys and buttons press it as a hand does, soft, medium or loud, and let it up.
+// A port that is a key: computer keys and buttons press it softly, medium or loudly, and release it.
 
 import { $, el, setText } from "./dom.js";
 
-const TOUCHES = [ // key, name, the largest speed of the hand on its way down, m/s
+const TOUCHES = [ // key, name, peak velocity of the press, m/s
   ["h", "soft", 0.16], ["j", "medium", 0.3], ["k", "loud", 0.6],
 ];
 const UP = 0.4; // m/s
-const CLOSING = 300; // ms that the pointer takes to take hold, before which nothing is pressed
+const CLOSING = 300; // ms until the pointer is engaged, before which no key is pressed
 
 export class Playing {
   constructor(send, dragging) {
@@ -18,7 +18,7 @@ export class Playing {
   }
 
   button(key, name) {
-    const made = el("button", { class: "small", id: `press-${name}`, "aria-pressed": false, title: `Press it ${name} (${key.toUpperCase()}); it is let up with the button` }, name, " ", el("kbd", { text: key.toUpperCase() }));
+    const made = el("button", { class: "small", id: `press-${name}`, "aria-pressed": false, title: `Press ${name} (${key.toUpperCase()}); released with the button` }, name, " ", el("kbd", { text: key.toUpperCase() }));
     made.addEventListener("pointerdown", (event) => {
       made.setPointerCapture(event.pointerId);
       this.press(key);
@@ -30,14 +30,14 @@ export class Playing {
   }
 
   model(model) {
-    this.ports = model.film ? [] : model.ports;
+    this.ports = model.playback ? [] : model.ports;
     this.byDevice = model.device;
     this.end();
     setText(this.heard, "");
     this.show();
   }
 
-  // The port that is pressed, or undefined: of a device only where its hand is emulated.
+  // The port that is pressed, or undefined; of a device only an emulated one.
   get port() {
     if (this.byDevice && !this.byDevice.press) return undefined;
     return this.ports?.find((port) => port.name === this.dragging.port && port.press);
@@ -48,7 +48,7 @@ export class Playing {
     document.body.classList.toggle("playable", !this.box.hidden);
   }
 
-  // H, J and K press as long as they are held; returns whether that was meant.
+  // H, J and K press while held down; returns whether the key was handled.
   key(key, down, repeated) {
     if (!this.port || !this.buttons.has(key)) return false;
     if (down && !repeated) this.press(key);
@@ -56,7 +56,7 @@ export class Playing {
     return true;
   }
 
-  // The first press waits until the pointer has taken hold.
+  // The first press waits until the pointer is engaged.
   press(key) {
     if (!this.port) return;
     this.dragging.release();
@@ -65,20 +65,20 @@ export class Playing {
     this.since ??= this.byDevice ? -Infinity : now;
     [this.pressing, this.released] = [key, false];
     for (const [one, button] of this.buttons) button.setAttribute("aria-pressed", one === key);
-    this.tell();
+    this.emit();
     this.timer = setTimeout(() => this.begin(), Math.max(0, this.since + CLOSING - now));
   }
 
-  // However short a tap, the hand goes all the way down first.
+  // Even a short tap presses the key completely.
   begin() {
     this.speed = TOUCHES.find(([key]) => key === this.pressing)[2];
     this.down = true;
-    this.tell();
-    const way = Math.abs(this.port.press[1] - this.port.press[0]);
+    this.emit();
+    const distance = Math.abs(this.port.press[1] - this.port.press[0]);
     this.timer = setTimeout(() => {
       this.timer = null;
       if (this.released) this.lift();
-    }, (1e3 * Math.PI * way) / 2 / this.speed);
+    }, (1e3 * Math.PI * distance) / 2 / this.speed);
   }
 
   up() {
@@ -90,21 +90,21 @@ export class Playing {
   lift() {
     [this.pressing, this.down, this.speed] = ["", false, UP];
     for (const button of this.buttons.values()) button.setAttribute("aria-pressed", false);
-    this.tell();
+    this.emit();
   }
 
-  // The hand leaves the key: another takes hold.
+  // The pointer is coupled elsewhere.
   end() {
     clearTimeout(this.timer);
     [this.pressing, this.down, this.since, this.timer] = ["", false, null, null];
     for (const button of this.buttons.values()) button.setAttribute("aria-pressed", false);
   }
 
-  // An emulated hand stays where it was told to be; the pointer has to say so again and again, or it counts as gone.
-  tell() {
+  // An emulated operator keeps its target; pointer samples are repeated, as a missing pointer is disengaged.
+  emit() {
     const now = `${this.down} ${this.speed}`;
-    if (this.byDevice && now === this.told) return;
-    this.told = now;
+    if (this.byDevice && now === this.sent) return;
+    this.sent = now;
     this.send({ do: "press", port: this.port.name, down: this.down, speed: this.speed });
   }
 
@@ -112,7 +112,7 @@ export class Playing {
     if (this.box.hidden === Boolean(this.port)) this.show();
     if (this.since === null) return;
     if (!this.port || this.dragging.held || this.dragging.port !== this.port.name) this.end();
-    else this.tell();
+    else this.emit();
   }
 
   strike(name, speed) {

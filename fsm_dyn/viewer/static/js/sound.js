@@ -1,48 +1,48 @@
-// Contacts that close are heard: those with a pitch as a note, the others as a click, the faster the louder and brighter.
+// Sounds of contacts that close: a note if the contact has a pitch, else a click; louder and brighter with speed.
 //
-// When a contact closed is known to the microsecond, but told milliseconds later, now sooner, now later. Every sound is put
-// off until LEAD after its instant, so that a rhythm is heard as it was; what is told later than that sounds at once.
+// Impact times are exact to a microsecond, but arrive milliseconds later with jitter. Every sound is scheduled LEAD after
+// its impact, which keeps rhythms exact; later arrivals sound at once.
 
 import { $, setText } from "./dom.js";
 
-const LOUDEST = 4; // m/s, or rad/s: faster blows sound no louder
+const LOUDEST = 4; // m/s, or rad/s: faster impacts are not louder
 const PARTIALS = 8;
-const AT_ONCE = 12; // sounds of one message
+const AT_ONCE = 12; // most sounds per message
 const CLICK = 0.02; // s
 const LEAD = 0.03; // s
-const OLDEST = 1; // s: what is told later is not heard any more
+const OLDEST = 1; // s, age at which an impact is dropped
 const KEPT = 400;
 
 export class Sound {
   constructor(heard) {
     this.box = $("sound");
     this.heard = heard;
-    // contact, speed (m/s), whether it is a note, its instant, and how long after it the server sent it, the page knew, it is scheduled, s
+    // contact, speed (m/s), whether it is a note, time, and the delays to sending, arrival and schedule, s
     this.played = [];
     this.box.onchange = () => this.switch(this.box.checked);
   }
 
   model(model) {
     this.pitches = model.pitches ?? {};
-    $("sound-label").hidden = Boolean(model.film);
+    $("sound-label").hidden = Boolean(model.playback);
   }
 
-  // A browser lets a page sound only after its user has done something: the box is that.
+  // Browsers allow sound only after a user action: the check box.
   switch(on) {
     if (on && !this.context) this.context = new AudioContext({ latencyHint: "interactive" });
     if (this.context) on ? this.context.resume() : this.context.suspend();
     this.show();
   }
 
-  blows({ blows, instant, sent }) {
-    for (const [name, t, speed] of blows.slice(-AT_ONCE)) {
+  impacts({ impacts, instant, sent }) {
+    for (const [name, t, speed] of impacts.slice(-AT_ONCE)) {
       if (this.pitches[name]) this.heard?.(name, speed);
       if (this.box.checked) this.strike(name, speed, t, instant, sent);
     }
     if (this.box.checked) this.show();
   }
 
-  // Sound a blow of this speed (m/s) at model time t; where the machine's clock was then is in `instant`.
+  // Sound an impact of this speed (m/s) at model time t; `instant` relates it to the wall clock.
   strike(name, speed, t, instant, sent) {
     const loud = Math.min(1, speed / LOUDEST), pitch = this.pitches[name];
     const at = instant.at + (t - instant.t) / instant.speed;
@@ -54,7 +54,7 @@ export class Sound {
     if (this.played.length > KEPT) this.played.shift();
   }
 
-  // How long after its instant a sound is scheduled, the median and the longest lately, and what the output adds.
+  // Delay from impact to schedule, median and maximum, and the latencies of the output.
   latency() {
     const sorted = this.played.map(({ latency }) => latency).sort((a, b) => a - b);
     const { baseLatency = 0, outputLatency = 0 } = this.context ?? {};
@@ -66,17 +66,17 @@ export class Sound {
 
   show() {
     const { median, longest, base, output, count } = this.latency(), ms = (seconds) => Math.round(1e3 * seconds);
-    const scheduled = count ? `scheduled ${ms(median)} ms after the contact, ${ms(longest)} at most` : "nothing yet";
+    const scheduled = count ? `scheduled ${ms(median)} ms after the contact, max ${ms(longest)}` : "nothing yet";
     setText($("latency"), this.box.checked ? `sound: ${scheduled} · output + ${ms(base)} + ${ms(output)} ms` : "");
   }
 
-  // Partials that die away the sooner the higher they are, and are the stronger the harder the blow.
+  // Partials: decay faster with order, amplitude grows with impact speed.
   note(pitch, loud, now) {
     const { context } = this;
     for (let k = 1; k <= PARTIALS && k * pitch < 0.45 * context.sampleRate; k++) {
       const gain = context.createGain(), tone = context.createOscillator();
       const last = 2.5 / k ** 0.7;
-      tone.frequency.value = k * pitch * Math.sqrt(1 + 4e-4 * k * k); // strings are a little stiff
+      tone.frequency.value = k * pitch * Math.sqrt(1 + 4e-4 * k * k); // inharmonicity of a stiff string
       gain.gain.setValueAtTime(0, now);
       gain.gain.linearRampToValueAtTime((0.3 * loud * (0.25 + 0.75 * loud) ** (k - 1)) / k, now + 0.004);
       gain.gain.exponentialRampToValueAtTime(1e-5, now + last);

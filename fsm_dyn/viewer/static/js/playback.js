@@ -1,40 +1,40 @@
-// A run that is over: its clock, playing and going to any instant; the strip below the mechanism with the modes on it.
+// Playback of a recorded run: its clock, and the strip of modes below the mechanism.
 
 import { $, setText, short } from "./dom.js";
-import { doubles, upTo, wholes } from "./packed.js";
+import { doubles, upTo, wholes } from "./base64_arrays.js";
 
-const SMALL = 0.005; // of the run, that a key goes
-const TICKS = 2000; // marks of transitions drawn at once
+const SMALL = 0.005; // of the run, step of an arrow key
+const TICKS = 2000; // most marks of transitions
 
-export class Film {
+export class Playback {
   constructor(send) {
-    Object.assign(this, { send, film: null, playing: false, rate: 1, waits: false });
-    this.box = $("film");
-    this.canvas = $("film-bands");
+    Object.assign(this, { send, run: null, playing: false, rate: 1, waits: false });
+    this.box = $("playback");
+    this.canvas = $("playback-bands");
     this.canvas.addEventListener("pointerdown", (event) => {
       this.canvas.setPointerCapture(event.pointerId);
       this.pointed(event);
     });
     this.canvas.addEventListener("pointermove", (event) => event.buttons & 1 && this.pointed(event));
-    new ResizeObserver(() => this.film && this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.film && this.draw());
+    new ResizeObserver(() => this.run && this.draw()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.run && this.draw());
   }
 
   model(model) {
-    this.film = model.film ?? null;
+    this.run = model.playback ?? null;
     this.about = model;
-    this.box.hidden = !this.film;
-    document.body.classList.toggle("film-mode", !!this.film);
+    this.box.hidden = !this.run;
+    document.body.classList.toggle("playback-mode", !!this.run);
     this.playing = this.waits = false;
-    this.wanted = null;
-    if (!this.film) return;
-    [this.from, this.to] = this.film.span;
-    this.when = doubles(this.film.when);
-    this.bands = { begins: doubles(this.film.bands.begins), modes: wholes(this.film.bands.modes) };
+    this.queued = null;
+    if (!this.run) return;
+    [this.from, this.to] = this.run.span;
+    this.when = doubles(this.run.when);
+    this.bands = { begins: doubles(this.run.bands.begins), modes: wholes(this.run.bands.modes) };
     this.clock = this.from;
     this.row = 0;
-    setText($("film-span"), `${short(this.from)} s`);
-    setText($("film-end"), `${short(this.to, 4)} s`);
+    setText($("playback-span"), `${short(this.from)} s`);
+    setText($("playback-end"), `${short(this.to, 4)} s`);
     this.draw();
   }
 
@@ -43,7 +43,7 @@ export class Film {
     const width = (canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio)));
     const height = (canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio)));
     const pen = canvas.getContext("2d"), x = (t) => ((t - this.from) / (this.to - this.from || 1)) * width;
-    for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // where many share a point of the screen, the first is seen
+    for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // bands narrower than a point are merged into the first
       const begin = x(bands.begins[i]), end = i + 1 < bands.begins.length ? x(bands.begins[i + 1]) : width;
       if (end < drawn) continue;
       pen.fillStyle = this.about.graph.modes[bands.modes[i]]?.colour ?? "#bbb";
@@ -61,32 +61,32 @@ export class Film {
     this.seek(this.from + ((event.clientX - box.left) / box.width) * (this.to - this.from));
   }
 
-  // Go to a time of the clock; after: to the first instant that is not before it. One question at a time: the newest waits.
+  // Seek a time of the clock; after: the first row not before it. One request at a time: the latest is queued.
   seek(at, after = false) {
-    if (!this.film) return;
+    if (!this.run) return;
     this.clock = Math.min(this.to, Math.max(this.from, at));
     this.ask({ do: "seek", at: this.clock, after });
   }
 
   ask(command) {
-    if (this.waits) this.wanted = command;
+    if (this.waits) this.queued = command;
     else this.waits = this.send(command) !== false;
   }
 
   step(count) {
     this.play(false);
-    this.ask({ do: "row", number: Math.max(0, this.row + count) });
+    this.ask({ do: "seek_row", number: Math.max(0, this.row + count) });
   }
 
   by(share) {
     this.seek(this.clock + share * SMALL * (this.to - this.from));
   }
 
-  // To the next transition, or the one before.
-  next(way = 1) {
+  // To the next or previous transition.
+  next(direction = 1) {
     this.play(false);
     const eps = 1e-9 * Math.max(1, Math.abs(this.to));
-    const at = this.when[way > 0 ? upTo(this.when, this.clock + eps) : upTo(this.when, this.clock - eps) - 1];
+    const at = this.when[direction > 0 ? upTo(this.when, this.clock + eps) : upTo(this.when, this.clock - eps) - 1];
     if (at !== undefined) this.go(at);
   }
 
@@ -94,11 +94,11 @@ export class Film {
   go(t) {
     this.play(false);
     this.seek(t, true);
-    this.stay = true; // at its own time, though the row that shows it may be later
+    this.stay = true; // keep the clock at its time, though its row may be later
   }
 
   play(on = !this.playing) {
-    if (!this.film) return;
+    if (!this.run) return;
     if (on && this.clock >= this.to) this.seek(this.from);
     this.playing = on;
     this.before = performance.now();
@@ -106,9 +106,9 @@ export class Film {
     setText($("phase"), on ? "playing" : "recorded");
   }
 
-  // Called with every picture of the screen, whether there is a new frame or not.
+  // Called on every screen update.
   tick() {
-    if (!this.film) return;
+    if (!this.run) return;
     const now = performance.now();
     if (this.playing) {
       const next = this.clock + ((now - this.before) / 1000) * this.rate;
@@ -119,17 +119,17 @@ export class Film {
   }
 
   frame(frame) {
-    if (!this.film) return;
+    if (!this.run) return;
     this.waits = false;
     this.row = frame.tick;
     const clock = frame.samples[0];
-    if (this.wanted) {
-      const next = this.wanted;
-      this.wanted = null;
+    if (this.queued) {
+      const next = this.queued;
+      this.queued = null;
       this.ask(next);
     } else if (!this.playing && !this.stay) this.clock = clock;
     this.stay = false;
-    $("film-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
+    $("playback-head").style.left = `${(100 * (this.clock - this.from)) / (this.to - this.from || 1)}%`;
     for (const [key, value] of [["min", this.from], ["max", this.to], ["now", this.clock]]) this.canvas.setAttribute(`aria-value${key}`, value.toFixed(3));
     this.canvas.setAttribute("aria-valuetext", `${frame.t.toFixed(3)} s`);
     if (!this.playing) setText($("phase"), "recorded");

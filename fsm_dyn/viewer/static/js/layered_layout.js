@@ -1,11 +1,11 @@
-// A layered layout: layers by distance from the initial mode, order within them by the middle of the neighbours
-// (Sugiyama, Tagawa, Toda 1981), as in the drawings of the command line.
+// Layered layout (Sugiyama, Tagawa and Toda 1981): layers by distance from the initial mode, ordered within by the mean
+// position of neighbours, as in the drawings of the command line.
 
 const SWEEPS = 8;
 const APART = 20; // px within a layer
 const BETWEEN = 52; // px between layers
 
-const LOOP = 30; // px beside a box that an arrow leads back to: above it, or to its right
+const LOOP = 30; // px for a loop at a box: above it, or to its right
 
 // Centres [{x, y}] of boxes {id, w, h, first, loop} joined by edges {source, target}; down: layers below each other.
 export function layered(boxes, edges, down) {
@@ -55,17 +55,17 @@ function layersOf(boxes, edges) {
 }
 
 function ordered(layers, edges) {
-  const beside = new Map(layers.flat().map((box) => [box.id, []]));
+  const neighbours = new Map(layers.flat().map((box) => [box.id, []]));
   for (const { source, target } of edges) {
-    beside.get(source)?.push(target);
-    beside.get(target)?.push(source);
+    neighbours.get(source)?.push(target);
+    neighbours.get(target)?.push(source);
   }
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const place = new Map(layers.flatMap((layer) => layer.map((box, i) => [box.id, i - (layer.length - 1) / 2])));
     for (const layer of layers) {
       const own = new Set(layer.map((box) => box.id));
       const middle = new Map(layer.map((box) => {
-        const others = beside.get(box.id).filter((id) => !own.has(id) && place.has(id));
+        const others = neighbours.get(box.id).filter((id) => !own.has(id) && place.has(id));
         return [box.id, others.length ? others.reduce((sum, id) => sum + place.get(id), 0) / others.length : place.get(box.id)];
       }));
       layer.sort((a, b) => middle.get(a.id) - middle.get(b.id));

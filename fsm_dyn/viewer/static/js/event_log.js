@@ -1,27 +1,27 @@
-// The log of transitions, the latest on top; each opens to tell what it was decided by.
+// Event log, latest on top; an entry opens to guards, impulses and selection.
 
 import { $, el, setText, short } from "./dom.js";
 
 const KEPT = 200;
-const AT_ONCE = 60; // transitions that are told at once of a run that is over
-const EACH = 2; // of those that wait, with each picture of the screen
-const MOST = 240; // of them in the list at once
-const NEAR = 240; // px from an end of the list, where others are asked for
-const PAUSE = 350; // ms between questions for others, while somebody goes through the run; while the list is scrolled
+const AT_ONCE = 60; // transitions per request in playback
+const EACH = 2; // queued entries added per screen update
+const MOST = 240; // most entries in the list in playback
+const NEAR = 240; // px from an end of the list at which more are requested
+const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
 
-export class Log {
-  constructor(film, send) {
-    Object.assign(this, { film, send, list: $("entries") });
+export class EventLog {
+  constructor(playback, send) {
+    Object.assign(this, { playback, send, list: $("entries") });
     this.list.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.walk(event));
   }
 
   // Up and down go from entry to entry.
   walk(event) {
-    const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    if (!way) return;
-    const li = event.target.closest("li"), summary = (li ? li[way] : this.list.firstElementChild)?.querySelector("summary");
+    const sibling = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    if (!sibling) return;
+    const li = event.target.closest("li"), summary = (li ? li[sibling] : this.list.firstElementChild)?.querySelector("summary");
     summary?.focus();
     event.preventDefault();
   }
@@ -29,26 +29,26 @@ export class Log {
   model(model) {
     this.about = model;
     this.list.replaceChildren();
-    this.first = this.last = this.current = -1; // what is in the list: from the first to before the last
-    this.wanted = null;
+    this.first = this.last = this.current = -1; // entries in the list: first <= number < last
+    this.requested = null;
     this.waiting = [];
-    this.graph(model);
-    this.story({ news: model.story, totals: model.totals });
+    this.mode_graph(model);
+    this.transitions({ news: model.transitions, totals: model.totals });
   }
 
-  graph({ graph }) {
+  mode_graph({ graph }) {
     this.colours = new Map(graph.modes.map((mode) => [mode.name, mode.colour]));
   }
 
-  story({ news, totals }) {
+  transitions({ news, totals }) {
     this.waiting.push(...news);
     this.waiting.splice(0, this.waiting.length - KEPT);
     setText($("log-count"), totals.transitions ? `${totals.transitions}` : "");
-    if (this.about.film) this.enter(KEPT);
-    if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "None yet." }));
+    if (this.about.playback) this.enter(KEPT);
+    if (!this.list.childElementCount) this.list.append(el("li", { class: "soft none", text: "No transitions." }));
   }
 
-  // So many of the entries that wait: where they come by the hundred, some with each picture of the screen.
+  // Add `count` queued entries: at high rates a few per screen update.
   enter(count) {
     const some = this.waiting.splice(0, count);
     if (!some.length) return;
@@ -57,11 +57,11 @@ export class Log {
     this.list.querySelector(".none")?.remove();
   }
 
-  // Of a run that is over: the transitions around the instant, the last one before it marked.
+  // Playback: list the transitions around the present time, with the last one before it marked.
   frame(frame) {
-    if (!this.about.film) this.enter(EACH);
-    if (!this.about.film || !this.film.when.length) return;
-    const made = frame.transitions, all = this.film.when.length;
+    if (!this.about.playback) this.enter(EACH);
+    if (!this.about.playback || !this.playback.when.length) return;
+    const made = frame.transitions, all = this.playback.when.length;
     const there = this.first >= 0 && made >= this.first && made <= this.last;
     const tight = there && ((made - this.first < 8 && this.first > 0) || (this.last - made < 8 && this.last < all));
     if (!there || tight) this.ask(Math.max(0, made - AT_ONCE / 2));
@@ -72,21 +72,21 @@ export class Log {
     const now = performance.now();
     if (now - (this.asked ?? -PAUSE) < pause) return;
     this.asked = now;
-    this.wanted = first;
-    this.send({ do: "words", first });
+    this.requested = first;
+    this.send({ do: "transition_details", first });
   }
 
-  // The list goes on where somebody scrolls to its end; what is far from there leaves it.
+  // Scrolling near an end of the list requests more; distant entries are removed.
   scrolled() {
-    if (!this.about?.film || this.first < 0) return;
+    if (!this.about?.playback || this.first < 0) return;
     const { scrollTop, scrollHeight, clientHeight } = this.list;
-    if (scrollTop < NEAR && this.last < this.film.when.length) this.ask(this.last, SCROLLED);
+    if (scrollTop < NEAR && this.last < this.playback.when.length) this.ask(this.last, SCROLLED);
     else if (scrollHeight - clientHeight - scrollTop < NEAR && this.first > 0) this.ask(Math.max(0, this.first - AT_ONCE), SCROLLED);
   }
 
-  words({ first, items }) {
-    if (first !== this.wanted) return; // another page's question
-    this.wanted = null;
+  transition_details({ first, items }) {
+    if (first !== this.requested) return; // another page's request
+    this.requested = null;
     const { list } = this, last = first + items.length;
     const made = (some) => some.map((item) => this.entry(item)).reverse();
     const later = first === this.last, earlier = !later && first < this.first && last >= this.first;
@@ -121,17 +121,17 @@ export class Log {
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
         el("span", { class: "what" }, this.chip(item.source), ...(item.handover ? [] : ["→", this.chip(item.target)])),
         el("span", { class: "cause", text: item.cause })));
-    if (this.about.film) details.querySelector("summary").addEventListener("click", () => this.film.go(this.film.when[item.number]));
-    // what few will read is made when somebody wants to
+    if (this.about.playback) details.querySelector("summary").addEventListener("click", () => this.playback.go(this.playback.when[item.number]));
+    // details are made when the entry is first opened
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });
     return el("li", {}, details);
   }
 
   fill(details, item) {
-    const rows = item.guards.map(([text, value, slope]) => ["guard", `${text}: ${short(value)}, falling at ${short(-slope)} per s`]);
+    const rows = item.guards.map(([text, value, slope]) => ["guard", `${text}: ${short(value)}, slope ${short(slope)} /s`]);
     for (const [name, values] of Object.entries(item.impulse)) rows.push(["impulse", `${name}: ${values.map((v) => short(v)).join(" / ")}`]);
     if (Math.abs(item.lost) > 1e-12) rows.push(["energy lost", `${short(item.lost)} J`]);
-    for (const line of item.why) rows.push(["decided", line]);
+    for (const line of item.why) rows.push(["selection", line]);
     details.append(el("dl", {}, ...rows.flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })])));
   }
 

@@ -1,19 +1,19 @@
-// Guards of the active mode: each a bar that is empty where the mode ends.
+// Guards of the active mode as bars: the mode ends when one is empty.
 
 import { $, duration, el, setText, short } from "./dom.js";
 
 const FORGET = 0.9995; // of the largest value seen, per frame
 const SOON = 1.0; // s
 
-export class Gauges {
+export class GuardBars {
   constructor() {
-    this.box = $("gauges");
+    this.box = $("guard-bars");
   }
 
   model(model) {
     this.lists = model.guards;
     this.list = -1;
-    this.known = new Map(); // rows of the modes met
+    this.known = new Map(); // bars of the modes visited
     this.largest = {};
   }
 
@@ -27,15 +27,15 @@ export class Gauges {
     if (this.lists[frame.list] && !this.known.has(frame.list)) this.known.set(frame.list, this.made(frame));
     this.rows = this.known.get(frame.list) ?? [];
     if (this.rows.length) this.box.replaceChildren(...this.rows.map((row) => row.element));
-    else this.box.replaceChildren(el("p", { class: "soft", text: "Nothing ends this mode." }));
+    else this.box.replaceChildren(el("p", { class: "soft", text: "No active guards." }));
   }
 
   made(frame) {
     const guards = this.lists[frame.list] ?? [];
-    const twice = (name) => guards.filter((guard) => guard.announces === name).length > 1;
-    return guards.map(({ text, announces }, i) => {
+    const twice = (name) => guards.filter((guard) => guard.event === name).length > 1;
+    return guards.map(({ text, event }, i) => {
       const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
-      const element = el("div", { class: "gauge", title: `${announces}: ${text}` }, el("span", { class: "what", text: twice(announces) ? `${announces}: ${text}` : announces }), el("span", { class: "trough" }, bar), value, soon);
+      const element = el("div", { class: "guard-bar", title: `${event}: ${text}` }, el("span", { class: "what", text: twice(event) ? `${event}: ${text}` : event }), el("span", { class: "trough" }, bar), value, soon);
       return { element, bar, value, soon, key: `${frame.list} ${i}` };
     });
   }

@@ -1,14 +1,14 @@
-// Holding a port with the pointer or with keys: samples go to the server at display rate while it is held.
+// Dragging of a port handle by pointer or keys: samples go to the server at display rate while engaged.
 
 import { $, setText } from "./dom.js";
 import { HANDLE } from "./frames.js";
 
-const NEAR = 60; // px from a handle at which a press still means it
+const NEAR = 60; // px, largest distance of a press from its handle
 const KEY_SPEED = 260; // px per second
 const TURN_SPEED = 1.2; // rad per second
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-export class Dragging {
+export class HandleDrag {
   constructor(mechanism, send) {
     Object.assign(this, { mechanism, send, held: false, by: "", keys: new Set(), turn: 0, twist: false });
     const svg = mechanism.element;
@@ -22,11 +22,11 @@ export class Dragging {
   }
 
   model(model) {
-    this.ports = model.film || model.device ? [] : model.ports; // what is over cannot be held, nor what a device holds
+    this.ports = model.playback || model.device ? [] : model.ports; // none in playback or with a device
     this.port = model.port;
     this.held = false;
     this.space = !model.picture.planar;
-    [this.azimuth, this.elevation] = [0.36, 0.35]; // as the server begins
+    [this.azimuth, this.elevation] = [0.36, 0.35]; // rad, as on the server
     this.hint();
   }
 
@@ -36,15 +36,15 @@ export class Dragging {
 
   hint() {
     const axes = this.ports.length ? "Drag a handle" : "";
-    const turn = this.space ? "; drag elsewhere to look around, with Shift to move" : "";
-    setText($("hint"), axes && `${axes} ○, or take it with G and move it with the arrow keys${turn}`);
+    const turn = this.space ? "; drag elsewhere to rotate the view, with Shift to pan" : "";
+    setText($("hint"), axes && `${axes} ○, or engage it with G and move it with the arrow keys${turn}`);
   }
 
   get number() {
     return this.ports.findIndex((port) => port.name === this.port);
   }
 
-  // Change the port in use, or whether its angle is held too.
+  // Couple the pointer to a port, with or without its rotation.
   use(port, twist = this.twist) {
     this.port = port;
     this.twist = twist;
@@ -90,12 +90,12 @@ export class Dragging {
     } else if (this.held && this.by === "pointer") this.at = at;
   }
 
-  // See a mechanism in space from elsewhere.
+  // Rotate the view of a spatial mechanism.
   look(azimuth, elevation) {
     if (!this.space) return;
     this.azimuth += azimuth;
     this.elevation = Math.min(1.55, Math.max(-1.55, this.elevation + elevation));
-    this.send({ do: "look", azimuth: this.azimuth % (2 * Math.PI), elevation: this.elevation });
+    this.send({ do: "view_direction", azimuth: this.azimuth % (2 * Math.PI), elevation: this.elevation });
   }
 
   up() {
@@ -106,7 +106,7 @@ export class Dragging {
   release() {
     if (!this.held) return;
     this.held = false;
-    this.tell(false);
+    this.sample(false);
   }
 
   wheel(event) {
@@ -119,7 +119,7 @@ export class Dragging {
     this.mechanism.view.zoom(Math.exp(-event.deltaY * 1.2e-3), event.clientX - box.left, event.clientY - box.top);
   }
 
-  // Keys: G takes the handle or lets it go, arrows move it, Q and E turn it.
+  // Keys: G engages or disengages the handle, arrows move it, Q and E rotate it.
   toggle() {
     if (!this.ports.length) return;
     if (this.held) this.release();
@@ -146,10 +146,10 @@ export class Dragging {
       if (key === "q") this.turn += TURN_SPEED * step;
       if (key === "e") this.turn -= TURN_SPEED * step;
     }
-    this.tell(true);
+    this.sample(true);
   }
 
-  tell(held) {
+  sample(held) {
     const [px, py] = [this.at[0] + this.offset[0], this.at[1] + this.offset[1]];
     const [x, y] = this.mechanism.view.world(px, py);
     this.send({ do: "point", port: this.port, x, y, turn: this.turn, held });

@@ -1,4 +1,4 @@
-// Numbers that came as text: their bytes in base 64, see packed() in fsm_dyn/viewer/playback_frames.py.
+// Arrays from base 64 of their bytes, see packed() in fsm_dyn/viewer/playback_frames.py.
 
 const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
 
@@ -6,7 +6,7 @@ export const doubles = (text) => new Float64Array(bytes(text));
 export const floats = (text) => new Float32Array(bytes(text));
 export const wholes = (text) => new Int32Array(bytes(text));
 
-// How many of a rising list are not greater than a value.
+// Number of elements of an ascending list that are not greater than a value.
 export function upTo(list, value) {
   let low = 0, high = list.length;
   while (low < high) {

@@ -1,11 +1,11 @@
-// What can be set of a live run: parameters on sliders, inputs on buttons, the mode it begins in.
+// Parameters of a live run on sliders, inputs on buttons, initial mode.
 
 import { $, el } from "./dom.js";
 
-const SPAN = 10; // a slider goes from a tenth of the file's value to ten times it
+const SPAN = 10; // a slider ranges from a tenth to ten times the file's value
 const STEPS = 400;
 
-export class Setup {
+export class ParameterPanel {
   constructor(send) {
     Object.assign(this, { send, box: $("setup"), rows: new Map() });
     $("setup-button").onclick = () => this.toggle();
@@ -15,9 +15,9 @@ export class Setup {
   }
 
   toggle(open = this.box.hidden) {
-    if (!this.about || this.about.film) return;
+    if (!this.about || this.about.playback) return;
     this.box.hidden = !open;
-    for (const id of ["guards", "log"]) $(id).inert = open; // it lies over them
+    for (const id of ["guards", "log"]) $(id).inert = open; // covered by the panel
     $("setup-button").setAttribute("aria-expanded", open);
     if (open) this.box.querySelector("select, input, button")?.focus();
     else $("setup-button").focus();
@@ -25,8 +25,8 @@ export class Setup {
 
   model(model) {
     this.about = model;
-    $("setup-button").hidden = !!model.film;
-    if (model.film) this.box.hidden = true;
+    $("setup-button").hidden = !!model.playback;
+    if (model.playback) this.box.hidden = true;
     else this.build(model.setup);
   }
 
@@ -35,25 +35,25 @@ export class Setup {
   }
 
   build({ parameters, drives, mode, waiting }) {
-    this.release(); // the button that is pressed is about to go
+    this.release(); // the pressed button is replaced
     this.rows.clear();
     const modes = el("select", { id: "initial-mode", onchange: (event) => this.send({ do: "initial", mode: event.target.value }) },
-      el("option", { value: "", text: "as the model says" }),
+      el("option", { value: "", text: "model default" }),
       ...this.about.graph.modes.map(({ name }) => el("option", { value: name, text: name })));
     modes.value = mode;
     const parts = [
-      el("label", { class: "begins" }, "Begins in", modes),
+      el("label", { class: "begins" }, "Initial mode", modes),
       el("p", { class: "note", id: "waiting", role: "status" }),
     ];
-    if (drives.length) parts.push(el("h3", { text: "Drives" }), ...drives.map((drive) => this.drive(drive)));
+    if (drives.length) parts.push(el("h3", { text: "Inputs" }), ...drives.map((drive) => this.drive(drive)));
     const own = parameters.filter((item) => !item.hand), hand = parameters.filter((item) => item.hand);
     if (own.length) parts.push(el("h3", { text: "Parameters" }), ...own.map((item) => this.row(item)));
-    if (hand.length) parts.push(el("h3", { text: "The hand" }), ...hand.map((item) => this.row(item)));
+    if (hand.length) parts.push(el("h3", { text: "Virtual coupler" }), ...hand.map((item) => this.row(item)));
     $("setup-body").replaceChildren(...parts);
     this.show({ parameters, waiting });
   }
 
-  // A parameter: a slider over two decades (or to and fro where it is not positive) and the number itself.
+  // A parameter: a slider over two decades (linear, both signs, if not positive) and a number field.
   row(item) {
     const { name, value, unit, reset } = item, positive = value > 0, size = Math.abs(value) || (unit === "m" ? 0.0025 : 0.5);
     const slider = el("input", { type: "range", min: -1, max: 1, step: 1 / STEPS, "aria-label": `${name}, slider` });
@@ -68,7 +68,7 @@ export class Setup {
     slider.oninput = () => say(to(+slider.value));
     slider.ondblclick = () => say(value);
     number.onchange = () => Number.isFinite(number.valueAsNumber) && this.send({ do: "set", name, value: number.valueAsNumber });
-    const mark = reset ? el("span", { class: "tag", text: "at reset", title: "It enters gaps, constraints or inertia: taken at the next reset" }) : "";
+    const mark = reset ? el("span", { class: "tag", text: "on reset", title: "Affects gaps, constraints or inertia; applied at the next reset" }) : "";
     const row = el("div", { class: "parameter" }, el("span", { class: "what", text: name, title: name }), mark, slider, number, el("span", { class: "soft", text: unit }));
     this.rows.set(name, { row, number, set: (v) => {
       if (document.activeElement !== number) number.value = Number(v.toPrecision(6));
@@ -77,11 +77,11 @@ export class Setup {
     return row;
   }
 
-  // An input: as long as a button is pressed, by hand or by key, it has the amount beside it.
+  // An input: has the given amount while a button is pressed, by pointer or key.
   drive({ name, unit, size }) {
     const amount = el("input", { type: "number", step: "any", value: Number(size.toPrecision(4)), "aria-label": `${name}, amount` });
     const button = (sign, text) => {
-      const one = el("button", { class: "small press", text, "aria-label": `${name} ${text}`, title: "As long as it is pressed" });
+      const one = el("button", { class: "small press", text, "aria-label": `${name} ${text}`, title: "Active while pressed" });
       const press = (event) => {
         if (event.type === "keydown" && (event.repeat || ![" ", "Enter"].includes(event.key))) return;
         event.preventDefault();
@@ -90,7 +90,7 @@ export class Setup {
         this.release();
         this.held = [name, one];
         one.classList.add("pressed");
-        this.send({ do: "drive", name, value: sign * (amount.valueAsNumber || 0) });
+        this.send({ do: "input", name, value: sign * (amount.valueAsNumber || 0) });
       };
       const release = () => this.held?.[1] === one && this.release();
       one.addEventListener("pointerdown", (event) => {
@@ -109,7 +109,7 @@ export class Setup {
     const [name, button] = this.held;
     this.held = null;
     button.classList.remove("pressed");
-    this.send({ do: "drive", name, value: 0 });
+    this.send({ do: "input", name, value: 0 });
   }
 
   connection(state) {
@@ -121,7 +121,7 @@ export class Setup {
     for (const [name, { row }] of this.rows) row.classList.toggle("waits", waiting.includes(name));
     const note = $("waiting");
     if (!note) return;
-    if (waiting.length) note.replaceChildren(`${waiting.join(", ")}: taken at the next reset. `, el("button", { class: "small", text: "Reset now", onclick: () => this.send({ do: "reset" }) }));
+    if (waiting.length) note.replaceChildren(`${waiting.join(", ")}: applied at the next reset. `, el("button", { class: "small", text: "Reset now", onclick: () => this.send({ do: "reset" }) }));
     else note.replaceChildren();
   }
 }

@@ -1,14 +1,14 @@
-// How well the loop keeps its time, and what it records.
+// Timing report of the tick loop, and the recording.
 
 import { $, setText, short } from "./dom.js";
 
 const LATELY = 2000; // ms that an overrun is shown
 
-export class Timing {
+export class TickTiming {
   model(model) {
     this.overruns = null;
-    const film = model.film;
-    setText($("timing"), film ? `${film.source} · ${film.rows.toLocaleString("en")} rows · ${model.totals.transitions.toLocaleString("en")} transitions` : "");
+    const playback = model.playback;
+    setText($("timing"), playback ? `${playback.source} · ${playback.rows.toLocaleString("en")} rows · ${model.totals.transitions.toLocaleString("en")} transitions` : "");
     setText($("recording"), model.recording ? `● recording ${model.recording}` : "");
   }
 
@@ -17,7 +17,7 @@ export class Timing {
     const micro = (seconds) => (seconds === null ? "–" : Math.round(seconds * 1e6).toLocaleString("en"));
     const parts = ({ p50, "p99.9": high, worst }) => `${micro(p50)} / ${micro(high)} / ${micro(worst)} µs`;
     setText($("timing"),
-      `tick ${short(period * 1e3)} ms · work p50/p99.9/worst ${parts(duration)} · late ${parts(lateness)} · ` +
+      `period ${short(period * 1e3)} ms · execution p50/p99.9/max ${parts(duration)} · latency ${parts(lateness)} · ` +
       `${overruns} overrun${overruns === 1 ? "" : "s"}, ${behind} behind in ${ticks} ticks`);
     $("timing").title = report.privileges.join("\n");
     if (this.overruns !== null && overruns > this.overruns) this.at = performance.now();

@@ -17,11 +17,11 @@ def saved(tmp_path_factory):
     return trajectory, trajectory.save(tmp_path_factory.mktemp("run") / "cart.run.json")
 
 
-def check_film(page, trajectory):
+def check_playback(page, trajectory):
     """What a page of the cart's run does, however it was opened."""
-    page.wait("fsmDyn.last && fsmDyn.film.film && document.querySelectorAll('#entries summary').length > 0")
+    page.wait("fsmDyn.last && fsmDyn.playback.run && document.querySelectorAll('#entries summary').length > 0")
     assert page.evaluate("fsmDyn.last.t") == 0.0
-    page.expect("#film").to_be_visible()
+    page.expect("#playback").to_be_visible()
     entries = page.entries()
     assert [entry[3] for entry in entries] == [x.cause for x in trajectory.transitions]
 
@@ -36,7 +36,7 @@ def check_film(page, trajectory):
     page.keyboard.press("Escape")
 
     # dragged along the strip
-    box = page.locator("#film-bands").bounding_box()
+    box = page.locator("#playback-bands").bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 10)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10, steps=5)
@@ -49,7 +49,7 @@ def check_film(page, trajectory):
     for key, change in (("n", x), ("b", trajectory.transitions[0])):
         page.keyboard.press(key)
         if change.time > middle or key == "b":
-            page.wait(f"Math.abs(fsmDyn.film.clock - {change.time}) < 0.02")
+            page.wait(f"Math.abs(fsmDyn.playback.clock - {change.time}) < 0.02")
     page.keyboard.press("End")
     page.wait("fsmDyn.last.t > 4.4")
     page.keyboard.press("Home")
@@ -65,14 +65,14 @@ def check_film(page, trajectory):
 def test_a_saved_run_is_opened_and_gone_through(saved, viewed):
     trajectory, path = saved
     _, page = viewed(path)
-    check_film(page, trajectory)
+    check_playback(page, trajectory)
 
 
 def test_a_report_opens_from_disk_alone(saved, new_page, tmp_path):
     trajectory, _ = saved
     path = write_report(trajectory, tmp_path / "report.html")
     page = new_page(path.as_uri())
-    check_film(page.open(), trajectory)
+    check_playback(page.open(), trajectory)
     assert page.requests == [path.as_uri()], "it asks for nothing else"
     page.keyboard.press("v")
     page.locator("#quantities label", has_text="total energy").locator("input").check()
@@ -84,7 +84,7 @@ def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
     trajectory, _ = saved
     page = new_page(write_report(trajectory, tmp_path / "report.html").as_uri()).open()
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0")
-    assert {"run", "speed", "film-bands", "choose", "map", "entries", "enlarge", "help"} <= set(tabbed(page))
+    assert {"run", "speed", "playback-bands", "choose", "map", "entries", "enlarge", "help"} <= set(tabbed(page))
     focus = "document.querySelector('#{}').focus()"
 
     page.evaluate(focus.format("run"))
@@ -95,11 +95,11 @@ def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
     page.evaluate(focus.format("speed"))
     page.keyboard.press("ArrowLeft")
     page.wait("document.querySelector('#speed-text').textContent !== '1×'")
-    page.evaluate(focus.format("film-bands"))
-    before = page.evaluate("fsmDyn.film.clock")
+    page.evaluate(focus.format("playback-bands"))
+    before = page.evaluate("fsmDyn.playback.clock")
     page.keyboard.press("ArrowRight")
-    page.wait(f"fsmDyn.film.clock > {before}")
-    assert page.locator("#film-bands").get_attribute("aria-valuemax") == "4.500"
+    page.wait(f"fsmDyn.playback.clock > {before}")
+    assert page.locator("#playback-bands").get_attribute("aria-valuemax") == "4.500"
 
     page.evaluate(focus.format("map"))
     page.keyboard.press("ArrowRight")
@@ -112,7 +112,7 @@ def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     x = trajectory.transitions[-2]
-    page.wait(f"Math.abs(fsmDyn.film.clock - {x.time}) < 0.02")
+    page.wait(f"Math.abs(fsmDyn.playback.clock - {x.time}) < 0.02")
     assert page.evaluate("document.activeElement.parentElement.open")
 
     page.evaluate(focus.format("choose"))
@@ -141,7 +141,7 @@ def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):
         made, _ = session.transitions()
     _, page = viewed(path)
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0")
-    assert page.evaluate("fsmDyn.film.when.length") == len(made) >= 4
+    assert page.evaluate("fsmDyn.playback.when.length") == len(made) >= 4
     page.keyboard.press("n")
     page.wait(f"document.querySelector('#map').dataset.active === '{made[0]['target']}'")
     assert page.evaluate("fsmDyn.last.t") == pytest.approx(made[0]["time"], abs=1.5e-3)

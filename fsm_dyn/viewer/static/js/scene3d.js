@@ -1,13 +1,13 @@
-// Mechanisms that leave the plane, drawn in three dimensions behind the handles, arrows and labels, in the same view.
-// Where there is no WebGL the outlines stay as they are. A report has what draws inside it.
+// 3-D scene of a spatial mechanism, behind the handles, arrows and labels, in the same view. Without WebGL the outlines
+// remain. A report contains three.js.
 
 import { $ } from "./dom.js";
 
-const FAR = 1e4; // m, to either side of the picture
+const FAR = 1e4; // m, clipping planes
 const PLACED = 12;
-const CELLS = 60; // of a ground, each way
+const CELLS = 60; // per side of a ground plane
 
-export class Space {
+export class Scene3D {
   constructor(mechanism) {
     this.mechanism = mechanism;
     this.canvas = $("space");
@@ -23,7 +23,7 @@ export class Space {
       this.three ??= typeof inSpace === "object" ? inSpace : await import("../vendor/three.module.js");
       this.renderer ??= new this.three.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true });
     } catch {
-      return; // no such thing here
+      return; // no WebGL
     }
     this.about = model;
     this.build();
@@ -46,7 +46,7 @@ export class Space {
     this.grounds = [];
     this.placed = [...about.picture.shapes.map((shape) => this.outline(shape)), ...about.picture.solids.map((solid) => this.solid(solid))];
     this.scene.add(...this.placed);
-    if (!this.grounds.length) { // nothing to stand on: where z is zero
+    if (!this.grounds.length) { // no ground plane: draw z = 0
       const turn = new T.Group();
       this.ground(turn);
       this.scene.add(turn);
@@ -93,7 +93,7 @@ export class Space {
     return group;
   }
 
-  // An endless plane: a piece of it, in cells as wide as the picture's grid would be, that follows the view cell by cell.
+  // An infinite plane: a square of cells as wide as the picture's grid, which follows the view cell by cell.
   ground(turn) {
     const { three: T } = this, lines = new T.GridHelper(CELLS, CELLS), piece = new T.Group();
     lines.rotation.x = Math.PI / 2;
@@ -107,8 +107,8 @@ export class Space {
     for (const { piece, turn } of this.grounds) {
       turn.updateWorldMatrix(true, false);
       const inward = turn.matrixWorld.clone().invert();
-      const at = middle.clone().applyMatrix4(inward), way = back.clone().transformDirection(inward);
-      if (Math.abs(way.z) > 0.05) at.addScaledVector(way, -at.z / way.z);
+      const at = middle.clone().applyMatrix4(inward), view = back.clone().transformDirection(inward);
+      if (Math.abs(view.z) > 0.05) at.addScaledVector(view, -at.z / view.z);
       piece.position.set(Math.round(at.x / cell) * cell, Math.round(at.y / cell) * cell, 0);
       piece.scale.set(cell, cell, 1);
     }
@@ -131,7 +131,7 @@ export class Space {
       renderer.setPixelRatio(ratio);
       renderer.setSize(width, height, false);
     }
-    // the camera sees what the flat picture shows
+    // the camera has the view of the flat picture
     const right = new T.Vector3(...frame.space.subarray(0, 3)), up = new T.Vector3(...frame.space.subarray(3, 6));
     const back = new T.Vector3().crossVectors(right, up);
     const [w, h] = [width / 2 / view.scale, height / 2 / view.scale];

@@ -1,12 +1,12 @@
-// The mode graph: the active mode lit, edges that flash as they are taken, counts and times, what cannot be in grey.
+// Mode graph: active mode highlighted, edges flash when taken, visit counts and dwell times, infeasible modes in grey.
 
 import { $, duration, el, setText } from "./dom.js";
-import { layered } from "./layers.js";
+import { layered } from "./layered_layout.js";
 
 const PARTS = /\+|; /; // between the parts of a mode's name
-const MOST = 12; // modes shown at once; of larger graphs those visited most and their neighbours, by short names
-const SMALLEST = 0.7; // the zoom at which a whole graph can still be read
-const READABLE = 0.85; // where it would be smaller: what does not fit follows the active mode
+const MOST = 12; // most modes shown; of larger graphs those visited most and their neighbours, by short names
+const SMALLEST = 0.7; // least legible zoom of a whole graph
+const READABLE = 0.85; // zoom of larger graphs, whose view follows the active mode
 const LARGEST = 1.15;
 const REBUILD = 1000; // ms between layouts
 const FOLLOW = 250; // ms between moves to the active mode
@@ -15,7 +15,7 @@ const REFRESH = 500; // ms between new counts
 const PRUNED_AT_ONCE = 6;
 const FLASHES = 6; // at once
 
-export class ModeMap {
+export class ModeGraph {
   constructor() {
     this.box = $("map");
     this.toggle = $("pruned");
@@ -38,7 +38,7 @@ export class ModeMap {
     this.colours = model.graph.modes.map((mode) => mode.colour);
     this.totals = model.totals;
     this.active = -1;
-    this.last = new Map(); // when each mode was active last
+    this.last = new Map(); // ms at which each mode was active last
     this.chosen = this.pointed = null;
     const pruned = model.graph.pruned_count;
     $("pruned-label").hidden = pruned === 0;
@@ -46,12 +46,12 @@ export class ModeMap {
     this.rebuild();
   }
 
-  graph(message) {
+  mode_graph(message) {
     this.data = message.graph;
     this.stale = true;
   }
 
-  story({ news, totals }) {
+  transitions({ news, totals }) {
     this.totals = totals;
     this.complete();
     const taken = new Map(news.slice(-FLASHES).map(({ source, target }) => [`${source}\n${target}`, [source, target]]));
@@ -91,7 +91,7 @@ export class ModeMap {
   shown() {
     const { modes, edges } = this.data;
     if (modes.length <= MOST) return new Set(modes.map((mode) => mode.name));
-    // those visited most, the active one, and what room is left for their neighbours
+    // those visited most, the active one, then their neighbours
     const { visits } = this.totals;
     const visited = modes.filter((m) => visits[m.name] || m.initial).sort((m, n) => (visits[n.name] ?? 0) - (visits[m.name] ?? 0));
     const found = new Set(visited.slice(0, MOST).map((mode) => mode.name));
@@ -127,12 +127,12 @@ export class ModeMap {
     const { modes, pruned_count: pruned, complete } = this.data;
     const parts = [`${modes.length} mode${modes.length === 1 ? "" : "s"}${complete ? "" : " so far"}`];
     if (shown < modes.length) parts.push(`${shown} shown`);
-    if (pruned) parts.push(`${pruned} impossible`);
+    if (pruned) parts.push(`${pruned} infeasible`);
     return parts.join(" · ");
   }
 
-  // Of many modes another one is active than those drawn: it takes the place of the one that was so longest ago, and
-  // nothing else moves. All are laid out anew when the run pauses.
+  // Show an active mode that is not drawn in the box of the least recently active one, without a new layout. The layout
+  // is computed again when the run pauses.
   exchange() {
     this.built = performance.now();
     this.stale = false;
@@ -147,7 +147,7 @@ export class ModeMap {
     this.joined = new Set();
     oldest.remove();
     const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes).get(mode.name)), position });
-    node.data({ wide, high }); // of the box whose place it takes: it touches no other
+    node.data({ wide, high }); // size of the replaced box, so that none overlap
     for (const { source, target, causes } of this.data.edges) {
       if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target)) this.join(source, target, causes);
     }
@@ -172,7 +172,7 @@ export class ModeMap {
       this.detail(this.chosen);
     });
     this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target));
-    this.cy.on("dragpan scrollzoom pinchzoom", () => (this.follows = false)); // whoever looks elsewhere is left alone
+    this.cy.on("dragpan scrollzoom pinchzoom", () => (this.follows = false)); // the user's view is kept
     this.cy.on("dbltap", (event) => event.target === this.cy && this.arrange());
     this.count();
     this.measure();
@@ -181,7 +181,7 @@ export class ModeMap {
     this.detail(null);
   }
 
-  // Boxes as wide as their labels are, or soon will be: nothing moves while counts grow.
+  // Size boxes by their labels with room for growing counts.
   measure() {
     const pen = document.createElement("canvas").getContext("2d"), font = getComputedStyle(document.body).fontFamily;
     this.cy.nodes().forEach((node) => {
@@ -193,7 +193,7 @@ export class ModeMap {
     });
   }
 
-  // The layered layout in the direction that leaves the labels larger.
+  // Layered layout in the direction with the larger zoom.
   arrange() {
     const { clientWidth: width, clientHeight: height } = this.box;
     if (!width || !height) return;
@@ -221,7 +221,7 @@ export class ModeMap {
     this.cy.center(this.follows && this.lit?.nonempty() ? this.lit : undefined);
   }
 
-  // Where the graph is larger than its panel, the active mode is kept in sight.
+  // Keep the active mode of a graph larger than its panel in view.
   follow() {
     const now = performance.now();
     if (!this.follows || !this.lit?.nonempty() || now - (this.moved ?? 0) < FOLLOW) return;
@@ -231,19 +231,19 @@ export class ModeMap {
     this.cy.stop().animate({ center: { eles: this.lit }, duration: FOLLOW, easing: "ease-out" });
   }
 
-  // Loops leave their boxes where no layer is: above, or to the right where layers stand below each other.
+  // Loops are above their boxes, or to the right if layers are stacked vertically.
   loops(down) {
     this.down = down;
     this.cy.edges().filter((edge) => edge.isLoop()).forEach((edge) => this.reach(edge));
   }
 
-  // A loop that ended inside its box could not be drawn.
+  // A loop must end outside its box.
   reach(loop) {
     const across = this.down ? loop.source().data("wide") : loop.source().data("high");
     loop.style({ "loop-direction": this.down ? "90deg" : "0deg", "control-point-step-size": across / 2 + 34 });
   }
 
-  // What cannot be stands in lines below what can.
+  // Infeasible modes are in rows below the others.
   lay(nodes, box, shape) {
     const most = Math.max(box.w, shape * box.h);
     let x = box.x1, y = box.y2 + 22;
@@ -348,18 +348,18 @@ export class ModeMap {
     if (nodes.length) this.choose(nodes[(at + step + nodes.length) % nodes.length]);
   }
 
-  // One line on what the mouse or the keys are at.
+  // Details of the element under the pointer or chosen by keys.
   detail(element) {
     const line = $("detail"), active = this.data.modes[this.active], data = element?.data?.() ?? (active && { mode: active, name: active.name });
     line.replaceChildren();
     if (!data) {
-      line.append(el("span", { class: "soft", text: "Point at a mode or an edge to learn more." }));
+      line.append(el("span", { class: "soft", text: "Point at a mode or an edge for details." }));
     } else if (data.reason !== undefined) {
-      line.append(el("b", { text: data.name }), ` cannot be: ${data.reason}`);
+      line.append(el("b", { text: data.name }), ` infeasible: ${data.reason}`);
     } else if (data.mode) {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
-      const told = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
-      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split(PARTS)[0] : data.name) }), ` ${told || "all open"}`);
+      const states = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
+      line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split(PARTS)[0] : data.name) }), ` ${states || "all open"}`);
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
       line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
@@ -376,8 +376,8 @@ function edgeOf(source, target, causes) {
   return { group: "edges", data: { id: `e:${source}\n${target}`, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" } };
 }
 
-// What stands in the boxes: names in lines of their parts; of many modes the first part, with a number where several
-// have the same. All of a mode is told below the graph.
+// Labels of boxes: names in lines of their parts; of many modes the first part, numbered if not unique. Details are
+// below the graph.
 function labels(modes) {
   if (modes.length <= MOST) return new Map(modes.map(({ name }) => [name, lines(name)]));
   const counts = new Map();
@@ -389,7 +389,7 @@ function labels(modes) {
   }));
 }
 
-// A long name of a mode in lines of its parts.
+// A long name in lines of its parts.
 function lines(name) {
   if (name.length <= 14) return name;
   const cut = (part) => (part.length > 20 && !part.includes(" ") ? `${part.slice(0, 10)}…${part.slice(-9)}` : part);

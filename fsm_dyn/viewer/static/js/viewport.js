@@ -1,11 +1,11 @@
-// From metres to pixels: what part of the world is seen. Follows what moves, until a person pans or zooms.
+// Viewport: metres to pixels. Follows the mechanism until the user pans.
 
 import { svg } from "./dom.js";
 
 const MARGIN = 0.22; // of the panel, kept free around the mechanism
 const STEPS = [1, 2, 5, 10];
 
-export class View {
+export class Viewport {
   constructor(element, grid, scaleBar, scaleText) {
     Object.assign(this, { element, grid, scaleBar, scaleText });
     this.scale = 100;
@@ -38,7 +38,7 @@ export class View {
     return `matrix(${s} 0 0 ${-s} ${this.width / 2 - this.x * s} ${this.height / 2 + this.y * s})`;
   }
 
-  // Show a box (low x, low y, high x, high y) whole, at once.
+  // Fit a box (low x, low y, high x, high y).
   fit(box) {
     const w = Math.max(box[2] - box[0], 1e-6), h = Math.max(box[3] - box[1], 1e-6);
     this.scale = Math.min((this.width * (1 - 2 * MARGIN)) / w, (this.height * (1 - 2 * MARGIN)) / h);
@@ -48,7 +48,7 @@ export class View {
     this.changed = true;
   }
 
-  // Let the view drift after a box that leaves its middle.
+  // Shift the view so that a box stays inside its inset.
   follow(box) {
     if (this.free) return;
     const inset = 0.1;
@@ -85,7 +85,7 @@ export class View {
     this.changed = true;
   }
 
-  // Draw the grid and the scale again, where the view has changed; returns whether it had.
+  // Draw grid and scale if the view has changed; returns whether it had.
   refresh() {
     if (!this.changed) return false;
     this.changed = false;
