@@ -105,7 +105,7 @@ def scenario_schedules(automaton: Automaton, drive: str) -> Mapping[str, Schedul
     InputError
         It has none of that name.
     """
-    drives_ = automaton.mechanism.drives
+    drives_ = automaton.mechanism.scenarios
     if drive not in drives_:
         raise InputError(
             f"'{automaton.mechanism.name}' has no drive '{drive}'",

@@ -13,7 +13,7 @@ PACKAGE = Path(fsm_dyn.__file__).parent
 
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
-    ["errors", "interrupts"],
+    ["errors", "interrupts", "renamed"],
     ["schemata", "processes"],
     ["runtime"],
     ["programs", "models", "graphics"],

@@ -32,7 +32,7 @@ CHOSEN: Final = {
     codes.UNIQUE: "the only one that agrees with forces and accelerations",
     codes.LEAST_CHANGE: "of those that agree, the one that changes least",
     codes.FIRED_STATE_KEPT: "nothing else agreed, so the state whose guard fired goes on",
-    codes.POLICY: "several motions agree; by on_several the one that changes least goes on",
+    codes.POLICY: "several motions agree; by on_nonunique the one that changes least goes on",
     codes.CONTINUITY: "several motions agree; by continuity what stuck before and is not at its limit goes on sticking",
     codes.IMPACT_WITHOUT_COLLISION: "nothing agreed; by on_inconsistent an impact without collision stopped the slip",
 }

@@ -112,7 +112,7 @@ def own_scales(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> Sc
 
 
 #: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it.
-_SECTIONS = ("points", "bodies", "constraints", "shapes", "contacts", "inputs", "drives", "loads", "transitions")
+_SECTIONS = ("points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "transitions")
 
 
 @dataclass(frozen=True, slots=True)

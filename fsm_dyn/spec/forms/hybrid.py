@@ -38,7 +38,7 @@ MAX_MEMORY = 2**31 - 1
 
 Event: TypeAlias = tuple[str, str]
 _EVENTS = tuple(
-    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves", *(w for law in LAWS for w in law.words)])
+    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves_face", *(w for law in LAWS for w in law.words)])
 )
 
 
@@ -304,7 +304,7 @@ class PortForm(Form):
     point: Reference | None = None
     body: Reference | None = None
     axes: Expressions | None = None
-    twist: Expression | None = None
+    rotation: Expression | None = None
     coordinate: Reference | None = None
     kinematic: Expression | None = None
     stiffness: Expression | None = None
