@@ -15,6 +15,7 @@ from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import continuation_of
 from fsm_dyn.results.result_builder import run_model
 from fsm_dyn.results.run_file import read_run
@@ -27,11 +28,12 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import named_values
 
 
+@renamed_keywords(drive="scenario")
 def simulate(
     graph: ModeGraph,
     until: float | None = None,
     *,
-    drive: str | None = None,
+    scenario: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
@@ -54,8 +56,8 @@ def simulate(
     graph : ModeGraph
     until : float, optional
         End of the run, s; by default the end of the model's schedule, 5 s at least.
-    drive : str, optional
-        One of the model's ``drives``: named schedules that replace those of some inputs.
+    scenario : str, optional
+        One of the model's ``scenarios``: named schedules that replace those of some inputs.
     inputs : mapping, optional
         Inputs that replace the schedule's: a number, an expression of ``t``, rows of (time, value), a mapping with
         ``linear``, ``steps`` or ``expression``, or a Python callable of the time.
@@ -103,7 +105,7 @@ def simulate(
     """
     return simulator_of(graph).run(
         until,
-        drive=drive,
+        scenario=scenario,
         inputs=inputs,
         parameters=parameters,
         initial=initial,
@@ -163,8 +165,8 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)
     counts = (len(saved.record.t), len(saved.record.transitions))
     continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
-    drive = stored.settings.drive
-    inputs: dict[str, InputValue] = {} if drive is None else dict(scenario_schedules(automaton, drive))
+    scenario = stored.settings.drive
+    inputs: dict[str, InputValue] = {} if scenario is None else dict(scenario_schedules(automaton, scenario))
     inputs |= cast("dict[str, InputValue]", stored.settings.inputs)
     run = Run(graph, values, saved.parameters, stored.settings, inputs)
     return Trajectory(model, saved.record, Resume(run, lambda: continuation))

@@ -107,7 +107,7 @@ def describe(found: Explanation) -> str:
         rows = [
             (
                 guard.event,
-                guard.what,
+                guard.guard,
                 f"{guard.value:.6g}",
                 f"{guard.slope:+.6g}",
                 "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",

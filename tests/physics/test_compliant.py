@@ -165,7 +165,7 @@ def test_begins_to_slip_where_the_load_reaches_mu_times_the_force():
 
 
 def test_settles_where_the_force_carries_the_weight(felt):
-    rest = fsm_dyn.settle(felt)
+    rest = fsm_dyn.static_equilibrium(felt)
     assert rest.mode == "pressed"
     assert -rest.q[0] == pytest.approx((0.008 * 9.81 / 1e8) ** (1.0 / 2.3), rel=1e-9)
     assert rest.forces["felt"][0] == pytest.approx(0.008 * 9.81, rel=1e-9)

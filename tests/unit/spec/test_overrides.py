@@ -178,7 +178,7 @@ E, SAYS = {"e": 1.5}, "restitution of 'ground' is impossible"
 CALLS = {
     "compile": lambda graph: fsm_dyn.compile("bouncing_ball", E),
     "simulate": lambda graph: fsm_dyn.simulate(graph, 0.1, parameters=E),
-    "settle": lambda graph: fsm_dyn.settle(graph, parameters=E),
+    "settle": lambda graph: fsm_dyn.static_equilibrium(graph, parameters=E),
     "linearise": lambda graph: fsm_dyn.linearise(graph, "resting", parameters=E),
     "limit cycle": lambda graph: fsm_dyn.limit_cycle(graph, "ground closes", parameters=E),
     "study": lambda graph: study(graph, {"e": [0.5, 1.5]}, until=0.1, jobs=1),
