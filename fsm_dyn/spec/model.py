@@ -169,7 +169,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Compliance:
-    """The force of a contact pressed in by δ: ``stiffness δ**exponent (1 + dissipation δ')`` (Hunt and Crossley 1975)."""
+    """Force of a contact at penetration δ: ``stiffness δ**exponent (1 + dissipation δ')`` (Hunt and Crossley 1975)."""
 
     stiffness: Text
     exponent: Text | None = None  # None: 1
@@ -289,7 +289,7 @@ class DiscreteVariable:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A user-defined transition: by a scalar crossing zero (``when``, ``crossing``) or on a contact's event (``on``)."""
+    """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``)."""
 
     name: str
     source: str

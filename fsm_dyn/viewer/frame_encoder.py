@@ -76,7 +76,9 @@ class FrameEncoder:
     def _pitches(self) -> dict[str, float]:
         """Return what contacts sound at when they close, Hz; those that only click are not in it."""
         contacts = self.graph.automaton.mechanism.contacts.values()
-        return {c.name: evaluate(c.sound_frequency, self.graph.values) for c in contacts if c.sound_frequency is not None}
+        return {
+            c.name: evaluate(c.sound_frequency, self.graph.values) for c in contacts if c.sound_frequency is not None
+        }
 
     def mode_map(self) -> dict[str, Any]:
         """Return the mode graph as far as it is known."""

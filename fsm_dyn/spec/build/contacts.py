@@ -21,7 +21,11 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
     """Return the contacts that the entry `name` stands for."""
     kind = exactly_one(form, KINDS)
     found = _stiff(name, form, kind, shapes) if form.compliant is None else _yielding(name, form, kind, shapes)
-    return [replace(contact, sound_frequency=form.sound_frequency) for contact in found] if form.sound_frequency is not None else found
+    return (
+        [replace(contact, sound_frequency=form.sound_frequency) for contact in found]
+        if form.sound_frequency is not None
+        else found
+    )
 
 
 def _yielding(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:

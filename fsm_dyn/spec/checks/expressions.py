@@ -245,7 +245,9 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     if contact.restitution is not None:
         expression_type(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
     if contact.sound_frequency is not None:
-        expression_type(contact.sound_frequency, scopes.constant, f"the sound frequency of {name!r}", [divide(DIMENSIONLESS, TIME)])
+        expression_type(
+            contact.sound_frequency, scopes.constant, f"the sound frequency of {name!r}", [divide(DIMENSIONLESS, TIME)]
+        )
     if contact.compliance is not None:
         _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
     if contact.closes_if is not None:
@@ -312,7 +314,9 @@ def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str,
     for axis in port.axes:
         expression_type(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
     if port.rotation is not None:
-        expression_type(port.rotation, scopes.configuration, f"the rotation of port {port.name!r}", [DIMENSIONLESS], "vector")
+        expression_type(
+            port.rotation, scopes.configuration, f"the rotation of port {port.name!r}", [DIMENSIONLESS], "vector"
+        )
     if port.kinematic is not None:
         expression_type(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
     way = LENGTH if port.coordinate is None else coordinates[port.coordinate]

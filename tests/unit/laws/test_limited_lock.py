@@ -142,7 +142,7 @@ def test_explained_drawn_and_kept(tmp_path):
     graph.save(tmp_path / "graph.json")
     again = fsm_dyn.simulate(fsm_dyn.open_graph(tmp_path / "graph.json"), until=1.0)
     assert again.q.tobytes() == ended.q.tobytes()
-    assert fsm_dyn.verify(BLOCK).good
+    assert fsm_dyn.verify(BLOCK).passed
 
 
 def test_sensitivities_pass_where_it_lets_go():

@@ -75,7 +75,12 @@ class TestCart:
         }
         assert (cart.initial.mode, strings(cart.initial.values)) == ("rolling", {"q4": "0.4 rad", "u1": "0.5 m/s"})
         port = cart.ports["handle"]
-        assert (port.point, port.body, strings(port.axes), str(port.rotation)) == ("P1", "basket", ["N.x", "N.y"], "N.z")
+        assert (port.point, port.body, strings(port.axes), str(port.rotation)) == (
+            "P1",
+            "basket",
+            ["N.x", "N.y"],
+            "N.z",
+        )
 
     def test_view(self, cart: Mechanism) -> None:
         (shape,) = cart.view["basket"]
