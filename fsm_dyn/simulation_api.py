@@ -1,4 +1,4 @@
-"""Runs: a graph, its inputs and a method become a trajectory."""
+"""Simulation of a mode graph, and reading of saved runs."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def simulate(
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
         ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
     strategy : "auto", "compiled" or "online"
-        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded on
-        line from the unconstrained terms at once, and derived in the run when they have been evaluated often.
-        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded on line.
+        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded
+        online from the unconstrained terms at once, and derived in the run when they have been evaluated often.
+        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded online.
     derive_after : float or mapping, optional
-        For ``auto``, after how many evaluations in the run a mode embedded on line is derived: by default when they
+        For ``auto``, after how many evaluations in the run a mode embedded online is derived: by default when they
         have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
         derived then.
     tolerances : Tolerances or mapping, optional
@@ -88,7 +88,7 @@ def simulate(
     max_steps : int
         Bound on the number of steps.
     on_failure : "raise" or "return"
-        Whether a run that cannot go on raises, or returns what it recorded with its ``outcome``.
+        Whether a run that fails raises, or returns its rows with its ``outcome``.
     progress : callable, optional
         Called a few times a second with the time reached, s.
 
@@ -99,9 +99,9 @@ def simulate(
     Raises
     ------
     InputError
-        A name or value is impossible.
+        A name is unknown, or a value is not allowed.
     RunError
-        The run could not go on; its ``trajectory`` holds what was recorded.
+        The run failed; its ``trajectory`` contains the rows up to there.
     """
     return simulator_of(graph).run(
         until,
@@ -129,7 +129,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     Raises
     ------
     InputError
-        The file is not a saved run, or does not hold together.
+        The file is not a saved run, or is inconsistent.
     """
     saved = read_run(os.fspath(path))
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
@@ -148,7 +148,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
             names.append(automaton.modes[index].name)
             charts.append(automaton.modes[index].programs)
             continue
-        if machine is None:  # what a run has met, however much that is, is embedded on line
+        if machine is None:  # modes first reached in the run are embedded online
             home = model_start(automaton)
             machine = OnlineExecutable(automaton, (home.x, home.context))
         try:

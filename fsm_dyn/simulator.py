@@ -63,7 +63,7 @@ MOST_MACHINES: Final = 8  # ways of running for which kernels are kept
 LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
 
 T = TypeVar("T")
-Allowance = float | Mapping[str, float] | None  # evaluations on line after which modes are derived, or these by name
+Allowance = float | Mapping[str, float] | None  # evaluations online after which modes are derived, or these by name
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Simulator:
         Parameters
         ----------
         run : Trajectory, optional
-            A run of the graph whose modes are added; those that were embedded on line are derived now, except where
+            A run of the graph whose modes are added; those that were embedded online are derived now, except where
             that cannot be.  By default, all modes that runs of this simulator have derived are added, up to 64 MiB of
             them: those that were used last.
         """

@@ -26,7 +26,7 @@ SAMPLES = np.linspace(0.0, 1.0, 9)  # where an expression is looked at within a 
 
 @dataclass(frozen=True)
 class EventSection:
-    """What happens to a contact (``event`` > 0), or a written transition (``event`` = 0, ``subject`` its index)."""
+    """An event of a contact (``event`` > 0), or a user-defined transition (``event`` = 0, ``subject`` its index)."""
 
     text: str
     event: int
@@ -106,8 +106,8 @@ def read_section(automaton: Automaton, text: str) -> Section:
     Parameters
     ----------
     text : str
-        ``<contact> closes | opens | sticks | slides`` or what else its law calls its events, the name of a written
-        transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
+        ``<contact> closes | opens | sticks | slides`` or another event of its law, the name of a user-defined transition,
+        or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
         ``falling``.
 
     Raises
@@ -138,9 +138,9 @@ def read_section(automaton: Automaton, text: str) -> Section:
         program = _expression(automaton, text.rsplit(None, 1)[0])
         return CrossingSection(text, 1.0 if words[-1] == "rising" else -1.0, program)
     raise InputError(
-        "this is no section",
+        "the section is not valid",
         found=f"'{text}'",
-        allowed="'<contact> closes' (opens, sticks, slides), the name or reason of a written transition, or"
+        allowed="'<contact> closes' (opens, sticks, slides), the name or reason of a user-defined transition, or"
         " '<expression> rising' or 'falling'",
         remedy=did_you_mean(words[0] if words else "", [*contacts, *transitions]),
     )

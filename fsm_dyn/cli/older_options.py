@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-import click
 from typer.core import TyperCommand, TyperGroup
 
 from fsm_dyn.cli.console import print_status
@@ -55,7 +54,7 @@ def renamed_arguments(command: str, arguments: list[str]) -> tuple[list[str], li
 class Command(TyperCommand):
     """A command that takes older spellings of its options."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments under their new spellings."""
         args, used = renamed_arguments(self.name or "", args)
         for old, new in used:
@@ -66,9 +65,7 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     """Commands, with options that became commands of their own."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command that arguments name."""
         for (command, option), new in COMMANDS.items():
             if args[:1] == [command] and option in args:

@@ -116,7 +116,7 @@ def page_packages() -> Iterator[None]:
 
 
 def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
-    """Return what tells the address of a page once it can be opened, and opens it."""
+    """Return a callback that prints the address of a page, and opens it."""
 
     def opened(address: str) -> None:
         if as_json:
@@ -130,7 +130,7 @@ def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[s
 
 
 def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
-    """Tell how the runs of a page went."""
+    """Print the reports of the runs of a page."""
     if as_json:
         print_json({"model": model, "runs": reports})
     else:
@@ -141,8 +141,8 @@ def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> N
 
 
 def is_recorded_run(model: str) -> bool:
-    """Tell whether a file holds a run that is over, not a model."""
-    # reading a file's beginning takes none of the packages that runs need
+    """Whether a file contains a recorded run, not a model."""
+    # the begin of a file is read without the packages that runs need
     from fsm_dyn.results.run_file import is_run
 
     return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))

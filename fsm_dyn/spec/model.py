@@ -1,6 +1,6 @@
 """The mechanism as data: what a model file says, checked for form, frozen, expressions still text.
 
-Everything here is immutable and carries its place in the file, so that whoever interprets an expression
+Everything here is immutable and carries its place in the file, so that a reader of an expression
 later can still say where it stands.
 """
 

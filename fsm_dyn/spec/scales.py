@@ -120,7 +120,7 @@ class Measures:
     """What the rows, states and transitions of a model are quantities of.
 
     ``constraints``: residuals of rows on coordinates, and integrals of those on speeds.  ``normal``, ``tangent``: of
-    contacts, likewise.  ``when``: of written transitions, whatever crosses zero.
+    contacts, likewise.  ``when``: of user-defined transitions, the scalars that cross zero.
     """
 
     coordinates: Mapping[str, Dimension]

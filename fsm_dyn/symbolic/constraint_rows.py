@@ -41,7 +41,7 @@ class ConstraintRowBuilder:
         Over that motion.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs with kinematic speeds at zero.
-    meetings : mapping of str to Meeting
+    meetings : mapping of str to ContactKinematics
         Of the contacts between shapes.
     """
 
@@ -88,7 +88,7 @@ class ConstraintRowBuilder:
         Raises
         ------
         ModelError
-            It is broken all the same, in every configuration.
+            It is nevertheless violated, in every configuration.
         """
         if not constraint.joint:
             return False

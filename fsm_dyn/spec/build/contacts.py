@@ -64,7 +64,7 @@ def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
     """Return the contact with the law that has all it needs in the entry `key`."""
     entry = form.entry(key)
     if entry is None:
-        raise ModelError(f"contact {name!r} says nothing", where_of(name), allowed=", ".join(KINDS))
+        raise ModelError(f"contact {name!r} has no content", where_of(name), allowed=", ".join(KINDS))
     given = set(entry.given())
     laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
     law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)

@@ -104,7 +104,7 @@ def _joined(written: Mapping[str, T], made: Mapping[str, T]) -> dict[str, T]:
     for name in made:
         if name in written:
             raise ModelError(
-                f"a joint makes {str(name)!r}, which exists already", where_of(name), remedy="rename the joint"
+                f"a joint makes {str(name)!r}, which already exists", where_of(name), remedy="rename the joint"
             )
     return {**written, **made}
 
@@ -138,7 +138,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
     if form.velocity is not None:
         return Constraint(name, "velocity", form.velocity, form.kinematic, where=where)
     if form.position is None:
-        raise ModelError(f"constraint {str(name)!r} says nothing", where, allowed="velocity or position")
+        raise ModelError(f"constraint {str(name)!r} has no content", where, allowed="velocity or position")
     if form.kinematic:
         raise ModelError(
             f"constraint {str(name)!r} is kinematic but on positions",

@@ -1,6 +1,6 @@
 """Where components come from: the shipped models, and the folder of the file that uses them; nowhere else.
 
-A model may come from a stranger, so the name of a component is never a path.
+Models are untrusted input, so the name of a component is never a path.
 """
 
 from __future__ import annotations
