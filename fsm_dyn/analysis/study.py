@@ -213,15 +213,15 @@ def _row(run: Trajectory, task: _Task) -> StudyRun:
     within = task.times <= run.t[-1]
     samples = run.sample(task.times[within])
     curves: dict[str, Array] = {}
-    least, greatest, last = {}, {}, {}
+    minimum, maximum, final = {}, {}, {}
     for name in task.quantities:
         curve = np.full(len(task.times), np.nan)
         curve[within] = samples[name]
         column = run[name]
         curves[name] = curve
-        least[name], greatest[name], last[name] = float(column.min()), float(column.max()), float(column[-1])
+        minimum[name], maximum[name], final[name] = float(column.min()), float(column.max()), float(column[-1])
     return StudyRun(
-        {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), least, greatest, last, curves
+        {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), minimum, maximum, final, curves
     )
 
 

@@ -129,4 +129,4 @@ def test_friction_of_a_moving_belt():
     graph = fsm_dyn.compile("stick_slip_belt")
     found = fsm_dyn.static_equilibrium(graph)
     np.testing.assert_allclose(found.q, [0.4 * 10 / 40], rtol=1e-9)
-    assert found.states == {"belt": "slip"}
+    assert found.states == {"belt": "slide"}

@@ -15,17 +15,17 @@ MODEL = {
     "bodies": {"cart": {"center": "P", "mass": "m"}},
     "inputs": {"push": "N", "drag": "N"},
     "schedule": {"drag": "1 N"},
-    "drives": {
+    "scenarios": {
         "kick": {"push": {"steps": [["0 s", "F"], ["0.5 s", "0 N"]]}},
         "long": {"push": {"linear": [["0 s", "0 N"], ["7 s", "F"]]}, "drag": "0 N"},
     },
     "loads": [{"force": "(push - drag)*N.x", "at": "P"}],
-    "variants": {"weak": {"drives": {"kick": {"push": "2 N"}}}},
+    "variants": {"weak": {"scenarios": {"kick": {"push": "2 N"}}}},
 }
 
 
 def changed(**entries):
-    return {**MODEL, "drives": {**MODEL["drives"], **entries}}
+    return {**MODEL, "scenarios": {**MODEL["scenarios"], **entries}}
 
 
 @pytest.fixture(scope="module")

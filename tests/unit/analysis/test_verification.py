@@ -20,7 +20,7 @@ def test_all_routes_agree(name):
     found = fsm_dyn.verify(name, states=9)
     assert found.passed, str(found)
     assert len([c for c in found.comparisons if c.difference is not None]) >= 2
-    assert str(found).endswith("all routes agree")
+    assert str(found).endswith("all derivations agree")
     assert not [c for c in found.comparisons if c.name == INERTIA and c.difference is None]
 
 

@@ -20,8 +20,8 @@ def test_the_drivers_that_ship():
     done = RUNNER.invoke(app, ["device", "--list-drivers", "--json"])
     drivers = {item["name"]: item for item in json.loads(done.output)["drivers"]}
     assert {"hapkit", "udp", "inverse3", "scripted", "replay", "pointer"} <= set(drivers)
-    assert drivers["hapkit"]["emulated"]
-    assert not drivers["replay"]["emulated"]
+    assert drivers["hapkit"]["has_emulator"]
+    assert not drivers["replay"]["has_emulator"]
     assert "hapkit_frames" not in drivers, "a module is a driver if it has one"
     assert "serial ports:" in RUNNER.invoke(app, ["device", "--list-drivers"]).output
 
