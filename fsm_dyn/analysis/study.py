@@ -17,7 +17,7 @@ from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
-from fsm_dyn.renamed import renamed_keywords
+from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation_api import simulate
@@ -59,6 +59,7 @@ class StudyRun:
     maximum: Mapping[str, float] = field(default_factory=dict)
     final: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    last = RenamedAttribute("final")
 
 
 @dataclass(frozen=True)

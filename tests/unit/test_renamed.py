@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.analysis.limit_cycle import LimitCycle
-from fsm_dyn.analysis.study import study
+from fsm_dyn.analysis.study import StudyRun, study
 from fsm_dyn.analysis.verification import Verification
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.cli import app
@@ -39,6 +39,7 @@ ATTRIBUTES = [
     (GuardReport, "zero_in", "time_to_zero"),
     (ContactReport, "shared", "indeterminate"),
     (Verification, "good", "passed"),
+    (StudyRun, "last", "final"),
 ]
 KEYWORDS = [
     (fsm_dyn.simulate, "drive", "scenario"),
