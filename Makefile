@@ -61,11 +61,11 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/python mechanisms/escapements.py docs/pictures
 	$(BIN)/python mechanisms/seat_belt_reel.py docs/pictures
 	$(BIN)/python mechanisms/latches_and_switches.py docs/pictures
-	$(BIN)/fsm-dyn study piano_action --drive forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
+	$(BIN)/fsm-dyn study piano_action --scenario forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
 	rm docs/pictures/piano_action_study.csv
 	$(BIN)/python mechanisms/mode_tables.py docs/gallery
 	$(BIN)/python mechanisms/wall_chatter.py docs/pictures
-	$(BIN)/fsm-dyn device virtual_wall --analyse --damping 1 --friction 0.1 --resolution 2e-5 --delay 1e-4 \
+	$(BIN)/fsm-dyn passivity virtual_wall --damping 1 --friction 0.1 --resolution 2e-5 --delay 1e-4 \
 	  --figure docs/pictures/z_width.png
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
@@ -76,7 +76,7 @@ gallery: $(VENV)/.installed-run  ## draw every shipped model and its mode graph 
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \
-	  $(BIN)/fsm-dyn live $$model --for $(SECONDS) || exit 1; echo; done
+	  $(BIN)/fsm-dyn live $$model --duration $(SECONDS) || exit 1; echo; done
 
 bench: $(VENV)/.installed-bench  ## run the benchmarks
 	bash .ci/get_browser $(BIN)/python

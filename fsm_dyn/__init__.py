@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fsm_dyn.analysis.equilibrium import settle
+    from fsm_dyn.analysis.equilibrium import static_equilibrium
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.verification import verify
@@ -42,11 +42,13 @@ _HOMES = {
     "load": "fsm_dyn.compilation",
     "open_graph": "fsm_dyn.compilation",
     "open_run": "fsm_dyn.simulation_api",
-    "settle": "fsm_dyn.analysis.equilibrium",
     "simulate": "fsm_dyn.simulation_api",
+    "static_equilibrium": "fsm_dyn.analysis.equilibrium",
     "verify": "fsm_dyn.analysis.verification",
     "wrench": "fsm_dyn.analysis.wrenches",
 }
+
+_RENAMED = {"settle": "static_equilibrium"}  # older names: accepted for one release, with a FutureWarning
 
 __all__ = [
     "FsmDynError",
@@ -64,8 +66,8 @@ __all__ = [
     "load",
     "open_graph",
     "open_run",
-    "settle",
     "simulate",
+    "static_equilibrium",
     "verify",
     "wrench",
 ]
@@ -74,7 +76,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'fsm_dyn' has no attribute {name!r}")
+        from fsm_dyn.renamed import renamed_in_module
+
+        return renamed_in_module("fsm_dyn", _RENAMED)(name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""From a mechanism to a mode graph: the stages in their order, with compiled automata kept on disk."""
+"""Compilation of a mechanism to a mode graph, with a cache of compiled automata on disk."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def compile(
     ----------
     mechanism : Mechanism, or what :func:`load` takes
     parameters : mapping, optional
-        Values that replace those of the file (SI, or text with units); nothing is derived anew for them.
+        Values that replace those of the file (SI, or text with units); nothing is derived again for them.
     cache : bool
         Whether a compiled automaton may be read from and kept in the user's cache directory.
     jobs : int
@@ -79,8 +79,8 @@ def compile(
     InputError
         ``jobs`` is not a positive integer.
     ModelError
-        The mechanism is well-formed but impossible: speeds that do not determine the motion, rows that contradict
-        each other, a start that cannot be assembled.
+        The mechanism is well-formed but infeasible: speeds that do not determine the motion, inconsistent rows, an
+        initial state that cannot be assembled.
     RunError
         A process was ended from outside.
     """
@@ -134,7 +134,7 @@ def stored_automaton(data: bytes | str, where: Location = NOWHERE) -> Automaton:
     Raises
     ------
     InputError
-        The data do not hold together.
+        The data are inconsistent.
     """
     text = storage.older_text(data)
     if text is None:
@@ -179,7 +179,7 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
         first = automaton.name_of(begin.states).name
         if first in enumeration.infeasible:
             raise ModelError(
-                f"the motion would begin in '{first}', which cannot be: {enumeration.infeasible[first]}",
+                f"the motion would begin in '{first}', which is infeasible: {enumeration.infeasible[first]}",
                 mechanism.initial.where,
                 remedy="give another mode or other values under initial",
             )
@@ -211,7 +211,7 @@ def _derived(shared: tuple[Automaton, tuple[Array, Array]], states: Sequence[int
 
 
 def _check_count(mechanism: Mechanism) -> None:
-    """Refuse coordinates in such number that some have no inertia in any mode: a body has six directions of motion."""
+    """Refuse more coordinates than can have inertia in any mode: a body has six directions of motion."""
     n, most = len(mechanism.coordinates), 6 * len(mechanism.bodies)
     held = len(mechanism.constraints) + 3 * len(mechanism.contacts)
     if n > most + held:
@@ -220,5 +220,5 @@ def _check_count(mechanism: Mechanism) -> None:
             list(mechanism.coordinates.values())[-1].where,
             found=f"{n} coordinates",
             allowed=f"6 for each of {len(mechanism.bodies)} bodies, and 1 for each row of {held}",
-            remedy="leave out coordinates, or give what they move mass",
+            remedy="omit coordinates, or give the bodies that they move mass",
         )

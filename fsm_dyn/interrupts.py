@@ -81,7 +81,7 @@ def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Ite
 def held_back() -> Iterator[Asked]:
     """Hold Ctrl-C back while something is made, or ended, that must not be left half done; then pass it on.
 
-    Passed on to whoever handled it before, which by default raises KeyboardInterrupt.  So is a request to terminate,
+    Passed on to the previous handler, which by default raises KeyboardInterrupt.  So is a request to terminate,
     where the program handles it.
     """
     asked = Asked()

@@ -63,8 +63,8 @@ def find(name: str) -> Path:
 def resolve(name_or_path: str | Path) -> Path:
     """Return the file meant by a bare name or a path.
 
-    A text without suffix and separator always means a shipped model: what lies in the working directory has
-    no say in it.  A file is named with its suffix or a separator (``./name``).
+    A text without suffix and separator always means a shipped model: files in the working directory have
+    no effect on it.  A file is named with its suffix or a separator (``./name``).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The inputs of a run: the model's schedule, what the user gives instead, and both as one drive."""
+"""Input signals of a run: the schedules of the model, and the values of the user that replace them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
-from fsm_dyn.simulation import input_signals as drives
+from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
@@ -48,7 +48,7 @@ def resolve_inputs(
     given : mapping
         For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
         with one key of ``linear steps expression`` as in a model file or ``sampled`` (rows of numbers, as a device
-        gave them), a Python callable of the time, or the schedule of a named drive.
+        gave them), a Python callable of the time, or the schedule of a scenario.
     span : (float, float)
         Times over which a callable may have to be tabulated, s.
 
@@ -73,17 +73,17 @@ def resolve_inputs(
             source = _from_value(name, given[name], context)
         else:
             schedule = automaton.mechanism.inputs[name].schedule
-            source = drives.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
+            source = signals.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
         if isinstance(source, PiecewiseCubic):
             _check_continuity(automaton, name, source)
             pieces[name] = source
         else:
             kernels.append(source)
-    return drives.assemble_inputs(names, len(context.layout.p), pieces, kernels)
+    return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels)
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
-    """Refuse a jump of an input that moves a constraint: it would take an infinite force."""
+    """Refuse a jump of an input that drives a constraint: its force would be infinite."""
     if len(source.start) < 2 or name not in automaton.moving_inputs:
         return
     for piece in range(1, len(source.start)):
@@ -91,38 +91,38 @@ def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -
         right = source.coefficients[piece, 0]
         if abs(right - left) > JUMP:
             raise InputError(
-                f"input '{name}' moves a constraint, so it must not jump",
+                f"input '{name}' drives a constraint and must be continuous",
                 found=f"from {left:g} to {right:g} at {source.start[piece]:g} s",
                 allowed="linear tables and expressions; where the slope jumps, the speeds jump with an impulse",
             )
 
 
-def scenario_schedules(automaton: Automaton, drive: str) -> Mapping[str, Schedule]:
-    """Return the schedules of one of the model's ``drives``.
+def scenario_schedules(automaton: Automaton, scenario: str) -> Mapping[str, Schedule]:
+    """Return the schedules of one of the model's ``scenarios``.
 
     Raises
     ------
     InputError
         It has none of that name.
     """
-    drives_ = automaton.mechanism.drives
-    if drive not in drives_:
+    scenarios = automaton.mechanism.scenarios
+    if scenario not in scenarios:
         raise InputError(
-            f"'{automaton.mechanism.name}' has no drive '{drive}'",
-            allowed=", ".join(drives_) or "it has none: give `inputs`",
-            remedy=did_you_mean(drive, drives_),
+            f"'{automaton.mechanism.name}' has no scenario '{scenario}'",
+            allowed=", ".join(scenarios) or "it has none: give `inputs`",
+            remedy=did_you_mean(scenario, scenarios),
         )
-    return drives_[drive]
+    return scenarios[scenario]
 
 
 def last_breakpoint(
-    automaton: Automaton, parameters: Mapping[str, ParameterValue], drive: Mapping[str, Schedule]
+    automaton: Automaton, parameters: Mapping[str, ParameterValue], scenario: Mapping[str, Schedule]
 ) -> float:
-    """Return the time (s) of the last breakpoint of the model's schedule under a drive, 0 without one."""
+    """Return the time (s) of the last breakpoint of the schedules of a scenario and of the model, 0 without any."""
     own = {name: item.schedule for name, item in automaton.mechanism.inputs.items()}
     times = [
         evaluate(time, parameters)
-        for schedule in {**own, **drive}.values()
+        for schedule in {**own, **scenario}.values()
         if schedule is not None
         for time, _ in schedule.points
     ]
@@ -135,7 +135,7 @@ def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Piecewis
     rows = [
         (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
     ]
-    return drives.linear(rows) if schedule.kind == "linear" else drives.steps(rows)
+    return signals.linear(rows) if schedule.kind == "linear" else signals.steps(rows)
 
 
 def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
@@ -144,15 +144,15 @@ def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCub
     if isinstance(value, Schedule):
         return _from_schedule(name, value, context)
     if callable(value):
-        return drives.from_callable(value, context.span)
+        return signals.from_callable(value, context.span)
     if isinstance(value, Mapping):
         return _from_mapping(name, value, context)
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 0:
         if not np.isfinite(array):
             raise InputError(f"input '{name}' wants a finite number", found=repr(value))
-        return drives.constant(float(array))
-    return drives.linear(array)
+        return signals.constant(float(array))
+    return signals.linear(array)
 
 
 def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> PiecewiseCubic | KernelSource:
@@ -163,11 +163,11 @@ def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pie
     if kind == "expression":
         return _from_text(name, Text(str(content)), context)
     if kind == "sampled":
-        return drives.sampled(
+        return signals.sampled(
             np.asarray(content, dtype=np.float64), decides=name in context.automaton.inputs_with_rates
         )
     rows = [tuple(evaluate(str(entry), context.parameters) for entry in row) for row in content]
-    return drives.linear(rows) if kind == "linear" else drives.steps(rows)
+    return signals.linear(rows) if kind == "linear" else signals.steps(rows)
 
 
 def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | KernelSource:
@@ -180,7 +180,7 @@ def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | Ker
     symbols["pi"] = graph.constant(np.pi)
     node = NodeAlgebra(graph, symbols).scalar(text)
     if node.constant_value is not None:
-        return drives.constant(node.constant_value)
+        return signals.constant(node.constant_value)
     direction = {symbols["t"]: graph.one}
     rate = tangent([node], direction)[0]
     rate2 = tangent([rate], direction)[0]

@@ -1,4 +1,4 @@
-"""Files and JSON that may come from a stranger: read whole, checked against a type, refused by name.
+"""Reading of untrusted files and JSON, validated against a type.
 
 What is read is described by a type: a ``msgspec.Struct``, a dataclass, a named tuple, or containers of them.  Decoding
 checks every value and makes the objects in one pass; what has to agree with each other is checked by who knows it.

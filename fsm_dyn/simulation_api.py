@@ -1,4 +1,4 @@
-"""Runs: a graph, its inputs and a method become a trajectory."""
+"""Simulation of a mode graph, and reading of saved runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import continuation_of
 from fsm_dyn.results.result_builder import run_model
 from fsm_dyn.results.run_file import read_run
@@ -27,11 +28,12 @@ from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import named_values
 
 
+@renamed_keywords(drive="scenario")
 def simulate(
     graph: ModeGraph,
     until: float | None = None,
     *,
-    drive: str | None = None,
+    scenario: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
@@ -54,8 +56,8 @@ def simulate(
     graph : ModeGraph
     until : float, optional
         End of the run, s; by default the end of the model's schedule, 5 s at least.
-    drive : str, optional
-        One of the model's ``drives``: named schedules that replace those of some inputs.
+    scenario : str, optional
+        One of the model's ``scenarios``: named schedules that replace those of some inputs.
     inputs : mapping, optional
         Inputs that replace the schedule's: a number, an expression of ``t``, rows of (time, value), a mapping with
         ``linear``, ``steps`` or ``expression``, or a Python callable of the time.
@@ -67,11 +69,11 @@ def simulate(
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
         ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
     strategy : "auto", "compiled" or "online"
-        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded on
-        line from the unconstrained terms at once, and derived in the run when they have been evaluated often.
-        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded on line.
+        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded
+        online from the unconstrained terms at once, and derived in the run when they have been evaluated often.
+        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded online.
     derive_after : float or mapping, optional
-        For ``auto``, after how many evaluations in the run a mode embedded on line is derived: by default when they
+        For ``auto``, after how many evaluations in the run a mode embedded online is derived: by default when they
         have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
         derived then.
     tolerances : Tolerances or mapping, optional
@@ -86,7 +88,7 @@ def simulate(
     max_steps : int
         Bound on the number of steps.
     on_failure : "raise" or "return"
-        Whether a run that cannot go on raises, or returns what it recorded with its ``outcome``.
+        Whether a run that fails raises, or returns its rows with its ``outcome``.
     progress : callable, optional
         Called a few times a second with the time reached, s.
 
@@ -97,13 +99,13 @@ def simulate(
     Raises
     ------
     InputError
-        A name or value is impossible.
+        A name is unknown, or a value is not allowed.
     RunError
-        The run could not go on; its ``trajectory`` holds what was recorded.
+        The run failed; its ``trajectory`` contains the rows up to there.
     """
     return simulator_of(graph).run(
         until,
-        drive=drive,
+        scenario=scenario,
         inputs=inputs,
         parameters=parameters,
         initial=initial,
@@ -127,7 +129,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     Raises
     ------
     InputError
-        The file is not a saved run, or is inconsistent or corrupt.
+        The file is not a saved run, or is inconsistent.
     """
     saved = read_run(os.fspath(path))
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
@@ -146,7 +148,7 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
             names.append(automaton.modes[index].name)
             charts.append(automaton.modes[index].programs)
             continue
-        if executable is None:  # what a run has met, however much that is, is embedded on line
+        if executable is None:  # modes first reached in the run are embedded online
             home = model_start(automaton)
             executable = OnlineExecutable(automaton, (home.x, home.context))
         try:
@@ -163,8 +165,8 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)
     counts = (len(saved.record.t), len(saved.record.transitions))
     continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
-    drive = stored.settings.drive
-    inputs: dict[str, InputValue] = {} if drive is None else dict(scenario_schedules(automaton, drive))
+    scenario = stored.settings.drive
+    inputs: dict[str, InputValue] = {} if scenario is None else dict(scenario_schedules(automaton, scenario))
     inputs |= cast("dict[str, InputValue]", stored.settings.inputs)
     run = Run(graph, values, saved.parameters, stored.settings, inputs)
     return Trajectory(model, saved.record, Resume(run, lambda: continuation))

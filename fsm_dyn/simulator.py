@@ -23,6 +23,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import (
     Continuation,
     RunSettings,
@@ -62,7 +63,7 @@ MOST_EXECUTABLES: Final = 8  # ways of running for which kernels are kept
 LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
 
 T = TypeVar("T")
-Allowance = float | Mapping[str, float] | None  # evaluations on line after which modes are derived, or these by name
+Allowance = float | Mapping[str, float] | None  # evaluations online after which modes are derived, or these by name
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ class Simulator:
     def __repr__(self) -> str:
         return f"<Simulator of {self.graph!r}>"
 
+    @renamed_keywords(drive="scenario")
     def run(
         self,
         until: float | None = None,
         *,
-        drive: str | None = None,
+        scenario: str | None = None,
         inputs: Mapping[str, InputValue] | None = None,
         parameters: Parameters | None = None,
         initial: Mapping[str, float | str] | None = None,
@@ -148,7 +150,7 @@ class Simulator:
         strategy = strategy_named(strategy, method, derive_after)
         _check_names(method, on_failure)
         with self._alone():
-            given = self._setup(drive, inputs or {}, parameters, initial or {}, until)
+            given = self._setup(scenario, inputs or {}, parameters, initial or {}, until)
             wanted = _DEFAULTS
             if tolerances is not None:
                 wanted = tolerances if isinstance(tolerances, Tolerances) else Tolerances.of(tolerances)
@@ -163,7 +165,7 @@ class Simulator:
                 atol=atol if atol is None else _listed(atol),
                 step=float(step or 0.0),
                 max_step=None if np.isinf(max_step) else float(max_step),
-                drive=drive,
+                drive=scenario,
                 inputs={name: value for name, value in stored.items() if value is not None},
             )
             functions = [name for name, value in stored.items() if value is None]
@@ -202,7 +204,7 @@ class Simulator:
         Parameters
         ----------
         run : Trajectory, optional
-            A run of the graph whose modes are added; those that were embedded on line are derived now, except where
+            A run of the graph whose modes are added; those that were embedded online are derived now, except where
             that cannot be.  By default, all modes that runs of this simulator have derived are added, up to 64 MiB of
             them: those that were used last.
         """
@@ -309,19 +311,19 @@ class Simulator:
 
     def _setup(
         self,
-        drive: str | None,
+        scenario: str | None,
         inputs: Mapping[str, InputValue],
         parameters: Parameters | None,
         initial: Mapping[str, float | str],
         until: float | None,
     ) -> _Setup:
         if inputs or parameters or initial:
-            return self._new_setup(drive, inputs, parameters, initial, until)
-        return self.remember(("usual", drive), lambda: self._new_setup(drive, {}, None, {}, until))
+            return self._new_setup(scenario, inputs, parameters, initial, until)
+        return self.remember(("usual", scenario), lambda: self._new_setup(scenario, {}, None, {}, until))
 
     def _new_setup(
         self,
-        drive: str | None,
+        scenario: str | None,
         inputs: Mapping[str, InputValue],
         parameters: Parameters | None,
         initial: Mapping[str, float | str],
@@ -333,7 +335,7 @@ class Simulator:
         if parameters:
             numbers = parameter_values(automaton.mechanism, parameters)
             vector = parameter_vector(numbers)
-        named = scenario_schedules(automaton, drive) if drive is not None else {}
+        named = scenario_schedules(automaton, scenario) if scenario is not None else {}
         end = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
         replaced = {**named, **inputs}
         key = _inputs_key(vector, replaced)

@@ -43,7 +43,7 @@ GROWTH = {"latch_door": 3.0, "toggle_switch": 2.0, "push_button": 0.5}  # N/s
 
 
 def _led(curve: Curve, drive: str, until: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    run = fsm_dyn.simulate(fsm_dyn.compile(f"{curve.model}:motion"), until=until, drive=drive)
+    run = fsm_dyn.simulate(fsm_dyn.compile(f"{curve.model}:motion"), until=until, scenario=drive)
     rows = run.sample(np.linspace(1e-6, until, 4000))
     name, scale = curve.unit
     return rows[name] * scale, curve.sign * rows.multipliers["led"][:, 0]

@@ -21,9 +21,9 @@ UNTIL = {"piano_action": 0.6, "piano_action_simple": 0.8}  # s; others run for t
 def reached(graph: fsm_dyn.ModeGraph) -> set[tuple[int, ...]]:
     """Contact states of all modes that the model's own schedule and its drives lead through."""
     states: set[tuple[int, ...]] = set()
-    for drive in (None, *graph.automaton.mechanism.drives):
+    for drive in (None, *graph.automaton.mechanism.scenarios):
         until = UNTIL.get(graph.name) if drive != "slow" else None
-        run = fsm_dyn.simulate(graph, until=until, drive=drive, on_failure="return")
+        run = fsm_dyn.simulate(graph, until=until, scenario=drive, on_failure="return")
         names = {*run.modes, *(x.target for x in run.transitions)}
         states |= {chart.states for name, chart in zip(run.model.modes, run.model.charts, strict=True) if name in names}
     return states
@@ -39,7 +39,7 @@ def row(name: str) -> str:
     all_of_them = math.prod(codes)
     combinations = f"{all_of_them:,}".replace(",", " ") if all_of_them < 1e7 else f"{all_of_them:.1e}"
     modes = f"{listed}, all" if complete else f"{listed} by name, others when reached"
-    runs = 1 + len(graph.automaton.mechanism.drives)
+    runs = 1 + len(graph.automaton.mechanism.scenarios)
     return f"| `{name}` | {len(codes)} | {combinations} | {why} | {modes} | {len(reached(graph))} in {runs} runs |"
 
 

@@ -1,1 +1,1 @@
-"""Questions about motions: how they depend on where they begin, which repeat, which stay at rest."""
+"""Sensitivities, limit cycles, equilibria, linearisation, verification and parameter studies."""

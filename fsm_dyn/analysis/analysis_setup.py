@@ -117,7 +117,7 @@ class AnalysisSetup:
         """Return the derivative programs behind a mode number of a run, made once."""
         programs = self.executable.charts[number].programs
         if not isinstance(programs, ModePrograms):
-            raise TypeError("a mode embedded on line has no programs to differentiate")
+            raise TypeError("a mode embedded online has no programs to differentiate")
         return self.simulator.remember(
             ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
         )

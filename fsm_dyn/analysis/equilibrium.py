@@ -1,4 +1,4 @@
-"""Static equilibria with contacts, for the user."""
+"""Static equilibria of mechanisms with contacts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsm_dyn.spec.values import parameter_values
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A mechanism at rest.
+    """A static equilibrium.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Equilibrium:
     initial: dict[str, float | str]
 
 
-def settle(
+def static_equilibrium(
     graph: ModeGraph,
     *,
     initial: Mapping[str, float | str] | None = None,
@@ -53,8 +53,8 @@ def settle(
 ) -> Equilibrium:
     """Find a static equilibrium of a mechanism with its contacts.
 
-    The mechanism is let go at the initial values as if in syrup, until it rests; then Newton's method gives the digits.
-    Friction holds as far as the static coefficient allows, so where it ends depends on where it began.
+    The mechanism is relaxed from the initial values by pseudo-transient continuation, then by Newton's method to full
+    accuracy.  With friction, up to the static coefficients, the equilibrium found depends on the initial values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The derivative of what a transition does to the state: impacts and written resets, with the active set kept.
+"""Derivatives of reset maps: impacts and user-defined resets, with the active set fixed.
 
 An impact is solved again as the linear system that the resolution ended with, the rows and their roles (held,
 rebounding, slipping) read off the recorded impulses and speeds, and differentiated exactly (docs/theory.md,
@@ -94,7 +94,7 @@ def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
     kept = float(raw.transitions.beta[number])
     if kept < 1.0:
         return (
-            f"; its rebound was limited to {kept:.6g} of what the law asks, to keep the energy"
+            f"; energy-consistent: restitution reduced to {kept:.6g} of the impact law"
             "\n  remedy: lower restitution or friction"
         )
     struck = raw.transitions.impulse[number] != 0.0
@@ -138,7 +138,7 @@ def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x
 def _impact_map(
     setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
 ) -> JumpMap | None:
-    """The impact with the rows that took impulses, from ``x``; None where its rows contradict each other."""
+    """The impact with the rows that took impulses, from ``x``; None if its rows are inconsistent."""
     automaton = setting.executable.automaton
     layout = automaton.terms.layout
     n_u = len(layout.u)

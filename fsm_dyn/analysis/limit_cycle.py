@@ -18,6 +18,7 @@ from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import support
+from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.spec.evaluate import evaluate
@@ -64,10 +65,11 @@ class LimitCycle:
     residual: float
     returns: int
     trajectory: Trajectory = field(repr=False)
+    multipliers = RenamedAttribute("floquet_multipliers")
 
     @property
     def stable(self) -> bool:
-        """Whether every multiplier is below 1 in magnitude."""
+        """Whether every Floquet multiplier is below 1 in magnitude."""
         return bool(np.all(np.abs(self.floquet_multipliers) < 1.0))
 
     @property
@@ -76,6 +78,7 @@ class LimitCycle:
         return {**dict(zip(self.states, map(float, (*self.q, *self.u)), strict=True)), "mode": self.mode}
 
 
+@renamed_keywords(modulo="advancing", relabel="symmetry", longest="max_return_time")
 def limit_cycle(
     graph: ModeGraph,
     section: str,
@@ -91,14 +94,14 @@ def limit_cycle(
     rtol: float = 1e-11,
     atol: float = 1e-13,
 ) -> LimitCycle:
-    """Find a motion that repeats, with its multipliers.
+    """Find a periodic motion and its Floquet multipliers.
 
     Parameters
     ----------
     graph : ModeGraph
     section : str
-        Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a written
-        transition, or an expression that crosses zero, ``"theta falling"``.
+        Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a
+        user-defined transition, or an expression that crosses zero, ``"theta falling"``.
     advancing : sequence of str, or mapping of str to float or str
         Coordinates that grow from return to return, on which the motion does not depend: a distance walked, an angle
         turned.  As a mapping, by how much each grows (SI, or an expression of parameters): ``{"wheel": "pitch"}``,
@@ -116,7 +119,7 @@ def limit_cycle(
     tol : float
         Largest residual of a return, relative to 1 plus the size of the state.
     max_return_time : float
-        How long to wait for a return, s.
+        Longest time until a return, s.
     rtol, atol : float
         Tolerances of the runs.
 

@@ -11,11 +11,13 @@ from fsm_dyn.analysis.jacobians import Array, jacobian
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.laws import LAWS, VERBS
+from fsm_dyn.laws import LAWS, WORDS
 from fsm_dyn.programs import Program
+from fsm_dyn.renamed import warn_renamed
 from fsm_dyn.results.dense import quartic
 from fsm_dyn.simulation import event_resolution
 from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.spec.older_spellings import EVENTS
 
 SOONEST = 1e-7  # s; begun on the section itself, a motion has not returned to it yet
 ARMED = 1e-9  # an expression must have been this far (its own unit) on the other side to cross
@@ -24,7 +26,7 @@ SAMPLES = np.linspace(0.0, 1.0, 9)  # where an expression is looked at within a 
 
 @dataclass(frozen=True)
 class EventSection:
-    """What happens to a contact (``event`` > 0), or a written transition (``event`` = 0, ``subject`` its index)."""
+    """An event of a contact (``event`` > 0), or a user-defined transition (``event`` = 0, ``subject`` its index)."""
 
     text: str
     event: int
@@ -104,7 +106,7 @@ def read_section(automaton: Automaton, text: str) -> Section:
     Parameters
     ----------
     text : str
-        ``<contact> closes | opens | sticks | slides`` or what else its law calls its events, the name of a written
+        ``<contact> closes | opens | sticks | slides`` or another event of its law, the name of a user-defined
         transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
         ``falling``.
 
@@ -116,14 +118,17 @@ def read_section(automaton: Automaton, text: str) -> Section:
     words = text.split()
     laws = {contact.name: contact.contact_law for contact in automaton.contacts}
     contacts, word = list(laws), " ".join(words[1:])
+    if word in EVENTS:
+        warn_renamed("event", word, EVENTS[word])
+        word = EVENTS[word]
     transitions = {item.name: i for i, item in enumerate(automaton.mechanism.transitions)}
     transitions |= {item.because: i for i, item in enumerate(automaton.mechanism.transitions) if item.because}
-    if any(word == law.verb(event) for law in LAWS for event in VERBS):
+    if any(word == law.word(event) for law in LAWS for event in WORDS):
         if words[0] not in contacts:
             raise InputError(
                 f"no contact '{words[0]}'", allowed=", ".join(contacts), remedy=did_you_mean(words[0], contacts)
             )
-        events = {laws[words[0]].verb(event): event for event in VERBS}
+        events = {laws[words[0]].word(event): event for event in WORDS}
         if word not in events:
             raise InputError(f"'{words[0]}' never {word}", allowed=", ".join(events))
         return EventSection(text, int(events[word]), contacts.index(words[0]))
@@ -133,9 +138,9 @@ def read_section(automaton: Automaton, text: str) -> Section:
         program = _expression(automaton, text.rsplit(None, 1)[0])
         return CrossingSection(text, 1.0 if words[-1] == "rising" else -1.0, program)
     raise InputError(
-        "this is no section",
+        "the section is not valid",
         found=f"'{text}'",
-        allowed="'<contact> closes' (opens, sticks, slides), the name or reason of a written transition, or"
+        allowed="'<contact> closes' (opens, sticks, slides), the name or reason of a user-defined transition, or"
         " '<expression> rising' or 'falling'",
         remedy=did_you_mean(words[0] if words else "", [*contacts, *transitions]),
     )

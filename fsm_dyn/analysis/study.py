@@ -17,6 +17,7 @@ from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
+from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation_api import simulate
@@ -43,7 +44,7 @@ class StudyRun:
     mode : str
         In which mode.
     transitions : int
-    minimum, maximum, last : mapping of str to float
+    minimum, maximum, final : mapping of str to float
         Of every quantity over the run.
     curves : mapping of str to ndarray, shape (POINTS,)
         Of every quantity over the study's ``times``; NaN after the end.
@@ -56,8 +57,9 @@ class StudyRun:
     transitions: int = 0
     minimum: Mapping[str, float] = field(default_factory=dict)
     maximum: Mapping[str, float] = field(default_factory=dict)
-    last: Mapping[str, float] = field(default_factory=dict)
+    final: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    last = RenamedAttribute("final")
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,12 @@ class Study:
         """Return headings and rows, as for a CSV file."""
         headings = [*self.varied, "outcome", "end", "mode", "transitions"]
         for name in self.quantities:
-            headings += [f"{name}_least", f"{name}_greatest", f"{name}_last"]
+            headings += [f"{name}_min", f"{name}_max", f"{name}_final"]
         lines: list[list[float | int | str]] = []
         for row in self.rows:
             line: list[float | int | str] = [*row.values.values(), row.outcome, row.end, row.mode, row.transitions]
             for name in self.quantities:
-                line += [part.get(name, np.nan) for part in (row.minimum, row.maximum, row.last)]
+                line += [part.get(name, np.nan) for part in (row.minimum, row.maximum, row.final)]
             lines.append(line)
         return headings, lines
 
@@ -117,12 +119,13 @@ def read_range(text: str) -> tuple[str, list[str]]:
     return name.strip(), [f"{value:.12g} {unit}".strip() for value in np.linspace(*ends, count)]
 
 
+@renamed_keywords(drive="scenario")
 def study(
     graph: ModeGraph,
     vary: Mapping[str, Sequence[float | str]],
     *,
     until: float,
-    drive: str | None = None,
+    scenario: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
@@ -137,7 +140,7 @@ def study(
     ----------
     vary : mapping
         Values of parameters, SI or texts with units.
-    until, drive, inputs, parameters, initial, options
+    until, scenario, inputs, parameters, initial, options
         As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.
     quantities : sequence of str, optional
         Outputs, coordinates and speeds to look at; by default the model's outputs, or else its coordinates.
@@ -163,7 +166,7 @@ def study(
     if not 1 <= len(cases) <= MOST_RUNS:
         raise InputError("too many runs", found=str(len(cases)), allowed=f"1 to {MOST_RUNS}")
     numbers = [parameter_values(mechanism, {**(parameters or {}), **case}) for case in cases]  # refuses what is wrong
-    shared = {"until": until, "drive": drive, "inputs": inputs, "initial": initial, **options}
+    shared = {"until": until, "scenario": scenario, "inputs": inputs, "initial": initial, **options}
     task = _Task(mechanism.text, chosen, np.linspace(0.0, until, POINTS), parameters or {}, shared)
     done: list[StudyRun] = []
     first = simulate_case(graph, task, cases[0])  # builds and keeps what the others find ready
@@ -211,15 +214,15 @@ def _row(run: Trajectory, task: _Task) -> StudyRun:
     within = task.times <= run.t[-1]
     samples = run.sample(task.times[within])
     curves: dict[str, Array] = {}
-    least, greatest, last = {}, {}, {}
+    minimum, maximum, final = {}, {}, {}
     for name in task.quantities:
         curve = np.full(len(task.times), np.nan)
         curve[within] = samples[name]
         column = run[name]
         curves[name] = curve
-        least[name], greatest[name], last[name] = float(column.min()), float(column.max()), float(column[-1])
+        minimum[name], maximum[name], final[name] = float(column.min()), float(column.max()), float(column[-1])
     return StudyRun(
-        {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), least, greatest, last, curves
+        {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), minimum, maximum, final, curves
     )
 
 

@@ -1,4 +1,4 @@
-"""Second routes to the equations of a model, compared with the first at random states.
+"""Independent derivations of the equations of a model, compared at random states.
 
 What is compared, and with what:
 
@@ -31,6 +31,7 @@ from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.programs import Node, evaluate, support, tangent
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.model import Mechanism
 
 if TYPE_CHECKING:
@@ -54,14 +55,15 @@ MOST_TRIALS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison: the largest difference met, relative to the largest value; None where it has no meaning."""
+    """One comparison: largest difference relative to the largest value; None if it was omitted."""
 
     name: str
     difference: float | None
     remark: str = ""
+    good = RenamedAttribute("passed")
 
     @property
-    def good(self) -> bool:
+    def passed(self) -> bool:
         """Whether both sides agree, or there was nothing to compare."""
         return self.difference is None or self.difference <= LIMIT
 
@@ -84,27 +86,29 @@ class Verification:
     mode: str
     states: int
     comparisons: tuple[Comparison, ...]
+    good = RenamedAttribute("passed")
 
     @property
-    def good(self) -> bool:
+    def passed(self) -> bool:
         """Whether everything agrees."""
-        return all(comparison.good for comparison in self.comparisons)
+        return all(comparison.passed for comparison in self.comparisons)
 
     def __str__(self) -> str:
-        """Return the report in words."""
+        """Return the report as text."""
         lines = [f"{self.model}, mode '{self.mode}', {self.states} random states"]
         for c in self.comparisons:
             if c.difference is None:
                 lines.append(f"  not compared: {c.name} ({c.remark})")
             else:
-                word = "agree" if c.good else "DIFFER"
+                word = "agree" if c.passed else "DIFFER"
                 lines.append(f"  {word} to {c.difference:.1e}: {c.name}" + (f" ({c.remark})" if c.remark else ""))
-        lines.append("all routes agree" if self.good else f"routes differ by more than {LIMIT:g}: report this model")
+        differ = f"derivations differ by more than {LIMIT:g}: report this model"
+        lines.append("all derivations agree" if self.passed else differ)
         return "\n".join(lines)
 
 
 def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
-    """Compare second routes to the equations of a model with the first.
+    """Compare independent derivations of the equations of a model at random states.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Forces in joints and contacts, on each body, in a chosen frame.
 
-Every child of a joint is let go (absolute coordinates), so that each joint is rows ``A`` with multipliers, and what a
+Every child of a joint gets absolute coordinates, so that each joint is rows ``A`` with multipliers, and what a
 joint does to a body is ``Aᵀ λ`` in the columns of that body's own speeds (Saha and Angeles, section 3: the constraint
 wrenches lie in the range of the transpose of the constraint matrix).  The motion and the forces of contacts are those
 of the run; the multipliers solve ``M u̇ = f + Aᵀ λ, A u̇ + γ = 0`` at each of its rows.
@@ -114,7 +114,7 @@ class _AbsoluteModel:
 
         if not any(joint.coordinates for joint in mechanism.joints.values()):
             raise InputError(
-                "forces on bodies are told where joints make them",
+                "forces on bodies are available for joints",
                 found=", ".join(mechanism.joints) or "no joints",
                 remedy="write the joints of the tree under `joints`; `Trajectory.multipliers` has those of rows",
             )

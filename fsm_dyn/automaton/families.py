@@ -90,9 +90,9 @@ def _laws(contact: Contact) -> tuple[object, ...]:
     yields = contact.compliance
     texts = (
         contact.static, contact.kinetic, contact.restitution, contact.closes_if,
-        *((yields.stiffness, yields.exponent, yields.loss) if yields is not None else ()),
+        *((yields.stiffness, yields.exponent, yields.dissipation) if yields is not None else ()),
     )  # fmt: skip
     return (
-        contact.kind, contact.law, contact.infinite_friction, contact.bilateral, contact.slip is None,
+        contact.kind, contact.restitution_law, contact.infinite_friction, contact.bilateral, contact.slip is None,
         *(None if text is None else str(text) for text in texts),
     )  # fmt: skip

@@ -19,6 +19,7 @@ from fsm_dyn.automaton.storage import save
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import Counts
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
@@ -319,6 +320,9 @@ class ModeGraph:
         if len(graph) < 2:
             return ()
         return tuple(name for name in graph if all(target == name for target in graph.successors(name)))
+
+    pruned = RenamedAttribute("infeasible")
+    dead_ends = RenamedAttribute("terminal_modes")
 
     def with_modes(self, modes: Iterable[DerivedMode]) -> ModeGraph:
         """Return the graph with further modes; those that it has already stay as they are."""

@@ -232,7 +232,7 @@ def _faults(automaton: Automaton) -> Iterator[str]:
 def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: ContactInfo, name: str) -> bool:
     """Whether a contact is that of the model, and its rows, corners and outline exist."""
     spec, rows = mechanism.contacts[name], automaton.rows
-    known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.law == "poisson")
+    known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.restitution_law == "poisson")
     if spec.kind != contact.kind or spec.bilateral != contact.bilateral:
         return False
     good = contact.name == name and (contact.normal_row >= 0) == (not contact.contact_law.friction_only)

@@ -1,4 +1,4 @@
-"""The commands of ``fsm-dyn`` under one roof."""
+"""The commands of ``fsm-dyn``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from fsm_dyn.cli.explain import explain_command
 from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.model_commands import check_command, compile_command, graph_command
+from fsm_dyn.cli.older_options import Command, Group
+from fsm_dyn.cli.passivity import passivity_command
 from fsm_dyn.cli.run import run_command
 from fsm_dyn.cli.study import study_command
 from fsm_dyn.cli.verify import verify_command
@@ -21,6 +23,7 @@ from fsm_dyn.cli.view import view_command
 
 app = typer.Typer(
     name="fsm-dyn",
+    cls=Group,
     help="Mechanisms whose contacts come and go: from YAML to a graph of modes that runs.",
     no_args_is_help=True,
     add_completion=False,
@@ -43,14 +46,15 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "live": live_command,
     "view": view_command,
     "device": device_command,
+    "passivity": passivity_command,
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name)(_command)
+    app.command(_name, cls=Command)(_command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         # Reading the metadata of the installation takes longer than most answers; only --version needs it.
         from importlib.metadata import version
 

@@ -16,6 +16,7 @@ Input = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=EXPR", help="An input over time, e.g. push='30 N*sin(2*t)'; repeat."),
 ]
+ScenarioOption = Annotated[str | None, typer.Option("--scenario", help="One of the model's scenarios.")]
 Initial = Annotated[
     list[str] | None,
     typer.Option("--initial", metavar="NAME=VALUE", help="An initial value, or mode=NAME; repeat."),

@@ -1,4 +1,4 @@
-"""What every command shares: results to stdout, progress and errors to stderr, exit codes."""
+"""Output of all commands: results to stdout, progress and errors to stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec
@@ -15,6 +16,7 @@ from typing import Any, ParamSpec
 import typer
 
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.renamed import RenamedWarning
 
 P = ParamSpec("P")
 
@@ -28,24 +30,44 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _renamed_names_printed():
+                command(*args, **kwargs)
         except InputError as error:
             print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
         except RunError as error:
             print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
-        except BrokenPipeError:  # whoever read the output has gone
+        except BrokenPipeError:  # the reader of the output has terminated
             raise
-        except OSError as error:  # a full disk, a folder that may not be written to
+        except OSError as error:  # a full disk, a folder without permission to write
             print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
 
     return wrapped
 
 
+@contextmanager
+def _renamed_names_printed() -> Iterator[None]:
+    """Print warnings of older names, each once, as lines on stderr."""
+    printed: set[str] = set()
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+            if not issubclass(category, RenamedWarning):
+                others(message, category, *args, **kwargs)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                print_status(str(message))
+
+        warnings.simplefilter("always", RenamedWarning)
+        warnings.showwarning = show
+        yield
+
+
 def print_status(text: str) -> None:
-    """Print a line for the person at the terminal, beside the results."""
+    """Print a line to stderr, separate from the results."""
     typer.echo(text, err=True)
 
 
@@ -64,7 +86,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 class Progress:
-    """What the person at the terminal is told while something takes longer than a second."""
+    """Status of a task that takes longer than a second."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -72,14 +94,14 @@ class Progress:
         self.finished = threading.Event()
 
     def reached(self, time_: float) -> None:
-        """Take note of the time that a run has reached, s."""
+        """Set the time that a run has reached, s."""
         self.detail = f", at t = {time_:.3g} s"
 
     def counted(self, done: int, of: int, what: str = "runs") -> None:
-        """Take note of how many of several runs, or other things, are done."""
+        """Set the number of runs, or of other items, that are done."""
         self.detail = f", {done} of {of} {what}"
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Show a spinner on a terminal, else one line."""
         started = time.monotonic()
         if self.finished.wait(_PATIENCE):
@@ -97,18 +119,18 @@ class Progress:
 
 @contextmanager
 def progress_message(text: str, quiet: bool = False) -> Iterator[Progress]:
-    """Say what is being done once it takes longer than a second."""
+    """Report a task once it takes longer than a second."""
     progress = Progress(text)
     if quiet:
         yield progress
         return
-    teller = threading.Thread(target=progress.tell, daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=progress.report, daemon=True)
+    reporter.start()
     try:
         yield progress
     finally:
         progress.finished.set()
-        teller.join()
+        reporter.join()
 
 
 def _plain(data: Any) -> Any:

@@ -28,7 +28,7 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     with progress_message("running"):
         trajectory = fsm_dyn.simulate(graph)
     typer.echo(describe(trajectory))
-    typer.echo(f"energy account closes to {trajectory.energy.relative_residual:.1e} of what went through it\n")
+    typer.echo(f"energy-balance residual: {trajectory.energy.relative_residual:.1e} of the energy exchanged\n")
     with progress_message("drawing"):
         files = write_files(trajectory, RunOutputs(out, csv=True, netcdf=False, figure=True, motion=True))
         files.append(drawing.draw(graph.nx, out / f"{graph.name}_modes.png"))

@@ -26,14 +26,14 @@ def explain_command(
     run: Annotated[
         str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
     ],
-    at: Annotated[float | None, typer.Option("--at", help="The instant, s; by default the end of the run.")] = None,
+    at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
     set_: Set = None,
     input_: Input = None,
     initial: Initial = None,
     as_json: Json = False,
 ) -> None:
-    """Tell why a mechanism is in its mode at an instant, what bears it there, and what may end it."""
+    """Explain the mode at a given time: preceding transitions, contact forces, guards."""
     given: dict[str, Any] = {
         "until": until,
         "parameters": assignments("--set", set_),
@@ -44,7 +44,7 @@ def explain_command(
     found = trajectory.explain(_instant(trajectory, at))
     if as_json:
         ends = trajectory.describe_outcome() if found.time == trajectory.t[-1] else ()
-        print_json({**found.as_data(), "outcome": trajectory.outcome.name, "ending": list(ends)})
+        print_json({**found.as_data(), "outcome": trajectory.outcome.name, "outcome_details": list(ends)})
     else:
         typer.echo(describe(found))
         if found.time == trajectory.t[-1]:
@@ -59,25 +59,27 @@ def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) 
     if Path(run).suffix == ".json" and is_run(run):
         if given:
             raise InputError(
-                "a saved run is explained as it was made", found=f"--{next(iter(given))}", remedy="give a model instead"
+                "a saved run is explained with its own settings",
+                found=f"--{next(iter(given))}",
+                remedy="give a model instead",
             )
         with progress_message(f"reading {run}", quiet):
             return fsm_dyn.open_run(run)
     graph = ready_graph(run, quiet=quiet)
-    with progress_message(f"running {graph.name}", quiet) as told:
+    with progress_message(f"running {graph.name}", quiet) as progress:
         try:
-            trajectory = fsm_dyn.simulate(graph, progress=told.reached, **given)
+            trajectory = fsm_dyn.simulate(graph, progress=progress.reached, **given)
             if at is not None and at > trajectory.t[-1] and "until" not in given and not trajectory.outcome.failed:
-                trajectory = fsm_dyn.simulate(graph, progress=told.reached, **{**given, "until": at})
+                trajectory = fsm_dyn.simulate(graph, progress=progress.reached, **{**given, "until": at})
         except RunError as error:
             if not isinstance(error.trajectory, fsm_dyn.Trajectory):
                 raise
-            trajectory = error.trajectory  # up to where it failed it has its reasons too
+            trajectory = error.trajectory  # explained up to the failure
     return trajectory
 
 
 def _instant(trajectory: Trajectory, at: float | None) -> float:
-    """Return the instant meant: that of a transition where one is so near that the digits printed do not tell."""
+    """Return the time to explain: that of a transition if it differs by less than the digits printed."""
     if at is None:
         return float(trajectory.t[-1])
     near = [item.time for item in trajectory.transitions if abs(item.time - at) <= _SAME_INSTANT]
@@ -85,56 +87,56 @@ def _instant(trajectory: Trajectory, at: float | None) -> float:
 
 
 def describe(found: Explanation) -> str:
-    """Return an explanation in words."""
+    """Return an explanation as text."""
     lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
     if not found.preceding:
-        lines += ["", "it has been in this mode from the start"]
+        lines += ["", "in this mode since the start"]
     for item in found.preceding:
-        lines += ["", *_told(item)]
+        lines += ["", *_transition(item)]
     lines += ["", *(str(item) for item in found.passed)] if found.passed else []
     if found.contacts:
-        headings = ("contact", "state", "gap", "slip", "normal force", "friction", "of at most")
+        headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")
         lines += ["", table(headings, [_contact(contact) for contact in found.contacts])]
     shared = [contact.name for contact in found.contacts if contact.indeterminate]
     if shared:
-        kind = "smallest admissible ones" if all(contact.admissible for contact in found.contacts) else "smallest ones"
-        lines.append(f"{', '.join(shared)} share a load: of all forces with the same effect the {kind} are given")
-        if kind == "smallest ones":
-            lines.append("no shares of these contacts keep all contact laws")
+        kind = "minimum-norm admissible" if all(contact.admissible for contact in found.contacts) else "minimum-norm"
+        lines.append(f"indeterminate multipliers of {', '.join(shared)}: the {kind} ones are given")
+        if kind == "minimum-norm":
+            lines.append("no multipliers of these contacts satisfy all contact laws")
     for name, forces in found.constraints.items():
         lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
     if found.guards:
         rows = [
             (
                 guard.event,
-                guard.what,
+                guard.guard,
                 f"{guard.value:.6g}",
                 f"{guard.slope:+.6g}",
                 "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
             )
             for guard in found.guards
         ]
-        lines += ["", "what may end the mode, at zero:"]
-        lines.append(table(("event", "guard", "value", "slope", "at this rate in"), rows))
+        lines += ["", "guards:"]
+        lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
     if found.next_transition is not None:
         item = found.next_transition
         lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
     return "\n".join(lines)
 
 
-def _told(item: Transition) -> list[str]:
-    """Return a transition with its reasons: what fired, what was tried, why the answer won."""
+def _transition(item: Transition) -> list[str]:
+    """Return a transition with the guards that fired, the candidates examined and the selection."""
     lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
     if item.is_handover:
-        lines.append("  a handover: other features bear the same contact, the mode stays")
+        lines.append("  a handover: other features carry the same contact, the mode stays")
     lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
     for name, values in item.impulse.items():
         lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))
     if item.impulse:
         lines.append(f"  energy: {item.energy_before:.6g} J before, {item.energy_after:.6g} J after")
     if item.selection:
-        lines.append(f"  taken: {item.selection[0]}")
-        lines += [f"  tried: {line}" for line in item.selection[1:]]
+        lines.append(f"  selected: {item.selection[0]}")
+        lines += [f"  examined: {line}" for line in item.selection[1:]]
     return lines
 
 

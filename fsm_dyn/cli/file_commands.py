@@ -29,7 +29,7 @@ def new_command(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InputError(f"{path} exists already", remedy="choose another name, or move the file away") from None
+        raise InputError(f"{path} already exists", remedy="choose another name, or move the file away") from None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}", remedy="check --dir") from None
     typer.echo(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""The command ``live``: a mechanism in the hand, without a page."""
+"""The command ``live``: a mechanism coupled to a device, without a page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _SHOWN = 30
 Passivity = Annotated[
     str,
     typer.Option(
-        "--passivity", metavar="off|observe|control", help="Watch what sampling gives the device, or take it back too."
+        "--passivity",
+        metavar="off|observe|control",
+        help="Passivity observer (`observe`) or observer and controller (`control`).",
     ),
 ]
 
@@ -33,14 +35,14 @@ def live_command(
         str, typer.Option("--driver", help="scripted, replay, pointer, or module:Class of your own.")
     ] = "scripted",
     seconds: Annotated[
-        float | None, typer.Option("--for", help="How long, s; without it until Ctrl-C.", min=0.0)
+        float | None, typer.Option("--duration", help="Duration, s; default: until Ctrl-C.", min=0.0)
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
     ] = None,
-    port: Annotated[str, typer.Option("--port", help="The port that the device holds; the first by default.")] = "",
+    port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
     scale: Scale = "1",
-    force: Annotated[float, typer.Option("--force", help="Largest force the device may show, N.")] = 8.0,
+    force: Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")] = 8.0,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: timing.Substeps = None,
     slew: timing.Slew = 2000.0,
@@ -49,18 +51,20 @@ def live_command(
     stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
     watchdog_timeout: timing.WatchdogTimeout = timing.WATCHDOG_TIMEOUT,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
-    schedule: Annotated[bool, typer.Option("--schedule", help="Let the model's scheduled inputs run.")] = False,
-    unpaced: Annotated[bool, typer.Option("--unpaced", help="As fast as it goes, not by the clock.")] = False,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
+    no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
     passivity: Passivity = "off",
     derive: Annotated[
         bool | None,
-        typer.Option("--derive/--no-derive", help="Derive modes that are met in another process; usual if paced."),
+        typer.Option(
+            "--derive/--no-derive", help="Derive modes that are reached in another process; default if paced."
+        ),
     ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Hold a model by a device and tell how well time was kept and when it changed its mode."""
+    """Run a model coupled to a device; report timing and transitions."""
     with asked_to_end() as asked:
         with asked.at_once():
             # The runtime comes with these.
@@ -82,15 +86,15 @@ def live_command(
                 options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.is_rotational])
                 options.setdefault("motion", usual_motion(axes))
                 options.setdefault("period", period)
-                options.setdefault("stop", "watchdog")  # a hand made of numbers cannot be hurt
+                options.setdefault("stop", "watchdog")  # simulated operator: no device stop required
             settings = Settings(
                 period=period,
                 substeps=substeps,
                 device_map=DeviceMap(port=port, scale=ratios(scale)),
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
-                paced=not unpaced,
-                ticks=timing.ticks("--for", seconds, period),
+                paced=not no_pacing,
+                ticks=timing.ticks("--duration", seconds, period),
                 passivity=passivity,
                 release_after=release_after,
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
@@ -111,7 +115,7 @@ def hold_and_report(
     record: Path | None,
     as_json: bool,
 ) -> None:
-    """Hold a graph by a device until the run ends or is asked to, and tell how it went.
+    """Run a coupled graph until it ends or is asked to, and print a report.
 
     Raises
     ------
@@ -132,7 +136,7 @@ def hold_and_report(
     details: list[str] = []
     try:
         while not asked and not session.wait(0.05):
-            _take(session, transitions, details)  # before the ring comes round
+            _take(session, transitions, details)  # before the ring buffer wraps around
     finally:
         _take(session, transitions, details)
         report = session.close()
@@ -148,13 +152,13 @@ def hold_and_report(
 
 
 def _failure(why: str, settings: dict[str, Any]) -> str:
-    """Say why the model could not go on; live steps are of one length, which may be what is wrong."""
+    """Return why the model could not continue; the fixed steps of a live run may be too long."""
     step = settings["period"] / settings["substeps"]
     return f"the model could not go on {why}\nSteps are of {step:g} s: what is stiff needs shorter ones, see --substeps"
 
 
 def driver_options(given: list[str] | None) -> dict[str, Any]:
-    """Return what ``--option`` says."""
+    """Return the values of ``--option``."""
     return {name: _value(text) for name, text in (assignments("--option", given) or {}).items()}
 
 
@@ -169,7 +173,7 @@ def _value(text: Any) -> Any:
 
 
 def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -> None:
-    """Collect transitions and details of faults; say at once that a recording has ended."""
+    """Collect transitions and details of faults; report at once that a recording has ended."""
     found, _ = session.transitions(len(transitions))
     transitions += found
     for event in session.events():
@@ -198,7 +202,7 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
             f"taken back {back}"
         )
     if report["saturations"]:
-        lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --force")
+        lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --max-force")
     if report["releases"] or report["rejected"]:
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
     if report["behind"]:

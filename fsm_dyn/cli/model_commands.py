@@ -20,21 +20,21 @@ Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file
 
 
 def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: bool = False, jobs: int = 1) -> ModeGraph:
-    """Load and compile a model, or read a saved automaton, telling what takes long."""
+    """Load and compile a model, or read a saved automaton, with progress messages."""
     # The public interface brings SymPy along.
     import fsm_dyn
 
     if model.endswith(".json"):
         return fsm_dyn.open_graph(model, parameters=parameters)
     mechanism = fsm_dyn.load(model)
-    with progress_message(f"compiling {mechanism.name}", quiet) as told:
-        progress = partial(told.counted, what="modes")
+    with progress_message(f"compiling {mechanism.name}", quiet) as progress_:
+        progress = partial(progress_.counted, what="modes")
         return fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
 
 
 @handle_errors
 def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None:
-    """Read and compile a model and say what is in it, what cannot happen, and to which tolerances it runs."""
+    """Compile a model; list its contents, infeasible modes and tolerances."""
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
     from fsm_dyn.simulation.numerics import numerics_of
@@ -43,7 +43,7 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
              "memory", "transitions", "outputs")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
-    counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "pruned": len(graph.infeasible)}
+    counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     if as_json:
         print_json(
@@ -51,21 +51,21 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
                 "model": graph.name,
                 "counts": counts,
                 "modes": _modes(graph),
-                "pruned": graph.infeasible,
+                "infeasible": graph.infeasible,
                 "unreachable": graph.unreachable,
-                "dead_ends": graph.terminal_modes,
+                "terminal_modes": graph.terminal_modes,
                 "tolerances": {name: {"value": v, "unit": unit} for name, v, unit, _ in tolerances},
             }
         )
         return
     typer.echo(f"{graph.name}: {mechanism.summary}\n")
-    typer.echo(table(("what", "how many"), [(kind, str(number)) for kind, number in counts.items() if number]))
+    typer.echo(table(("item", "count"), [(kind, str(number)) for kind, number in counts.items() if number]))
     typer.echo("\n" + mode_table(graph))
     for title, items in (
-        ("forces that are not determined, rows repeating each other", _open_forces(graph)),
-        ("combinations that cannot be", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
-        ("modes that no event leads to", graph.unreachable),
-        ("modes with no way out", graph.terminal_modes),
+        ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
+        ("infeasible modes", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
+        ("unreachable modes", graph.unreachable),
+        ("terminal modes", graph.terminal_modes),
     ):
         typer.echo(f"\n{title}: " + ("none" if not items else ""))
         for item in items:
@@ -84,14 +84,14 @@ def compile_command(
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Derive every mode and show its size."""
+    """Derive all modes and list their sizes."""
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, assignments("--set", set_), as_json, jobs)
     if save is not None:
         graph.save(save)
     if as_json:
         print_json(
-            {"model": graph.name, "modes": _modes(graph), "pruned": graph.infeasible, "saved": save and str(save)}
+            {"model": graph.name, "modes": _modes(graph), "infeasible": graph.infeasible, "saved": save and str(save)}
         )
         return
     typer.echo(mode_table(graph))
@@ -104,13 +104,13 @@ def graph_command(
     model: Model,
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: NAME.FORMAT here.")] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="svg, png, pdf, dot or mermaid; default: what the suffix says.")
+        str | None, typer.Option("--format", help="svg, png, pdf, dot or mermaid; default: the suffix of --out.")
     ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """Draw the mode graph. DOT and Mermaid go to the terminal unless --out names a file."""
-    # Pictures are drawn by few commands.
+    # Matplotlib is needed by few commands.
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
@@ -129,8 +129,8 @@ def graph_command(
             print_status('a graph of this size is drawn better by Graphviz: pip install "fsm-dyn[graphviz]"')
 
 
-def _open_forces(graph: ModeGraph) -> list[str]:
-    """Return the modes with rows that others imply, and these rows."""
+def _redundant_rows(graph: ModeGraph) -> list[str]:
+    """Return the modes with redundant rows, and these rows."""
     return [f"{mode.name}: {', '.join(mode.redundant_rows)}" for mode in graph.modes.values() if mode.redundant_rows]
 
 
@@ -158,7 +158,7 @@ def mode_table(graph: ModeGraph) -> str:
         )
         for mode in graph.modes.values()
     ]
-    return table(("mode", "freedom", "operations", "contacts"), rows) + "\n* where runs start"
+    return table(("mode", "DOF", "operations", "contacts"), rows) + "\n* where runs start"
 
 
 def _graph_data(graph: ModeGraph) -> dict[str, Any]:

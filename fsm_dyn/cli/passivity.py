@@ -1,20 +1,74 @@
-"""Passivity of a held model with a device: what ``device --analyse`` prints."""
+"""The command ``passivity``: assessment of a coupled model and a device."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.console import print_json, progress_message, table
-from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli import timing
+from fsm_dyn.cli.assignments import Initial, Scale, Set, assignments, ratios
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli.device import Axes, emulated, numbers
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.live import driver_options
+from fsm_dyn.cli.model_commands import Model, ready_graph
+from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
     from fsm_dyn.live.driver_protocol import DeviceDynamics
     from fsm_dyn.passivity.assessment import Assessment
+
+
+@handle_errors
+def passivity_command(
+    model: Model,
+    driver: Annotated[
+        str | None,
+        typer.Option("--driver", help="Driver with the known properties of the device; default: none known."),
+    ] = None,
+    emulate: Annotated[bool, typer.Option("--emulate", help="Take the properties of the driver's emulator.")] = False,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
+    ] = None,
+    mode: Annotated[list[str] | None, typer.Option("--mode", help="A mode to assess; repeat.")] = None,
+    mass: Annotated[float | None, typer.Option("--mass", help="Mass of the device, kg.", min=0.0)] = None,
+    damping: Annotated[float | None, typer.Option("--damping", help="Damping of the device, N s/m.", min=0.0)] = None,
+    friction: Annotated[
+        float | None, typer.Option("--friction", help="Dry friction of the device, N.", min=0.0)
+    ] = None,
+    resolution: Annotated[
+        float | None, typer.Option("--resolution", help="Position resolution of the device, m.", min=0.0)
+    ] = None,
+    delay: Annotated[float | None, typer.Option("--delay", help="Delay from motion to force, s.", min=0.0)] = None,
+    port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
+    axes: Axes = None,
+    scale: Scale = "1",
+    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    substeps: timing.Substeps = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Draw the Z-width to this file, .svg or .png.")
+    ] = None,
+    set_: Set = None,
+    initial: Initial = None,
+    as_json: Json = False,
+) -> None:
+    """Assess the passivity of a model and a device."""
+    known = {"mass": mass, "damping": damping, "friction": friction, "resolution": resolution, "delay": delay}
+    with (
+        asked_to_end() as asked,
+        emulated(driver or "", driver_options(option), emulate) as (options, _),
+        asked.at_once(),
+    ):
+        analyse(
+            model, driver=driver, options=options, known=known, modes=mode or (), port=port,
+            axes=numbers(axes) or None, scale=ratios(scale), period=period, substeps=substeps,
+            parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
+            as_json=as_json,
+        )  # fmt: skip
 
 
 def analyse(
@@ -34,16 +88,17 @@ def analyse(
     figure: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Print what the conditions of passivity say of a model with a device, and draw its Z-width.
+    """Print the passivity assessment of a model and a device, and draw its Z-width.
 
     Parameters
     ----------
     driver, options
-        The driver that tells what is known of the device; nothing is known without one.
+        The driver that describes the device; without one nothing is known of it.
     known : mapping
-        What is known better: ``mass``, ``damping``, ``friction``, ``resolution``, ``delay``; None: not given.
+        Properties that replace those of the driver: ``mass``, ``damping``, ``friction``, ``resolution``, ``delay``;
+        None: not given.
     at : mapping
-        What replaces entries of the model's ``initial``, about which its modes are looked at.
+        Values that replace entries of the model's ``initial``, about which its modes are linearised.
     """
     # The runtime comes with these.
     from fsm_dyn.live.axis_alignment import aligned_axes
@@ -68,7 +123,7 @@ def analyse(
     if axes is None:
         axes = () if n_device is None else aligned_axes(graph, port, n_device)
     mapping = DeviceMap(port=port, axes=axes, scale=scale)
-    with progress_message("looking at its response", as_json):
+    with progress_message("computing its response", as_json):
         found = assess(
             graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
             substeps=substeps_of(settings, graph), at=at,
@@ -77,19 +132,24 @@ def analyse(
     if as_json:
         print_json({**found.as_dict(), "figure": written and str(written)})
         return
-    typer.echo(told(found))
+    typer.echo(as_text(found))
     if written:
         typer.echo(f"wrote {written}")
 
 
-def told(found: Assessment) -> str:
+def as_text(found: Assessment) -> str:
     """Return an assessment as text for a terminal."""
     lines = [
         f"{found.model}, port {found.port}, at {1.0 / found.period:.4g} Hz: {found.verdict}",
         f"device: {_known(found.handle)}",
     ]
-    lines += [f"{axis}: felt as {K:.4g} N/m and {found.damping[axis]:.4g} N s/m" for axis, K in found.stiffness.items()]
-    return "\n".join([*lines, "", table(("condition", "axis", "verdict", "needs", "has", "of"), found.rows())])
+    lines += [
+        f"{axis}: rendered stiffness {K:.4g} N/m, damping {found.damping[axis]:.4g} N s/m"
+        for axis, K in found.stiffness.items()
+    ]
+    return "\n".join(
+        [*lines, "", table(("condition", "axis", "verdict", "required", "available", "basis"), found.rows())]
+    )
 
 
 def _known(handle: DeviceDynamics) -> str:
@@ -109,11 +169,11 @@ def draw(found: Assessment, path: Path) -> Path:
     stiffest = max(found.stiffness, key=lambda axis: found.stiffness[axis], default=None)
     width = z_width(found.handle)
     picture = plot.z_width(
-        f"{found.model}: what the device bears", width.rate,
+        f"{found.model}: Z-width of the device", width.rate,
         {
             "rigid model, coupler without damping": width.wall,
-            "any passive model, coupler damped at its best": width.coupler,
-            "the first, stable while nobody holds it": width.alone,
+            "any passive model, coupler with optimal damping": width.coupler,
+            "the first, stable without operator": width.alone,
         },
         width.quantised, None if stiffest is None else (1.0 / found.period, found.stiffness[stiffest]),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, Set, Tolerance, assignments
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, Tolerance, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.file_watch import watch
@@ -24,19 +24,19 @@ _SHOWN = 30
 _WIDE = 60  # characters of two modes' names beyond which a line names one of them
 
 
-PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "ending", "graph")
+PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "outcome", "graph")
 
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """What to write of a run, and where; nothing where ``folder`` is None."""
+    """Files to write of a run, in ``folder``; none if it is None."""
 
     folder: Path | None
     csv: bool
     netcdf: bool
     figure: bool
     motion: bool
-    record: bool = False
+    save_run: bool = False
     html: Path | None = None
     plots: tuple[str, ...] = ()
 
@@ -48,9 +48,11 @@ def run_command(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, as it was begun."),
+        typer.Option(
+            "--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, with its own settings."
+        ),
     ] = None,
-    rest: Annotated[bool, typer.Option("--rest", help="With --resume: only what follows, not the whole run.")] = False,
+    rest: Annotated[bool, typer.Option("--rest", help="With --resume: without the rows of the saved run.")] = False,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
     method: Annotated[
         str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
@@ -63,7 +65,7 @@ def run_command(
     tolerance: Tolerance = None,
     step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
     set_: Set = None,
-    drive: Annotated[str | None, typer.Option("--drive", help="One of the model's named drives.")] = None,
+    scenario: ScenarioOption = None,
     input_: Input = None,
     initial: Initial = None,
     out: Annotated[
@@ -73,38 +75,38 @@ def run_command(
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
-    motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several instants.")] = False,
+    motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Annotated[
         list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")
     ] = None,
-    record: Annotated[
-        bool, typer.Option("--record", help="Write the whole run as NAME.run.json, which `explain` reads.")
+    save_run: Annotated[
+        bool, typer.Option("--save-run", help="Write the run as NAME.run.json, which `explain` reads.")
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Write the run as a page that opens from disk: move it, go to any transition."),
+        typer.Option("--html", help="Write a self-contained HTML report with playback."),
     ] = None,
     watching: Annotated[
-        bool, typer.Option("--watch", help="Run again whenever the file is saved; Ctrl-C ends it.")
+        bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a model and tell when and why it changed its mode."""
+    """Simulate a model and list its transitions with their causes."""
     plots = tuple(plot or ())
     for name in plots:
         if name not in PLOTS:
             raise InputError(
                 f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=did_you_mean(name, PLOTS)
             )
-    chosen = bool(csv or netcdf or figure or motion or record or plots)
+    chosen = bool(csv or netcdf or figure or motion or save_run or plots)
     everything = out is not None and not chosen
-    wanted = RunOutputs(
+    outputs = RunOutputs(
         folder=out or (Path() if chosen else None),
         csv=csv or everything,
         netcdf=netcdf,
         figure=figure or everything,
         motion=motion or everything,
-        record=record or everything,
+        save_run=save_run or everything,
         html=html,
         plots=plots,
     )
@@ -116,7 +118,7 @@ def run_command(
         "atol": atol,
         "tolerances": assignments("--tolerance", tolerance),
         "step": step,
-        "drive": drive,
+        "scenario": scenario,
         "inputs": assignments("--input", input_),
         "initial": assignments("--initial", initial),
     }
@@ -124,26 +126,26 @@ def run_command(
     parameters = assignments("--set", set_)
 
     if resume is not None:
-        begun = {"a model": model, "--set": set_, "--watch": watching or None}
-        begun |= {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
+        fixed = {"a model": model, "--set": set_, "--watch": watching or None}
+        fixed |= {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
         usual = {"--method": "dopri5", "--strategy": "auto"}
-        for name, value in begun.items():
+        for name, value in fixed.items():
             if value is not None and usual.get(name) != value:
                 raise InputError(
-                    f"a run is continued as it was begun: {name} cannot be given beside --resume",
-                    allowed="--until, --rest, and what is to be written",
-                    remedy="run the model anew",
+                    f"a run is continued with its own settings: {name} cannot be combined with --resume",
+                    allowed="--until, --rest and options of output",
+                    remedy="start a new run of the model",
                 )
-        _resume(resume, until, rest, wanted, as_json)
+        _resume(resume, until, rest, outputs, as_json)
         return
     if model is None:
         raise InputError("there is no model to run", remedy="fsm-dyn run MODEL, or fsm-dyn run --resume FILE --until S")
     if rest:
-        raise InputError("--rest is of a run that is continued", remedy="give --resume FILE too")
+        raise InputError("--rest needs --resume", remedy="add --resume FILE")
     named = model
 
     def once() -> None:
-        _run(named, parameters, given, wanted, as_json)
+        _run(named, parameters, given, outputs, as_json)
 
     if watching:
         # The file a name stands for, found without the rest of the package.
@@ -156,28 +158,22 @@ def run_command(
 
 
 def _run(
-    model: str, parameters: dict[str, Any] | None, options: dict[str, Any], wanted: RunOutputs, as_json: bool
+    model: str, parameters: dict[str, Any] | None, options: dict[str, Any], outputs: RunOutputs, as_json: bool
 ) -> None:
     graph = ready_graph(model, parameters, as_json)
     # The public interface brings the runtime along.
     import fsm_dyn
-    from fsm_dyn.simulator import OLD_STRATEGIES
-
-    strategy = OLD_STRATEGIES.get(options["strategy"])
-    if strategy is not None:
-        typer.echo(f"strategy '{options['strategy']}' is called '{strategy}' now", err=True)
-        options = {**options, "strategy": strategy}
 
     def simulated(progress: Callable[[float], None]) -> Trajectory:
         return fsm_dyn.simulate(graph, progress=progress, **options)
 
-    _carry_out(graph.name, simulated, lambda: graph, wanted, as_json)
+    _carry_out(graph.name, simulated, lambda: graph, outputs, as_json)
 
 
-def _resume(file: str, until: float | None, rest: bool, wanted: RunOutputs, as_json: bool) -> None:
+def _resume(file: str, until: float | None, rest: bool, outputs: RunOutputs, as_json: bool) -> None:
     """Continue a saved run."""
     if until is None:
-        raise InputError("how far is the run to go on?", remedy="give --until S")
+        raise InputError("--resume needs the end of the run", remedy="add --until S")
     # The public interface brings the runtime along.
     import fsm_dyn
     from fsm_dyn.spec import load
@@ -191,35 +187,35 @@ def _resume(file: str, until: float | None, rest: bool, wanted: RunOutputs, as_j
     def graph() -> ModeGraph:
         return fsm_dyn.compile(load(f"<{file}>", text=before.model.text))
 
-    _carry_out(before.model.name, resumed, graph, wanted, as_json)
+    _carry_out(before.model.name, resumed, graph, outputs, as_json)
 
 
 def _carry_out(
     name: str,
     run: Callable[[Callable[[float], None]], Trajectory],
     graph: Callable[[], ModeGraph],
-    wanted: RunOutputs,
+    outputs: RunOutputs,
     as_json: bool,
 ) -> None:
-    """Run, write what is wanted of the run, and tell of it."""
+    """Run, write the requested files and print a summary."""
     import fsm_dyn
 
     failure: RunError | None = None
-    with progress_message(f"running {name}", as_json) as told:
+    with progress_message(f"running {name}", as_json) as progress:
         try:
-            trajectory = run(told.reached)
+            trajectory = run(progress.reached)
         except RunError as error:
             if not isinstance(error.trajectory, fsm_dyn.Trajectory):
                 raise
             failure, trajectory = error, error.trajectory
     with progress_message("writing", as_json):
-        files = write_files(trajectory, wanted)
-        files += _draw_plots(trajectory, graph, wanted)
-        if wanted.html is not None:
-            # the page reads instants on line, which brings the live half of the package along
+        files = write_files(trajectory, outputs)
+        files += _draw_plots(trajectory, graph, outputs)
+        if outputs.html is not None:
+            # the report evaluates rows online, with the live part of the package
             from fsm_dyn.viewer.report import write_report
 
-            files.append(write_report(trajectory, wanted.html, graph()))
+            files.append(write_report(trajectory, outputs.html, graph()))
     if as_json:
         print_json(_summary(trajectory, files))
     else:
@@ -232,46 +228,46 @@ def _carry_out(
         raise failure  # after what was recorded up to it
 
 
-def write_files(trajectory: Trajectory, wanted: RunOutputs) -> list[Path]:
-    """Write what is wanted of a run, named after its model, and return the paths."""
-    if wanted.folder is None:
+def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
+    """Write the requested files of a run, named after its model, and return the paths."""
+    if outputs.folder is None:
         return []
-    wanted.folder.mkdir(parents=True, exist_ok=True)
-    stem = wanted.folder / trajectory.model.name
+    outputs.folder.mkdir(parents=True, exist_ok=True)
+    stem = outputs.folder / trajectory.model.name
     files = []
-    if wanted.csv:
+    if outputs.csv:
         files.append(trajectory.to_csv(stem.with_suffix(".csv")))
-    if wanted.record:
+    if outputs.save_run:
         files.append(trajectory.save(stem.with_suffix(".run.json")))
-    if wanted.netcdf:
+    if outputs.netcdf:
         files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
-    if wanted.figure or wanted.motion:
+    if outputs.figure or outputs.motion:
         # Matplotlib, for pictures only.
         from fsm_dyn import plot
 
-        if wanted.figure:
+        if outputs.figure:
             files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
-        if wanted.motion and trajectory.model.scene is not None:
+        if outputs.motion and trajectory.model.scene is not None:
             target = stem.with_name(f"{stem.name}_motion.png")
             files.append(plot.save(plot.motion(trajectory), target))
         if trajectory.outcome.failed and trajectory.model.scene is not None:
-            files.append(plot.save(plot.outcome(trajectory), stem.with_name(f"{stem.name}_ending.png")))
+            files.append(plot.save(plot.outcome(trajectory), stem.with_name(f"{stem.name}_outcome.png")))
     return files
 
 
-def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], wanted: RunOutputs) -> list[Path]:
-    """Draw the plots asked for by name and return their paths."""
+def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], outputs: RunOutputs) -> list[Path]:
+    """Draw plots by name and return their paths."""
     files: list[Path] = []
-    if wanted.folder is None or not wanted.plots:
+    if outputs.folder is None or not outputs.plots:
         return files
     # Matplotlib, for pictures only.
     from fsm_dyn import plot
     from fsm_dyn.simulator import simulator_of
 
-    for name in wanted.plots:
-        target = wanted.folder / f"{trajectory.model.name}_{name}.png"
+    for name in outputs.plots:
+        target = outputs.folder / f"{trajectory.model.name}_{name}.png"
         if name == "graph":
-            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes that the run has met
+            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes first reached in the run
             files.append(plot.draw(extended.nx, target, trajectory=trajectory))
         else:
             files.append(plot.save(getattr(plot, name)(trajectory), target))
@@ -279,7 +275,7 @@ def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], wanted: 
 
 
 def describe(trajectory: Trajectory) -> str:
-    """Return a run in words: its span and end, and its transitions with their causes."""
+    """Return a summary of a run as text: span, outcome, transitions with their causes."""
     lines = [
         f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
         f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
@@ -305,7 +301,7 @@ def describe(trajectory: Trajectory) -> str:
     passed = trajectory.change_points
     lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
     if len(passed) > _SHOWN:
-        lines.append(f"and {len(passed) - _SHOWN} change points more")
+        lines.append(f"and {len(passed) - _SHOWN} more change points")
     return "\n".join(lines)
 
 
@@ -328,7 +324,7 @@ def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
                 "impulse": x.impulse,
                 "energy_before": x.energy_before,
                 "energy_after": x.energy_after,
-                "candidates": x.consistent_count,
+                "consistent_count": x.consistent_count,
             }
             for x in trajectory.transitions
         ],

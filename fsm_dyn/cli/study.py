@@ -1,4 +1,4 @@
-"""The command ``study``: one model with many values of its parameters."""
+"""The command ``study``: runs of a model over a grid of parameter values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, Set, assignments
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -30,10 +30,10 @@ def study_command(
             "--vary", metavar="NAME=FIRST..LAST:COUNT", help="A parameter's range, let_off=0.5..3mm:6; repeat."
         ),
     ],
-    drive: Annotated[str | None, typer.Option("--drive", help="One of the model's named drives.")] = None,
+    scenario: ScenarioOption = None,
     until: Annotated[float, typer.Option("--until", help="End of each run, s.", min=0.0)] = _UNTIL,
-    of: Annotated[
-        list[str] | None, typer.Option("--of", help="An output, coordinate or speed to look at; repeat.")
+    quantity: Annotated[
+        list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; by default one per core.", min=1)] = None,
     set_: Set = None,
@@ -42,7 +42,7 @@ def study_command(
     out: Annotated[Path | None, typer.Option("--out", help="Folder for a CSV file and the figure.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model with many values of its parameters, on all cores, and compare."""
+    """Run a model over a grid of parameter values, on all cores, and compare."""
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import read_range, study
 
@@ -54,11 +54,11 @@ def study_command(
         ranges[name] = values
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
-        with progress_message(f"studying {graph.name}", as_json) as told:
+        with progress_message(f"studying {graph.name}", as_json) as progress:
             found = study(
-                graph, dict(ranges), until=until, drive=drive, inputs=assignments("--input", input_),
+                graph, dict(ranges), until=until, scenario=scenario, inputs=assignments("--input", input_),
                 parameters=assignments("--set", set_), initial=assignments("--initial", initial),
-                quantities=of, jobs=jobs, progress=told.counted,
+                quantities=quantity, jobs=jobs, progress=progress.counted,
             )  # fmt: skip
             files = [] if out is None else _write(found, out)
     headings, lines = found.table()

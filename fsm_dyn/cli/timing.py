@@ -1,4 +1,4 @@
-"""Options of live runs: steps of a tick, when a device is let go, and how fast."""
+"""Options of live runs: integration steps of a tick, timeouts, limits of the force."""
 
 from __future__ import annotations
 
@@ -8,38 +8,36 @@ import typer
 
 from fsm_dyn.errors import InputError
 
-Slew = Annotated[float, typer.Option("--slew", help="Largest change of the force, N/s.")]
-Ramp = Annotated[float, typer.Option("--ramp", help="How long the grip takes to open and to close, s.", min=0.0)]
+Slew = Annotated[float, typer.Option("--max-slew", help="Largest rate of the force, N/s.")]
+Ramp = Annotated[float, typer.Option("--ramp", help="Time to engage and to disengage, s.", min=0.0)]
 ReleaseAfter = Annotated[
     float,
     typer.Option(
         "--release-after",
-        help="How long samples, ticks or the guard may be missing until no force is shown, s; once they are back the "
-        "grip closes anew. 0: never.",
+        help="Time without samples, ticks or heartbeats until the device is disengaged, s; it engages again with them. "
+        "0: never.",
         min=0.0,
     ),
 ]
 StallTimeout = Annotated[
-    float, typer.Option("--stall-timeout", help="How long samples may be missing until that is a fault, s.", min=0.0)
+    float, typer.Option("--stall-timeout", help="Time without samples until that is a fault, s.", min=0.0)
 ]
 WatchdogTimeout = Annotated[
     float,
-    typer.Option("--guard-timeout", help="How long ticks may stand still until the guard ends the run, s.", min=0.0),
+    typer.Option("--watchdog-timeout", help="Heartbeat timeout of the watchdog process, s.", min=0.0),
 ]
 OwnerTimeout = Annotated[
     float,
     typer.Option(
         "--owner-timeout",
-        help="How long this program may stand still until the grip opens and the model rests, s. 0: for ever.",
+        help="Time without a heartbeat of this program until the device is disengaged and the run paused, s. 0: never.",
         min=0.0,
     ),
 ]
 
 Substeps = Annotated[
     int | None,
-    typer.Option(
-        "--substeps", help="Steps of the integrator in a tick; by default as the model's ports want them, or one."
-    ),
+    typer.Option("--substeps", help="Integration steps per tick; default: as the ports of the model need, or one."),
 ]
 
 SHORTEST_PERIOD, LONGEST_PERIOD = 1e-5, 0.1  # s, of a tick

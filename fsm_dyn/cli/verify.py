@@ -14,10 +14,10 @@ from fsm_dyn.cli.model_commands import Model
 @handle_errors
 def verify_command(
     model: Model,
-    states: Annotated[int, typer.Option("--states", help="How many random states.")] = 20,
+    states: Annotated[int, typer.Option("--states", help="Number of random states.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Derive the equations by several routes and compare them at random states."""
+    """Compare independent derivations of the equations at random states."""
     # brings SymPy and the compiler along
     from fsm_dyn.analysis.verification import verify
 
@@ -28,13 +28,14 @@ def verify_command(
                 "model": found.model,
                 "mode": found.mode,
                 "states": found.states,
-                "good": found.good,
+                "passed": found.passed,
                 "comparisons": [
-                    {"name": c.name, "difference": c.difference, "remark": c.remark} for c in found.comparisons
+                    {"name": c.name, "max_relative_difference": c.difference, "note": c.remark}
+                    for c in found.comparisons
                 ],
             }
         )
     else:
         typer.echo(str(found))
-    if not found.good:
+    if not found.passed:
         raise typer.Exit(1)

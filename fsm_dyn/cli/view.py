@@ -1,4 +1,4 @@
-"""The command ``view``: a mechanism on a page of one's own browser."""
+"""The command ``view``: a mechanism on a page in the browser."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ from fsm_dyn.cli.model_commands import ready_graph
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
 
+PagePort = Annotated[int, typer.Option("--page-port", help="TCP port of the page; 0: any free port.", min=0, max=65535)]
+
 
 @handle_errors
 def view_command(
     model: Annotated[
         str,
         typer.Argument(
-            help="A shipped model's name, a model file, a saved automaton (.json); or a run that is over: "
+            help="A shipped model's name, a model file, a saved automaton (.json); or a recorded run: "
             "a recording (.mcap), a saved run (.run.json)."
         ),
     ],
-    port: Annotated[
-        int, typer.Option("--port", help="Where to serve the page; 0: any free port.", min=0, max=65535)
-    ] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only tell the address.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Start anew whenever the model file is saved.")] = False,
+    page_port: PagePort = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Restart when the model file is saved.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
     schedule: Annotated[
         bool | None,
         typer.Option(
             "--schedule/--no-schedule",
-            help="Whether the model's scheduled inputs run; by default where it has no port of its own.",
+            help="Apply the schedules of the model's inputs; default: if the model declares no port.",
         ),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Of a run that is over: write its page to a file instead of serving it."),
+        typer.Option(
+            "--html", help="Of a recorded run: write a self-contained HTML report instead of serving the page."
+        ),
     ] = None,
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: timing.Substeps = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model live on a page in the browser: see it move, drag it, follow its modes. Ctrl-C ends it.
-
-    A recording or a saved run is shown instead of run: play it, go to any instant, to any transition.
+    """Run a model live on a page in the browser, or play back a recorded run. Ctrl-C ends it.
 
     The page is served to this machine alone, under an address with a secret in it.
     """
@@ -66,7 +68,9 @@ def view_command(
     opened = announce_address(model, no_browser, as_json)
     if is_recorded_run(model):
         if watch or record is not None or set_ or schedule is not None:
-            raise InputError("a run that is over is only looked at", found=model, remedy="leave the other options out")
+            raise InputError(
+                "a recorded run takes no options of a live run", found=model, remedy="omit the other options"
+            )
         path = Path(model)
         if not path.is_file():
             found = "a folder, pipe or device" if path.exists() else ""
@@ -76,12 +80,12 @@ def view_command(
                 write_report(open_recorded_run(path), html)
             print_status(f"wrote {html}")
             return
-        serve_recorded_run(lambda: open_recorded_run(path), path.name, port, opened)
+        serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened)
         if as_json:
             print_json({"model": model, "runs": []})
         return
     if html is not None:
-        raise InputError("--html shows a run that is over", found=model, remedy=f"fsm-dyn run {model} --html {html}")
+        raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
     watched = _watched(model, Watched) if watch else None
     if record is not None and record.exists():
@@ -96,25 +100,25 @@ def view_command(
             except FsmDynError as error:
                 if watched is None:
                     raise
-                graph = error  # it is shown on the page until the file is right
-        print_reports(model, serve(graph, live_options, port, watched, opened), as_json)
+                graph = error  # shown on the page until the file is valid
+        print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
 
 
 @contextlib.contextmanager
 def page_packages() -> Iterator[None]:
-    """Turn the want of a package that the page needs into a message with its remedy."""
+    """Turn a missing package of the page into a message with its remedy."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "websockets"):
             raise
         raise InputError(
-            "the page needs some packages more", found=str(error), remedy="pip install 'fsm-dyn[view]'"
+            "the page needs additional packages", found=str(error), remedy="pip install 'fsm-dyn[view]'"
         ) from error
 
 
 def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
-    """Return what tells the address of a page once it can be opened, and opens it."""
+    """Return a callback that prints the address of a page, and opens it."""
 
     def opened(address: str) -> None:
         if as_json:
@@ -128,7 +132,7 @@ def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[s
 
 
 def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
-    """Tell how the runs of a page went."""
+    """Print the reports of the runs of a page."""
     if as_json:
         print_json({"model": model, "runs": reports})
     else:
@@ -139,8 +143,8 @@ def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> N
 
 
 def is_recorded_run(model: str) -> bool:
-    """Tell whether a file holds a run that is over, not a model."""
-    # reading a file's beginning takes none of the packages that runs need
+    """Whether a file contains a recorded run, not a model."""
+    # the begin of a file is read without the packages that runs need
     from fsm_dyn.results.run_file import is_run
 
     return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))

@@ -236,7 +236,7 @@ class Law:
 
     def event_named(self, word: str) -> Event:
         """Return the event of a word that :attr:`events` gives."""
-        return next(event for event, verb in {**VERBS, **self.verbs}.items() if verb == word)
+        return next(event for event, verb in {**WORDS, **self.verbs}.items() if verb == word)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -244,8 +244,12 @@ class Law:
         both = (False, True)
         return tuple({word: None for a in both for b in both for c in both for word in self.events(a, b, c)})
 
+    def word(self, event: Event) -> str:
+        """Return the word of an event in model files."""
+        return self.verbs.get(event, WORDS[event])
+
     def verb(self, event: Event) -> str:
-        """Return what happens at an event, as a verb."""
+        """Return what happens at an event, as a verb for messages."""
         return self.verbs.get(event, VERBS[event])
 
     def sign(self, event: Event) -> str:
@@ -258,8 +262,9 @@ VERBS: Final[Mapping[Event, str]] = {
     Event.OPENS: "opens",
     Event.SLIDES: "slides",
     Event.STICKS: "sticks",
-    Event.LEAVES: "leaves",
+    Event.LEAVES: "leaves its face",
 }
+WORDS: Final[Mapping[Event, str]] = {**VERBS, Event.LEAVES: "leaves_face"}
 SIGNS: Final[Mapping[Event, str]] = {
     Event.CLOSES: "gap zero",
     Event.OPENS: "normal force zero",

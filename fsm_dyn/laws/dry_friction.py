@@ -10,7 +10,7 @@ from fsm_dyn.laws.friction import BECAME, LIMIT, REST
 DRY_FRICTION: Final = Law(
     name="dry_friction",
     normal="none",
-    states=lambda frictional, infinite: ("", "stick", "slip"),
+    states=lambda frictional, infinite: ("", "stick", "slide"),
     guards=(LIMIT, REST),
     events=lambda frictional, infinite, limited: ("sticks", "slides"),
     became=BECAME,

@@ -32,13 +32,13 @@ END_OF_FACE: Final = Watched((HELD, SLIDING), Quantity.REACH, Event.LEAVES, (0,)
 #: what a contact did that is in a state now without a guard of its own
 BECAME: Final = {
     "open": "opens", "closed": "closes", "compressed": "closes", "stick": "sticks", "slide": "slides",
-    "slide_under": "slides", "slip": "slides",
+    "slide_opposite": "slides",
 }  # fmt: skip
 
 
 def events_of_faces(frictional: bool, infinite: bool, limited: bool) -> tuple[str, ...]:
     """Words of the events of a contact that closes, with or without friction, on a face with or without ends."""
-    closing = ("closes", "opens", *(("leaves",) if limited else ()))
+    closing = ("closes", "opens", *(("leaves_face",) if limited else ()))
     if not frictional:
         return closing
     return (*closing, "sticks") if infinite else (*closing, "sticks", "slides")

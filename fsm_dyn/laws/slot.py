@@ -11,7 +11,7 @@ from fsm_dyn.laws.friction import BECAME, LIMIT, REST, events_of_faces
 def _states(frictional: bool, infinite: bool) -> tuple[str, ...]:
     if not frictional:
         return ("", "closed")
-    return ("", "stick") if infinite else ("", "stick", "slide", "slide_under")
+    return ("", "stick") if infinite else ("", "stick", "slide", "slide_opposite")
 
 
 SLOT: Final = Law(

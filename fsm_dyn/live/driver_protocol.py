@@ -173,7 +173,7 @@ def driver_class(name: str) -> Any:
         raise InputError(
             f"there is no driver '{name}'",
             found=str(error),
-            allowed="those that 'fsm-dyn device --list' tells, or module:Class",
+            allowed="those that 'fsm-dyn device --list-drivers' tells, or module:Class",
         ) from error
 
 

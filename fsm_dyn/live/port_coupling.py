@@ -129,7 +129,7 @@ def _held(mechanism: Mechanism, port: Port) -> CoupledPort:
         prescribes = port.coordinate if port.kinematic is not None else ""
         return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, port.kinematic),))
     axes = [PortAxis(f"{port.name}_{i + 1}", False) for i in range(len(port.axes))]
-    if port.twist is not None:
+    if port.rotation is not None:
         axes.append(PortAxis(f"{port.name}_{TWIST}", True))
     return CoupledPort(port.name, tuple(axes))
 
@@ -183,8 +183,8 @@ class _Writer:
             at = self._way(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
             parts.append(f"({self._axis(port, axis, at, rate, f'{axis.name} - {at}')})*({text.text})")
         self._loads.append({"force": " + ".join(parts), "at": port.point})
-        if port.twist is not None:
-            self._twist(port, held.axes[-1], port.twist)
+        if port.rotation is not None:
+            self._twist(port, held.axes[-1], port.rotation)
 
     def _coordinate(self, port: Port, axis: PortAxis, at: str) -> None:
         if not axis.prescribed_coordinate:
@@ -227,7 +227,7 @@ class _Writer:
         rate = f"dot(omega({port.body}), {text.text})"
         if body.frame is None:
             raise InputError(
-                f"the twist of port '{port.name}' cannot be held", port.where, found=f"'{port.body}' has no frame"
+                f"the rotation of port '{port.name}' cannot be held", port.where, found=f"'{port.body}' has no frame"
             )
         if text.text.strip() not in ("N.x", "N.y", "N.z"):
             at = self._way(port, axis, rate)

@@ -99,7 +99,7 @@ def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) ->
         sticks_always=contact.infinite_friction,
         bounded_face=contact.reach is not None,
         bilateral=contact.spec.bilateral,
-        poisson=contact.spec.law == "poisson",
+        poisson=contact.spec.restitution_law == "poisson",
         in_space=contact.in_space,
         lossy=contact.firm is not None,
         ends=ends,

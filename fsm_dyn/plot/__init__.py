@@ -17,6 +17,9 @@ from fsm_dyn.plot.study import study
 from fsm_dyn.plot.style import save
 from fsm_dyn.plot.thumbnail import thumbnail
 from fsm_dyn.plot.z_width import z_width
+from fsm_dyn.renamed import renamed_in_module
+
+__getattr__ = renamed_in_module("fsm_dyn.plot", {"ending": "outcome"})
 
 __all__ = [
     "draw",

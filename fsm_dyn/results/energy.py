@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.samples import Samples
@@ -43,6 +44,8 @@ class EnergyBalance:
     friction: Mapping[str, FloatArray]
     constraints: Mapping[str, FloatArray]
     transitions: FloatArray
+    closure = RenamedAttribute("relative_residual")
+    throughput = RenamedAttribute("exchanged")
 
     @property
     def total(self) -> FloatArray:
@@ -51,7 +54,7 @@ class EnergyBalance:
 
     @property
     def residual(self) -> FloatArray:
-        """What the account leaves unexplained: the error of the integration."""
+        """Residual of the energy balance: the error of the integration."""
         total = self.total
         explained = total[0] + self.transitions
         for table, sign in ((self.work, 1.0), (self.friction, -1.0), (self.constraints, 1.0)):
@@ -62,7 +65,7 @@ class EnergyBalance:
 
     @property
     def exchanged(self) -> float:
-        """The scale to judge the residual by: the largest share any entry of the account had, J."""
+        """Largest entry of the energy balance, the scale of its residual, J."""
         tables = (self.work, self.friction, self.constraints)
         entries = [self.kinetic, self.potential - self.potential[0], self.transitions]
         entries += [values for table in tables for values in table.values()]
@@ -70,7 +73,7 @@ class EnergyBalance:
 
     @property
     def relative_residual(self) -> float:
-        """Largest residual as a share of the throughput."""
+        """Largest residual relative to the energy exchanged."""
         scale = self.exchanged
         return float(np.max(np.abs(self.residual))) / scale if scale > 0.0 else 0.0
 

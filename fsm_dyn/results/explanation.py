@@ -11,6 +11,7 @@ import numpy as np
 from fsm_dyn.laws import Event
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import ContactInfo, shared_name
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.record import RunModel
@@ -37,6 +38,7 @@ class ContactReport:
     limit: float | None
     indeterminate: bool = False
     admissible: bool = True
+    shared = RenamedAttribute("indeterminate")
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,13 @@ class GuardReport:
     """A guard at one time: its event, value and slope, and the time to its zero by linear extrapolation (s)."""
 
     event: str
-    what: str
+    guard: str
     value: float
     slope: float
     time_to_zero: float | None
+    announces = RenamedAttribute("event")
+    what = RenamedAttribute("guard")
+    zero_in = RenamedAttribute("time_to_zero")
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ class Explanation:
     guards: tuple[GuardReport, ...]
     passed: tuple[ChangePoint, ...] = ()
     label: str = ""
+    led_here = RenamedAttribute("preceding")
+    coming = RenamedAttribute("next_transition")
 
     def as_data(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""
@@ -197,9 +204,9 @@ def _transition_data(item: Transition) -> dict[str, Any]:
         "handover": item.is_handover,
         "cause": item.cause,
         "fired": [{"guard": text, "value": value, "slope": slope} for text, value, slope in item.fired],
-        "candidates": item.consistent_count,
-        "chosen": item.selection[0] if item.selection else "",
-        "tried": list(item.selection[1:]),
+        "consistent_count": item.consistent_count,
+        "selection": item.selection[0] if item.selection else "",
+        "candidates": list(item.selection[1:]),
         "impulse": {name: values.tolist() for name, values in item.impulse.items()},
         "energy_before": item.energy_before,
         "energy_after": item.energy_after,

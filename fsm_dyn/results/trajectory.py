@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results import export
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.change_points import ChangePoint
@@ -283,6 +284,8 @@ class Trajectory:
     def describe_outcome(self) -> tuple[str, ...]:
         """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""
         return describe_outcome(self.rows, self.transitions, self.record)
+
+    describe_end = RenamedAttribute("describe_outcome")
 
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray
 
 
@@ -55,6 +56,9 @@ class Transition:
     fired: tuple[tuple[str, float, float], ...] = ()
     source_label: str = ""
     target_label: str = ""
+    why = RenamedAttribute("selection")
+    guard = RenamedAttribute("guard_value")
+    candidates = RenamedAttribute("consistent_count")
 
     @property
     def is_handover(self) -> bool:

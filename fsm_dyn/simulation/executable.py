@@ -250,7 +250,7 @@ class Executable:
         sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
         sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
         sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
-        sizes[tb.ON_SEVERAL] = automaton.mechanism.on_several == "prefer_previous"
+        sizes[tb.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
         for number, (_, leaving) in enumerate(known):

@@ -15,6 +15,7 @@ from fsm_dyn.spec.components import merge_components
 from fsm_dyn.spec.components.lookup import Origin
 from fsm_dyn.spec.digest import plain, with_digest
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.older_spellings import with_new_spellings
 from fsm_dyn.spec.python_mapping import as_text, plain_data, tree_of
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.variants import overlaid
@@ -55,7 +56,7 @@ def load(
     if isinstance(source, Mapping):
         if text is not None:
             raise InputError("a mapping and a text were given", remedy="give one of them")
-        return from_tree(tree_of(source), "mechanism", as_text(source), variant)
+        return from_tree(tree_of(source), "mechanism", as_text(source), variant, warn=True)
     if text is not None:
         name = str(source) if source is not None else "<text>"
         return from_tree(compose(text, name), _stem(name), text, variant)
@@ -66,21 +67,29 @@ def load(
     path = Path(source)
     content = read_file(path)
     origin = Origin(path.parent, (str(path.resolve()),))
-    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin)
+    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin, warn=True)
 
 
 def from_tree(
-    tree: Tree, default_name: str, text: str, variant: str | None = None, origin: Origin = NO_FILE
+    tree: Tree,
+    default_name: str,
+    text: str,
+    variant: str | None = None,
+    origin: Origin = NO_FILE,
+    *,
+    warn: bool = False,
 ) -> Mechanism:
     """Return the checked mechanism of a composed file; `text` is what it was read from.
 
     A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
-    with components, is one that stands for itself: with the overlay laid on, and the components written out.
+    with components or older spellings, is complete: with the overlay applied, the components inlined and new spellings.
+    ``warn``: whether older spellings are warned of.
     """
+    tree, older = with_new_spellings(tree, warn=warn)
     if variant is not None:
         tree = overlaid(tree, variant, default_name)
     form, whole = merge_components(tree, origin)
-    if variant is not None or form.use:
+    if variant is not None or form.use or older:
         text = as_text(plain_data(whole))
     mechanism = check(build(form, default_name))
     for name in form.variants:

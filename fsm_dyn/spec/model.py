@@ -1,6 +1,6 @@
 """The mechanism as data: what a model file says, checked for form, frozen, expressions still text.
 
-Everything here is immutable and carries its place in the file, so that whoever interprets an expression
+Everything here is immutable and carries its place in the file, so that a reader of an expression
 later can still say where it stands.
 """
 
@@ -169,11 +169,11 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Compliance:
-    """The force of a contact pressed in by δ: ``stiffness δ**exponent (1 + loss δ')`` (Hunt and Crossley 1975)."""
+    """Force of a contact at penetration δ: ``stiffness δ**exponent (1 + dissipation δ')`` (Hunt and Crossley 1975)."""
 
     stiffness: Text
     exponent: Text | None = None  # None: 1
-    loss: Text | None = None  # None: 0
+    dissipation: Text | None = None  # None: 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +210,14 @@ class Contact:
     kinetic: Text | None = None
     restitution: Text | None = None
     infinite_friction: bool = False
-    law: Literal["newton", "poisson"] = "newton"
+    restitution_law: Literal["newton", "poisson"] = "newton"
     closes_if: Text | None = None
     features: tuple[Feature, Feature] | None = None
     limited: bool = False
     entry: str = ""
     bilateral: bool = False
     compliance: Compliance | None = None
-    pitch: Text | None = None
+    sound_frequency: Text | None = None
     where: Location = NOWHERE
 
     @property
@@ -289,7 +289,7 @@ class DiscreteVariable:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A written transition: by a scalar crossing zero (``when``, ``crossing``) or on a contact's event (``on``)."""
+    """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``)."""
 
     name: str
     source: str
@@ -306,10 +306,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What a device holds: a point of a body along axes with a twist, or a coordinate.
+    """A coupling point for a device: a point of a body along axes, with or without rotation, or a coordinate.
 
     ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
-    ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate, a twist's apart.
+    ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate; not of the rotation.
     ``press``: along the first axis, from where the model begins, where a hand is that has let a key up, and one that
     presses it.  ``step``: the longest step of a run that a device holds, a time.
     """
@@ -318,7 +318,7 @@ class Port:
     point: str | None = None
     body: str | None = None
     axes: tuple[Text, ...] = ()
-    twist: Text | None = None
+    rotation: Text | None = None
     coordinate: str | None = None
     kinematic: Text | None = None
     stiffness: Text | None = None
@@ -376,7 +376,7 @@ class Mechanism:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     contacts: Mapping[str, Contact] = field(default_factory=dict)
     inputs: Mapping[str, Input] = field(default_factory=dict)
-    drives: Mapping[str, Mapping[str, Schedule]] = field(default_factory=dict)  # named schedules of some inputs
+    scenarios: Mapping[str, Mapping[str, Schedule]] = field(default_factory=dict)  # named schedules of some inputs
     loads: tuple[Load, ...] = ()
     modes: Mapping[str, ModePattern] = field(default_factory=dict)
     only_listed: bool = False
@@ -384,7 +384,7 @@ class Mechanism:
     transitions: tuple[Transition, ...] = ()
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
     on_inconsistent: Literal["stop", "impact"] = "stop"
-    on_several: Literal["stop", "prefer_previous"] = "stop"
+    on_nonunique: Literal["stop", "prefer_previous"] = "stop"
     numerics: Mapping[str, Text] = field(default_factory=dict)  # tolerances of its runs
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)

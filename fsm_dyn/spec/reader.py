@@ -170,7 +170,7 @@ class _Composer:
                 )
             if key in entries:
                 first = next(k for k in entries if k == key)
-                raise ModelError(f"key {key!r} stands twice", key.where, found=f"first in line {first.where.line}")
+                raise ModelError(f"key {key!r} is defined twice", key.where, found=f"first in line {first.where.line}")
             entries[key] = value
         return LocatedMapping(entries, where, flow=bool(event.flow_style))
 

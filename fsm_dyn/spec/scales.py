@@ -112,7 +112,7 @@ def own_scales(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> Sc
 
 
 #: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it.
-_SECTIONS = ("points", "bodies", "constraints", "shapes", "contacts", "inputs", "drives", "loads", "transitions")
+_SECTIONS = ("points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "transitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Measures:
     """What the rows, states and transitions of a model are quantities of.
 
     ``constraints``: residuals of rows on coordinates, and integrals of those on speeds.  ``normal``, ``tangent``: of
-    contacts, likewise.  ``when``: of written transitions, whatever crosses zero.
+    contacts, likewise.  ``when``: of user-defined transitions, the scalars that cross zero.
     """
 
     coordinates: Mapping[str, Dimension]

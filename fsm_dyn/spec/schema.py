@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fsm_dyn.spec.forms.mechanism import FORMAT, MechanismForm
+from fsm_dyn.spec.older_spellings import KEYS
 
 
 def json_schema() -> dict[str, Any]:
@@ -14,6 +15,9 @@ def json_schema() -> dict[str, Any]:
     only `load` can tell.
     """
     schema = MechanismForm.model_json_schema(by_alias=True)
+    for key in KEYS:
+        properties = (schema["$defs"][key.form] if key.form else schema)["properties"]
+        properties[key.old] = {**properties[key.new], "deprecated": True, "description": f"now `{key.new}`"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"fsm_dyn model, format {FORMAT}",

@@ -1,4 +1,4 @@
-"""What a model file is before anybody looks at its meaning: scalars, sequences and mappings with places."""
+"""Composed model files: scalars, sequences and mappings with places, without meaning."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ Plain: TypeAlias = str | int | float | bool | None
 
 
 class LocatedStr(str):
-    """A text that knows its place; equal to the plain text."""
+    """A text with its place; equal to the plain text.  ``written`` is the older spelling of a key that the file has."""
 
-    __slots__ = ("where",)
+    __slots__ = ("where", "written")
     where: Location
+    written: str
 
-    def __new__(cls, text: str, where: Location = NOWHERE) -> LocatedStr:
+    def __new__(cls, text: str, where: Location = NOWHERE, written: str = "") -> LocatedStr:
         """Make a text with a place."""
         word = super().__new__(cls, text)
         word.where = where
+        word.written = written or text
         return word
 
 
 def where_of(text: str) -> Location:
-    """Return the place of a `Word`; of any other text, nowhere."""
+    """Return the place of a `LocatedStr`; of any other text, nowhere."""
     return text.where if isinstance(text, LocatedStr) else NOWHERE
 
 

@@ -41,7 +41,7 @@ class ConstraintRowBuilder:
         Over that motion.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs with kinematic speeds at zero.
-    meetings : mapping of str to Meeting
+    meetings : mapping of str to ContactKinematics
         Of the contacts between shapes.
     """
 
@@ -88,7 +88,7 @@ class ConstraintRowBuilder:
         Raises
         ------
         ModelError
-            It is broken all the same, in every configuration.
+            It is nevertheless violated, in every configuration.
         """
         if not constraint.joint:
             return False
@@ -166,10 +166,10 @@ class ConstraintRowBuilder:
         exponent = one if compliance.exponent is None else self._value(compliance.exponent)
         restoring = self._value(compliance.stiffness) * depth**exponent
         stored = restoring * depth / (exponent + one)
-        if compliance.loss is None:
+        if compliance.dissipation is None:
             return replace(terms, elastic=restoring, restoring=restoring, stored=stored)
         opening = self._speed_of(row.A, row.b)
-        firm = one - self._value(compliance.loss) * opening
+        firm = one - self._value(compliance.dissipation) * opening
         return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
 
     def _met(self, contact: Contact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:

@@ -1,4 +1,4 @@
-"""Where two features of shapes meet: gap, slip, and how far the place is from where the meeting ends.
+"""Contact kinematics of two features: gap, slip and boundary margin.
 
 With the centre C of the round feature (radius ρ, 0 for a point) and a flat face through P with normal n, or another
 round feature about D (docs/theory.md, "Contact geometry"):
@@ -88,7 +88,7 @@ class CurveParameter:
 
 
 class ContactGeometry:
-    """Works out meetings.
+    """Derives contact kinematics.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ class ContactGeometry:
         self._length = own_scales(mechanism, parameter_values(mechanism)).length
 
     def all(self) -> dict[str, ContactKinematics]:
-        """Return the meetings of all contacts between shapes, by name."""
+        """Return the kinematics of all contacts between shapes, by name."""
         contacts = self.system.mechanism.contacts.values()
         return {contact.name: self.of(contact) for contact in contacts if contact.features is not None}
 
     def of(self, contact: Contact) -> ContactKinematics:
-        """Return the meeting of a contact's two features.
+        """Return the kinematics of the two features of a contact.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class ContactGeometry:
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
 
     def _on_rim(self, rim: Rim, face: Flat, sign: int) -> ContactKinematics:
-        """Return the meeting of a disk's rim with a plane, at its lowest place; a disk that lies flat has none."""
+        """Return the kinematics of the rim of a disk on a plane, at its lowest point; a disk that lies flat has none."""
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
         square = self.system.reducer.reduce(1.0 - along * along)
@@ -294,7 +294,7 @@ class ContactGeometry:
     # -- curves --------------------------------------------------------------------------------------------
 
     def _on_curve(self, contact: Contact, other: Flat | Round, curve: Curve, sign: int) -> ContactKinematics:
-        """Return the meeting with a curve at the place given by the contact's parameter."""
+        """Return the kinematics on a curve, at the curve parameter of the contact."""
         space, graph = self._space, self.system.graph
         xi = graph.symbol(contact.parameter)
         place, direction, bend = curve.place(xi), curve.direction(xi), curve.bend(xi)

@@ -160,7 +160,7 @@ class ContactTerms:
 
 @dataclass(frozen=True)
 class TransitionTerms:
-    """A written transition.
+    """A user-defined transition.
 
     Attributes
     ----------

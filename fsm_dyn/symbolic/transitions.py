@@ -1,4 +1,4 @@
-"""Written transitions: conditions as scalars that cross zero, resets as new values."""
+"""User-defined transitions: conditions as scalars that cross zero, resets as new values."""
 
 from __future__ import annotations
 

@@ -76,7 +76,9 @@ class FrameEncoder:
     def _pitches(self) -> dict[str, float]:
         """Return the sound frequency of contacts that have one, Hz."""
         contacts = self.graph.automaton.mechanism.contacts.values()
-        return {c.name: evaluate(c.pitch, self.graph.values) for c in contacts if c.pitch is not None}
+        return {
+            c.name: evaluate(c.sound_frequency, self.graph.values) for c in contacts if c.sound_frequency is not None
+        }
 
     def mode_map(self) -> dict[str, Any]:
         """Return the payload of the mode graph, as far as it is derived."""

@@ -205,4 +205,4 @@ class PortHandles:
 
 
 def _at_point(coupled: CoupledPort, port: Port) -> PortHandle:
-    return PortHandle(coupled, port.point or ORIGIN, NEWTONIAN, np.zeros(3), port.axes, twist=port.twist is not None)
+    return PortHandle(coupled, port.point or ORIGIN, NEWTONIAN, np.zeros(3), port.axes, twist=port.rotation is not None)

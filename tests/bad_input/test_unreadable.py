@@ -68,7 +68,7 @@ def test_binary(tmp_path: Path, content: bytes) -> None:
 
 def test_byte_order_mark_is_read_over(tmp_path: Path) -> None:
     path = tmp_path / "bom.yaml"
-    path.write_bytes(b"\xef\xbb\xbf" + spec.starter_template("bom").encode())
+    path.write_bytes(b"\xef\xbb\xbf" + spec.starter("bom").encode())
     assert spec.load(path).name == "bom"
 
 

@@ -23,7 +23,7 @@ def push(page):
 
 def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     recording = tmp_path / "run.mcap"
-    options = ("--driver", "hapkit", "--emulate", "--guard-timeout", "10", "--record", recording)
+    options = ("--driver", "hapkit", "--emulate", "--watchdog-timeout", "10", "--record", recording)
     started, page = viewed("virtual_wall", *options, command="device")
     page.running().wait(ENGAGED)
     assert [end.partition(":")[0] for end in page.locator("#device li").all_inner_texts()] == [

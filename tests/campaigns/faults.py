@@ -30,13 +30,13 @@ from tests.marked import PATIENT, Marked
 
 CLI = ("-m", "fsm_dyn.cli")
 PROGRAMS = {  # words of the command line; {} is the folder of the case
-    "run": ("run", "piano_action", "--drive", "forte", "--until", "2", "--record", "--out", "{}"),
+    "run": ("run", "piano_action", "--scenario", "forte", "--until", "2", "--save-run", "--out", "{}"),
     "compile": ("compile", "gripper", "--save", "{}/gripper.json"),
-    "study": ("study", "piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:9", "--until", "0.3",
+    "study": ("study", "piano_action", "--scenario", "forte", "--vary", "let_off=0.5..3mm:9", "--until", "0.3",
               "--jobs", "2", "--out", "{}"),
-    "live": ("live", "latch", "--for", "3", "--record", "{}/x.mcap"),
+    "live": ("live", "latch", "--duration", "3", "--record", "{}/x.mcap"),
     "view": ("view", "latch", "--no-browser", "--record", "{}/x.mcap"),
-    "device": ("device", "virtual_wall", "--driver", "hapkit", "--emulate", "--for", "3", "--record", "{}/x.mcap"),
+    "device": ("device", "virtual_wall", "--driver", "hapkit", "--emulate", "--duration", "3", "--record", "{}/x.mcap"),
 }  # fmt: skip
 WORDS = {  # by which the processes of a program are known
     "guard": "live/watchdog.py", "tick process": "fsm_dyn.live.tick_process", "emulator": "fsm_dyn.devices.emulators",

@@ -63,7 +63,7 @@ def test_the_click_is_the_dome_s_drop_of_force():
 def led(name, drive, until):
     """Displacement, its rate and the force of a led run, with the run."""
     graph = fsm_dyn.compile(f"{name}:motion")
-    run = fsm_dyn.simulate(graph, until=until, drive=drive)
+    run = fsm_dyn.simulate(graph, until=until, scenario=drive)
     rows = run.sample(np.linspace(1e-6, until, 4001))
     q, u = graph.automaton.terms.layout.q[0], graph.automaton.terms.layout.u[0]
     return run, rows[q], rows[u], rows.multipliers["led"][:, 0], rows

@@ -165,7 +165,7 @@ def test_the_motion_of_a_force_takes_that_force(graph, led):
     9 ms, the key stands and its motion does not tell the force.
     """
     pushed = fsm_dyn.simulate(graph, until=0.1, inputs={"finger": "1.5*(1 - cos(pi*min(t/0.06, 1)))"}, **TIGHT)
-    rest = {**fsm_dyn.settle(graph).initial, "settle": False}
+    rest = {**fsm_dyn.static_equilibrium(graph).initial, "settle": False}
     del rest["mode"]  # the led action has other names
     times = np.linspace(0.0, 0.999 * blow(pushed), 1601)
     rows = pushed.sample(times)
@@ -185,7 +185,7 @@ def test_the_force_of_a_motion_makes_that_motion(graph, led):
 
     Both begin in motion, where friction has its direction; the force is given as 1600 straight pieces.
     """
-    start = {**fsm_dyn.settle(graph).initial, "settle": False}
+    start = {**fsm_dyn.static_equilibrium(graph).initial, "settle": False}
     del start["mode"]
     by_motion = fsm_dyn.simulate(led, 0.1, inputs={"speed": "0.196*sin(pi*t/0.1)**2"}, initial=start, **TIGHT)
     begin, end = 2e-3, 0.9999 * blow(by_motion)

@@ -43,7 +43,7 @@ def test_the_string_gives_back_its_share(strokes):
 def test_a_slow_stroke_by_motion_takes_the_hammer_as_near_as_let_off_says(let_off):
     """And sounds nothing; the tip of the hammer moves five times the key's front before."""
     led = fsm_dyn.compile("piano_action_simple:motion")
-    run = fsm_dyn.simulate(led, until=1.2, drive="slow", parameters={"let_off": let_off})
+    run = fsm_dyn.simulate(led, until=1.2, scenario="slow", parameters={"let_off": let_off})
     assert run["hammer_below"].min() == pytest.approx(let_off, abs=0.4e-3)
     assert not any("string" in x.cause for x in run.transitions)
     early = run["key_travel"] < 5e-3

@@ -101,12 +101,12 @@ LAWS: dict[str, tuple[dict[str, Any], dict[str, tuple[float, float, float, float
     "in_space": (_puck({**_SPATIAL, "friction": "mu"}, name="in_space", space=True), _IN_SPACE),
     "slot": (_puck({**_SLIP, "friction": "mu", "bilateral": True}, name="slot"), _FORCES),
     "compliant": (
-        _puck({**_SLIP, "friction": "mu", "compliant": {"stiffness": "s*3e3", "loss": 0.3}}, name="compliant"),
+        _puck({**_SLIP, "friction": "mu", "compliant": {"stiffness": "s*3e3", "dissipation": 0.3}}, name="compliant"),
         _FORCES,
     ),
     "compliant_in_space": (
         _puck(
-            {**_SPATIAL, "friction": "mu", "compliant": {"stiffness": "s*3e3", "loss": 0.3}},
+            {**_SPATIAL, "friction": "mu", "compliant": {"stiffness": "s*3e3", "dissipation": 0.3}},
             name="compliant_in_space",
             space=True,
         ),

@@ -104,7 +104,7 @@ def drop(c="0 s/m", pull=False, **contact):
         "bodies": {"ball": {"center": "P", "mass": "m"}},
         "speeds": {"v": "dot(vel(P), N.y)"},
         "contacts": {
-            "felt": {"gap": "y", "compliant": {"stiffness": "2e6 N/m^2", "exponent": 2, "loss": c}, **contact}
+            "felt": {"gap": "y", "compliant": {"stiffness": "2e6 N/m^2", "exponent": 2, "dissipation": c}, **contact}
         },
         "loads": [{"gravity": "-g*N.y"}],
         "modes": {"flight": {"felt": "open"}, "pressed": {"felt": "compressed"}},
@@ -123,7 +123,7 @@ def puck(friction, **contact):
     model["coordinates"] = {"x": "m", "y": "m"}
     model["points"]["P"]["at"] = "x*N.x + y*N.y"
     model["speeds"] = {"u": "rate(x)", "v": "rate(y)"}
-    law = {"stiffness": "2e6 N/m^2", "exponent": 2, "loss": "0.2 s/m"}
+    law = {"stiffness": "2e6 N/m^2", "exponent": 2, "dissipation": "0.2 s/m"}
     model["contacts"] = {"felt": {"gap": "y", "slip": "u", "friction": friction, "compliant": law, **contact}}
     model["modes"] = {"flight": {"felt": "open"}}
     return model
@@ -165,7 +165,7 @@ def test_begins_to_slip_where_the_load_reaches_mu_times_the_force():
 
 
 def test_settles_where_the_force_carries_the_weight(felt):
-    rest = fsm_dyn.settle(felt)
+    rest = fsm_dyn.static_equilibrium(felt)
     assert rest.mode == "pressed"
     assert -rest.q[0] == pytest.approx((0.008 * 9.81 / 1e8) ** (1.0 / 2.3), rel=1e-9)
     assert rest.forces["felt"][0] == pytest.approx(0.008 * 9.81, rel=1e-9)
@@ -238,7 +238,7 @@ def pressed_against_wall(side):
     return {
         "fsm_dyn": 1, "name": "pressed_against_wall", "parameters": {"side": side}, "coordinates": {"x": "m"},
         "points": {"P": {"from": "O", "at": "x*N.x"}}, "bodies": {"ball": {"center": "P", "mass": "1 g"}},
-        "contacts": {"wall": {"gap": "10 mm - side*x", "compliant": {"stiffness": "2e4 N/m", "loss": "3 s/m"}}},
+        "contacts": {"wall": {"gap": "10 mm - side*x", "compliant": {"stiffness": "2e4 N/m", "dissipation": "3 s/m"}}},
         "loads": [{"force": "20 N*side*N.x", "at": "P"}], "initial": {"x_dot": "2 m/s*side"},
     }  # fmt: skip
 

@@ -312,4 +312,4 @@ def test_what_is_not_there_is_refused():
     with pytest.raises(fsm_dyn.ModelError, match="one or two"):
         fsm_dyn.load({**puck(), "contacts": {"c": {**contact, "slip": ["vx", "vy", "vz"]}}})
     with pytest.raises(fsm_dyn.ModelError, match="rubs in space"):
-        fsm_dyn.settle(fsm_dyn.compile(puck()))
+        fsm_dyn.static_equilibrium(fsm_dyn.compile(puck()))

@@ -184,7 +184,7 @@ def test_a_slot_rubs_on_either_face():
     run = fsm_dyn.simulate(fsm_dyn.compile(load("slot.yaml", text=SLOT)), 4.0)
     face, rest = run.transitions[-2:]
     assert face.time == pytest.approx(1.0, abs=1e-9)
-    assert {face.source, face.target} == {"slot_slide", "slot_slide_under"}
+    assert {face.source, face.target} == {"slot_slide", "slot_slide_opposite"}
     assert run.at(2.0).u[0] == pytest.approx(2.0, abs=1e-8)
     at_rest = 1.0 + np.sqrt(2.0 * (5.0 - 1.5) / 3.0)
     assert rest.time == pytest.approx(at_rest, abs=1e-8)

@@ -102,7 +102,7 @@ def test_a_ball_rolls_through_a_dish_and_leaves_at_its_rim(strategy, rtol):
 
 
 def test_a_transition_may_wait_for_a_contact_to_leave():
-    stop = [{"from": "*", "on": "slides leaves", "stop": True, "because": "it slid off"}]
+    stop = [{"from": "*", "on": "slides leaves_face", "stop": True, "because": "it slid off"}]
     mechanism = planar(
         {"table": TABLE}, {"slides": {"point": "C", "on": "table"}}, {"x": 0, "y": 0.5, "x_dot": 2}, transitions=stop
     )

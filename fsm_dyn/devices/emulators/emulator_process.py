@@ -194,7 +194,7 @@ def emulation(driver: str, options: Mapping[str, Any]) -> Emulation:
     if not driver.isidentifier() or importlib.util.find_spec(name) is None:
         raise InputError(
             f"there is no emulator for the driver '{driver}'",
-            remedy="leave out --emulate; 'fsm-dyn device --list' tells which drivers have one",
+            remedy="leave out --emulate; 'fsm-dyn device --list-drivers' tells which drivers have one",
         )
     started: Emulation = importlib.import_module(name).start(options)
     return started

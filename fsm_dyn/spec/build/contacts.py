@@ -14,33 +14,37 @@ from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
-REBOUND = ("restitution", "law")  # of rigid contacts; a compliant one has a loss instead
+RESTITUTION = ("restitution", "restitution_law")  # of rigid contacts
 
 
 def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return the contacts that the entry `name` stands for."""
     kind = exactly_one(form, KINDS)
     found = _stiff(name, form, kind, shapes) if form.compliant is None else _yielding(name, form, kind, shapes)
-    return [replace(contact, pitch=form.pitch) for contact in found] if form.pitch is not None else found
+    return (
+        [replace(contact, sound_frequency=form.sound_frequency) for contact in found]
+        if form.sound_frequency is not None
+        else found
+    )
 
 
 def _yielding(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return compliant contacts."""
     assert form.compliant is not None
-    for key in REBOUND:
+    for key in RESTITUTION:
         if key in form.given():
             raise ModelError(
-                f"contact {str(name)!r} is compliant and has a {key}",
+                f"contact {str(name)!r} is compliant and has the key {form.spelling(key)!r}",
                 form.key(key),
-                remedy="how it rebounds follows from its force: give it a `loss` under `compliant`",
+                remedy="remove it; energy is lost by `dissipation` under `compliant`",
             )
-    compliance = Compliance(form.compliant.stiffness, form.compliant.exponent, form.compliant.loss)
+    compliance = Compliance(form.compliant.stiffness, form.compliant.exponent, form.compliant.dissipation)
     return [replace(c, kind="compliant", compliance=compliance) for c in _stiff(name, form, kind, shapes)]
 
 
 def _properties(form: ContactForm) -> tuple[str, ...]:
-    always = ("compliant", "closes_if", "pitch")
-    return always if form.compliant is not None else (*REBOUND, *always)
+    always = ("compliant", "closes_if", "sound_frequency")
+    return always if form.compliant is not None else (*RESTITUTION, *always)
 
 
 def _stiff(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
@@ -60,7 +64,7 @@ def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
     """Return the contact with the law that has all it needs in the entry `key`."""
     entry = form.entry(key)
     if entry is None:
-        raise ModelError(f"contact {name!r} says nothing", where_of(name), allowed=", ".join(KINDS))
+        raise ModelError(f"contact {name!r} has no content", where_of(name), allowed=", ".join(KINDS))
     given = set(entry.given())
     laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
     law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)
@@ -104,7 +108,7 @@ def _by_gap(name: str, form: ContactForm) -> Contact:
         kinetic=friction.kinetic,
         restitution=form.restitution,
         infinite_friction=friction.infinite,
-        law=form.law,
+        restitution_law=form.restitution_law,
         closes_if=form.closes_if,
         bilateral=form.bilateral,
         where=where_of(name),
@@ -131,7 +135,7 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
             kinetic=friction.kinetic,
             infinite_friction=friction.infinite,
             restitution=form.restitution,
-            law=form.law,
+            restitution_law=form.restitution_law,
             closes_if=form.closes_if,
         )
         for contact in touching(name, first, second, shapes)
@@ -151,7 +155,7 @@ def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[Contact]:
                 "gap",
                 gap=Text(f"{q} - {bound}" if side == "lower" else f"{bound} - {q}", limit.where),
                 restitution=form.restitution,
-                law=form.law,
+                restitution_law=form.restitution_law,
                 closes_if=form.closes_if,
                 where=where_of(name),
             )

@@ -115,7 +115,7 @@ def _can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
 
 
 def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool:
-    """Whether the contact is to be had only within a face that ends, or only beyond one."""
+    """Whether the contact is possible only within a bounded face, or only beyond one."""
     for feature, other in (pair, pair[::-1]):
         if feature.part in ("face", "round") and shapes[feature.shape].kind in ("segment", "arc", "polygon"):
             return True

@@ -136,7 +136,7 @@ class _Tree:
         form, made = self.form, self.made
         if form.child in made.frames or form.child == NEWTONIAN:
             raise ModelError(
-                f"joint {str(self.name)!r} makes the frame {str(form.child)!r}, which exists already",
+                f"joint {str(self.name)!r} makes the frame {str(form.child)!r}, which already exists",
                 where_of(form.child) if form.child != NEWTONIAN else form.key("child"),
                 remedy="to close a loop give the points of both: `at: [P, Q]`; else name another frame",
             )

@@ -65,7 +65,7 @@ def _of_kind(form: LoadForm, kind: str) -> Load:
         return Load(name, "damper", where=where, **_parts(form.damper))
     if form.torsion_spring is not None:
         return Load(name, "torsion_spring", where=where, **_parts(form.torsion_spring))
-    raise ModelError("a load says nothing", form.where, allowed=", ".join(_COMPANIONS))
+    raise ModelError("a load has no content", form.where, allowed=", ".join(_COMPANIONS))
 
 
 def _parts(form: Form) -> dict[str, Any]:

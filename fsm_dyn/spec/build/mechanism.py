@@ -57,7 +57,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         shapes=shapes,
         contacts=_contacts(form, shapes),
         inputs=_scheduled(form.inputs, form.schedule),
-        drives=_drives(form),
+        scenarios=_scenarios(form),
         loads=loads_of(form.loads),
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
@@ -65,7 +65,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         transitions=transitions_of(form.transitions),
         impacts=form.impacts,
         on_inconsistent=form.on_inconsistent,
-        on_several=form.on_several,
+        on_nonunique=form.on_nonunique,
         numerics=form.numerics,
         ports={name: port_of(name, port) for name, port in form.ports.items()},
         initial=form.initial,
@@ -104,7 +104,7 @@ def _joined(written: Mapping[str, T], made: Mapping[str, T]) -> dict[str, T]:
     for name in made:
         if name in written:
             raise ModelError(
-                f"a joint makes {str(name)!r}, which exists already", where_of(name), remedy="rename the joint"
+                f"a joint makes {str(name)!r}, which already exists", where_of(name), remedy="rename the joint"
             )
     return {**written, **made}
 
@@ -138,7 +138,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
     if form.velocity is not None:
         return Constraint(name, "velocity", form.velocity, form.kinematic, where=where)
     if form.position is None:
-        raise ModelError(f"constraint {str(name)!r} says nothing", where, allowed="velocity or position")
+        raise ModelError(f"constraint {str(name)!r} has no content", where, allowed="velocity or position")
     if form.kinematic:
         raise ModelError(
             f"constraint {str(name)!r} is kinematic but on positions",
@@ -160,11 +160,11 @@ def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Con
     return found
 
 
-def _drives(form: MechanismForm) -> dict[str, Mapping[str, Schedule]]:
-    for drive in form.drives.values():
-        for name in drive:
+def _scenarios(form: MechanismForm) -> dict[str, Mapping[str, Schedule]]:
+    for schedules in form.scenarios.values():
+        for name in schedules:
             _require_input(name, form.inputs)
-    return dict(form.drives)
+    return dict(form.scenarios)
 
 
 def _require_input(name: str, inputs: Mapping[str, Input]) -> None:

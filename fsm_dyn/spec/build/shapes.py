@@ -69,7 +69,7 @@ def _shape(
             repeat=repeat, where=where,
         )  # fmt: skip
     if form.circle is None:
-        raise ModelError(f"shape {str(name)!r} says nothing", where, allowed=", ".join(KINDS))
+        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
     origin = _origin(name, form.circle.frame, form.circle.center, bodies)
     return Shape(
         name, "circle", form.circle.frame, origin, radius=form.circle.radius, inside=inside, repeat=repeat, where=where
@@ -108,7 +108,7 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> S
         origin = _origin(name, disk.frame, disk.center, bodies)
         return Shape(name, "disk", disk.frame, origin, axis=disk.axis, radius=disk.radius, where=where)
     if form.sphere is None:
-        raise ModelError(f"shape {str(name)!r} says nothing", where, allowed=", ".join(KINDS))
+        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
     sphere, inside = form.sphere, _inside(form, "sphere")
     origin = _origin(name, sphere.frame, sphere.center, bodies)
     return Shape(name, "sphere", sphere.frame, origin, radius=sphere.radius, inside=inside, where=where)

@@ -76,20 +76,20 @@ def _free_name(form: TransitionForm, taken: set[str]) -> str:
 def port_of(name: str, form: PortForm) -> Port:
     """Return the port `name`."""
     kind = exactly_one(form, ("point", "coordinate"))
-    own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "twist")
+    own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "rotation")
     only_with(form, kind, (*own, "stiffness", "damping", "press", "step"))
     if kind == "point":
         for key in ("body", "axes"):
             if key not in form.given():
                 raise ModelError(
-                    f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, twist"
+                    f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, rotation"
                 )
     axes = form.axes or ()
     if len(axes) > 3:
         raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
     _check_coupler(name, form)
     return Port(
-        name, form.point, form.body, axes, form.twist, form.coordinate, form.kinematic, form.stiffness, form.damping,
+        name, form.point, form.body, axes, form.rotation, form.coordinate, form.kinematic, form.stiffness, form.damping,
         form.press or (), form.step, where_of(name),
     )  # fmt: skip
 

@@ -266,7 +266,7 @@ class QuantityAlgebra:
             return DIMENSIONLESS
         if exponent.value is None:
             raise ExpressionError(
-                f"{_unit(base)} to a power that varies", allowed="exponents made of numbers and parameters"
+                f"{_unit(base)} to a power that varies", allowed="exponents of numbers and parameters"
             )
         return power(base.dimension, exponent.value)
 

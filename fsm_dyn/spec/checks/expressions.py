@@ -98,7 +98,7 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
     coordinates = _coordinates(mechanism)
     schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
     inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
-    for drive, schedules in mechanism.drives.items():
+    for drive, schedules in mechanism.scenarios.items():
         for name, schedule in schedules.items():
             _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
     scopes = scopes_of(mechanism, constant, coordinates, inputs)
@@ -244,8 +244,10 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
             expression_type(text, scopes.logic, f"the {noun} of {name!r}", force)
     if contact.restitution is not None:
         expression_type(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
-    if contact.pitch is not None:
-        expression_type(contact.pitch, scopes.constant, f"the pitch of {name!r}", [divide(DIMENSIONLESS, TIME)])
+    if contact.sound_frequency is not None:
+        expression_type(
+            contact.sound_frequency, scopes.constant, f"the sound frequency of {name!r}", [divide(DIMENSIONLESS, TIME)]
+        )
     if contact.compliance is not None:
         _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
     if contact.closes_if is not None:
@@ -265,13 +267,13 @@ def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes
                 found=f"{exponent:g}",
                 allowed="1 or more: the force begins at zero with a finite slope",
             )
-    stiffness = loss = None
+    stiffness = dissipation = None
     if gap is not None and exponent is not None:
         stiffness = [divide(divide(divide(POWER, gap), power(gap, exponent)), power(TIME, -1.0))]
-        loss = [divide(TIME, gap)]
+        dissipation = [divide(TIME, gap)]
     expression_type(compliance.stiffness, scopes.constant, f"the stiffness of {name!r}", stiffness)
-    if compliance.loss is not None:
-        expression_type(compliance.loss, scopes.constant, f"the loss of {name!r}", loss)
+    if compliance.dissipation is not None:
+        expression_type(compliance.dissipation, scopes.constant, f"the dissipation of {name!r}", dissipation)
 
 
 def _transition(
@@ -311,8 +313,10 @@ def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
 def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str, Dimension]) -> None:
     for axis in port.axes:
         expression_type(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
-    if port.twist is not None:
-        expression_type(port.twist, scopes.configuration, f"the twist of port {port.name!r}", [DIMENSIONLESS], "vector")
+    if port.rotation is not None:
+        expression_type(
+            port.rotation, scopes.configuration, f"the rotation of port {port.name!r}", [DIMENSIONLESS], "vector"
+        )
     if port.kinematic is not None:
         expression_type(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
     way = LENGTH if port.coordinate is None else coordinates[port.coordinate]

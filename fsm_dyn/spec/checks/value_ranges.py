@@ -48,7 +48,7 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     for entry_ in mechanism.inputs.values():
         if entry_.schedule is not None:
             _schedule(entry_.schedule, values, f"the schedule of {entry_.name!r}")
-    for drive, schedules in mechanism.drives.items():
+    for drive, schedules in mechanism.scenarios.items():
         for name, schedule in schedules.items():
             _schedule(schedule, values, f"{name!r} in the drive {drive!r}")
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
@@ -130,12 +130,12 @@ def _contact(contact: Contact, values: Values) -> None:
             found=f"static {static:g}, kinetic {kinetic:g}",
             allowed="kinetic <= static",
         )
-    pitch = _value(contact.pitch, values, f"the pitch of {contact.name!r}")
-    if pitch is not None and contact.pitch is not None and not LOWEST <= pitch <= HIGHEST:
+    frequency = _value(contact.sound_frequency, values, f"the sound frequency of {contact.name!r}")
+    if frequency is not None and contact.sound_frequency is not None and not LOWEST <= frequency <= HIGHEST:
         raise ModelError(
-            f"nobody hears the pitch of {contact.name!r}",
-            contact.pitch.where,
-            found=f"{pitch:g} Hz",
+            f"the sound frequency of {contact.name!r} is outside the audible range",
+            contact.sound_frequency.where,
+            found=f"{frequency:g} Hz",
             allowed=f"{LOWEST:g} to {HIGHEST:g} Hz",
         )
     restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")

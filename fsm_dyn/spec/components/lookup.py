@@ -1,6 +1,6 @@
 """Where components come from: the shipped models, and the folder of the file that uses them; nowhere else.
 
-A model may come from a stranger, so the name of a component is never a path.
+Models are untrusted input, so the name of a component is never a path.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from fsm_dyn import models
 from fsm_dyn.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.spec.forms.composition import UseForm
+from fsm_dyn.spec.older_spellings import with_new_spellings
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.variants import overlaid, split_name
 from fsm_dyn.spec.yaml_tree import LocatedMapping, LocatedStr, Tree
@@ -57,7 +58,7 @@ def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Orig
             place,
             found=" in ".join(Path(item).name for item in (file, *reversed(origin.files))),
         )
-    tree = compose(read_file(path), str(path))
+    tree, _ = with_new_spellings(compose(read_file(path), str(path)), warn=True)
     if variant is not None:
         tree = overlaid(tree, variant, re.sub(r"\W", "_", path.stem), place)
     return tree, Origin(path.parent, (*origin.files, file))

@@ -65,7 +65,7 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
             theirs = _given(theirs, name, use)
         taken = next((key for key in theirs if key in own), None)
         if taken is not None:
-            raise ModelError(f"component {name!r} brings {str(taken)!r}, which exists already", use.where)
+            raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.where)
         update[section] = {**own, **theirs}
     update["speeds"] = _speeds(form, component, renaming)
     loads = [load for load in component.loads if load.gravity is None]

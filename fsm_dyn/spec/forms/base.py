@@ -34,7 +34,7 @@ class Form(BaseModel):
     hints: ClassVar[Mapping[str, str]] = {}
 
     _where: Location = PrivateAttr(default=NOWHERE)
-    _keys: Mapping[str, Location] = PrivateAttr(default_factory=dict)
+    _keys: Mapping[str, LocatedStr] = PrivateAttr(default_factory=dict)
 
     @property
     def where(self) -> Location:
@@ -43,7 +43,13 @@ class Form(BaseModel):
 
     def key(self, name: str) -> Location:
         """Return where the key `name` was written, or the place of the form."""
-        return self._keys.get(name, self._where)
+        key = self._keys.get(name)
+        return self._where if key is None else key.where
+
+    def spelling(self, name: str) -> str:
+        """Return the key `name` as the file spells it."""
+        key = self._keys.get(name)
+        return name if key is None else key.written
 
     def given(self) -> tuple[str, ...]:
         """Return the keys that were written, in order."""
@@ -64,7 +70,7 @@ class Form(BaseModel):
                 raise cls._unknown(key, allowed)
         form = handler(dict(section))
         form._where = section.where
-        form._keys = {str(key): key.where for key in section}
+        form._keys = {str(key): key for key in section}
         return form
 
     @classmethod
@@ -164,11 +170,11 @@ def exactly_one(form: Form, keys: tuple[str, ...]) -> str:
         raise ModelError(
             f"{form.what} needs one of {', '.join(keys)}",
             form.where,
-            found=", ".join(form.given()) or "no keys",
+            found=", ".join(map(form.spelling, form.given())) or "no keys",
         )
     if len(given) > 1:
         raise ModelError(
-            f"{form.what} has both {given[0]!r} and {given[1]!r}",
+            f"{form.what} has both {form.spelling(given[0])!r} and {form.spelling(given[1])!r}",
             form.key(given[1]),
             allowed=f"one of {', '.join(keys)}",
         )
@@ -186,7 +192,7 @@ def only_with(form: Form, kind: str, companions: tuple[str, ...]) -> None:
     for key in form.given():
         if key != kind and key not in companions:
             raise ModelError(
-                f"{key!r} does not go with {kind!r}",
+                f"{form.spelling(key)!r} does not go with {form.spelling(kind)!r}",
                 form.key(key),
                 allowed=", ".join(companions) or f"{kind} alone",
             )

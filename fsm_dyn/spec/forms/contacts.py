@@ -82,7 +82,7 @@ class ComplianceForm(Form):
 
     stiffness: Expression
     exponent: Expression | None = None
-    loss: Expression | None = None
+    dissipation: Expression | None = None
 
 
 def _entry_form(entries: Sequence[Entry]) -> type[Form]:
@@ -115,9 +115,9 @@ class _ContactForm(Form):
     slip: OneOrTwo | None = None
     friction: FrictionField | None = None
     restitution: Expression | None = None
-    law: Law = "newton"
+    restitution_law: Law = "newton"
     closes_if: Expression | None = None
-    pitch: Expression | None = None
+    sound_frequency: Expression | None = None
     bilateral: Flag = False
     compliant: ComplianceForm | None = None
     joint_stop: JointStopForm | None = None

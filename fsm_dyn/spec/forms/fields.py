@@ -208,7 +208,7 @@ Impacts: TypeAlias = Annotated[
 OnInconsistent: TypeAlias = Annotated[
     Literal["stop", "impact"], PlainValidator(one_of("stop", "impact")), _schema({"enum": ["stop", "impact"]})
 ]
-OnSeveral: TypeAlias = Annotated[
+OnNonunique: TypeAlias = Annotated[
     Literal["stop", "prefer_previous"],
     PlainValidator(one_of("stop", "prefer_previous")),
     _schema({"enum": ["stop", "prefer_previous"]}),

@@ -43,7 +43,7 @@ def _coordinates(tree: Tree) -> dict[str, Coordinate]:
         words = [key(_word(item)) for item in tree]
         for at, word in enumerate(words):
             if word in words[:at]:
-                raise ModelError(f"coordinate {str(word)!r} stands twice", word.where)
+                raise ModelError(f"coordinate {str(word)!r} is defined twice", word.where)
         return {word: Coordinate(word, "", word.where) for word in words}
     section = as_section(tree, "coordinates")
     return {key(word): Coordinate(word, unit_text(unit), word.where) for word, unit in section.items()}

@@ -1,4 +1,4 @@
-"""Forms of what acts from outside and of what switches: inputs, modes, memory, transitions, ports."""
+"""Forms of inputs, modes, discrete variables, transitions and ports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_MEMORY = 2**31 - 1
 
 Event: TypeAlias = tuple[str, str]
 _EVENTS = tuple(
-    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves", *(w for law in LAWS for w in law.words)])
+    dict.fromkeys(["closes", "opens", "sticks", "slides", "leaves_face", *(w for law in LAWS for w in law.words)])
 )
 
 
@@ -100,7 +100,7 @@ def _inputs(tree: Tree) -> dict[str, Input]:
         words = [key(name(item)) for item in tree]
         for at, word in enumerate(words):
             if word in words[:at]:
-                raise ModelError(f"input {str(word)!r} stands twice", word.where)
+                raise ModelError(f"input {str(word)!r} is defined twice", word.where)
         return {word: Input(word, where=word.where) for word in words}
     return {key(word): _input(word, value) for word, value in as_section(tree, "inputs").items()}
 
@@ -280,7 +280,7 @@ InitialField: TypeAlias = Annotated[
 
 
 class TransitionForm(Form):
-    """A written transition."""
+    """A user-defined transition."""
 
     what: ClassVar[str] = "a transition"
 
@@ -297,14 +297,14 @@ class TransitionForm(Form):
 
 
 class PortForm(Form):
-    """What a device holds."""
+    """A coupling point for a device."""
 
     what: ClassVar[str] = "a port"
 
     point: Reference | None = None
     body: Reference | None = None
     axes: Expressions | None = None
-    twist: Expression | None = None
+    rotation: Expression | None = None
     coordinate: Reference | None = None
     kinematic: Expression | None = None
     stiffness: Expression | None = None

@@ -19,7 +19,7 @@ from fsm_dyn.spec.forms.fields import (
     JointCoordinates,
     Key,
     OnInconsistent,
-    OnSeveral,
+    OnNonunique,
     Reference,
 )
 from fsm_dyn.spec.forms.geometry import (
@@ -82,7 +82,7 @@ Title: TypeAlias = Annotated[
 ]
 
 
-Drive: TypeAlias = Annotated[dict[Reference, ScheduleField], section_of("a drive")]
+Scenario: TypeAlias = Annotated[dict[Reference, ScheduleField], section_of("a scenario")]
 
 
 class MechanismForm(Form):
@@ -111,14 +111,14 @@ class MechanismForm(Form):
     contacts: Annotated[dict[Key, ContactForm], section_of("contacts")] = Field(default_factory=dict)
     inputs: Inputs = Field(default_factory=dict)
     schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)
-    drives: Annotated[dict[Key, Drive], section_of("drives")] = Field(default_factory=dict)
+    scenarios: Annotated[dict[Key, Scenario], section_of("scenarios")] = Field(default_factory=dict)
     loads: Annotated[list[LoadForm], items_of("loads")] = Field(default_factory=list)
     modes: ModesField = Modes({})
     memory: MemoryField = Field(default_factory=dict)
     transitions: Annotated[list[TransitionForm], items_of("transitions")] = Field(default_factory=list)
     impacts: Impacts = "simultaneous"
     on_inconsistent: OnInconsistent = "stop"
-    on_several: OnSeveral = "stop"
+    on_nonunique: OnNonunique = "stop"
     numerics: NumericsField = Field(default_factory=dict)
     ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
     initial: InitialField = Initial()

@@ -46,7 +46,7 @@ def test_rows_are_those_of_single_runs(graph, jobs):
         assert row.outcome == "done"
         assert row.transitions == len(run.transitions)
         for name in found.quantities:
-            assert row.last[name] == run[name][-1]
+            assert row.final[name] == run[name][-1]
             assert row.maximum[name] == run[name].max()
             np.testing.assert_array_equal(row.curves[name], run.sample(found.times)[name])
 

@@ -18,9 +18,9 @@ MODELS = [
 @pytest.mark.parametrize("name", MODELS)
 def test_all_routes_agree(name):
     found = fsm_dyn.verify(name, states=9)
-    assert found.good, str(found)
+    assert found.passed, str(found)
     assert len([c for c in found.comparisons if c.difference is not None]) >= 2
-    assert str(found).endswith("all routes agree")
+    assert str(found).endswith("all derivations agree")
     assert not [c for c in found.comparisons if c.name == INERTIA and c.difference is None]
 
 
@@ -37,7 +37,7 @@ def test_a_lost_weight_shows_in_the_momenta(monkeypatch):
         Momenta, "compare", lambda self, values, u_dot, A, loads: whole(self, values, u_dot, A, 0.9 * loads)
     )
     found = fsm_dyn.verify("planar_three_body", states=3)
-    assert not found.good
+    assert not found.passed
 
 
 def test_a_wrong_inertia_term_is_noticed(monkeypatch):
@@ -49,7 +49,7 @@ def test_a_wrong_inertia_term_is_noticed(monkeypatch):
 
     monkeypatch.setattr(bias_accelerations.Accelerations, "spin", wrong)
     found = fsm_dyn.verify(fsm_dyn.load("spatial_robot"), states=3)
-    assert not found.good
+    assert not found.passed
     assert "DIFFER" in str(found)
 
 

@@ -17,13 +17,13 @@ def refused(*words):
 
 
 def test_the_drivers_that_ship():
-    done = RUNNER.invoke(app, ["device", "--list", "--json"])
+    done = RUNNER.invoke(app, ["device", "--list-drivers", "--json"])
     drivers = {item["name"]: item for item in json.loads(done.output)["drivers"]}
     assert {"hapkit", "udp", "inverse3", "scripted", "replay", "pointer"} <= set(drivers)
-    assert drivers["hapkit"]["emulated"]
-    assert not drivers["replay"]["emulated"]
+    assert drivers["hapkit"]["has_emulator"]
+    assert not drivers["replay"]["has_emulator"]
     assert "hapkit_frames" not in drivers, "a module is a driver if it has one"
-    assert "serial ports:" in RUNNER.invoke(app, ["device", "--list"]).output
+    assert "serial ports:" in RUNNER.invoke(app, ["device", "--list-drivers"]).output
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_drivers_that_ship():
         (("virtual_wall", "--driver", "replay", "--emulate"), "no emulator for the driver 'replay'"),
         (("virtual_wall", "--driver", "hapkit", "--option", "mas=1"), "no option 'mas'"),
         (("virtual_wall", "--driver", "hapkit", "--emulate", "--option", "mas=1"), "no option 'mas'"),
-        (("virtual_wall", "--driver", "hapkit", "--axes", "up", "--for", "1"), "--axes takes numbers"),
+        (("virtual_wall", "--driver", "hapkit", "--axes", "up", "--duration", "1"), "--axes takes numbers"),
     ],
 )
 def test_what_it_refuses(words, told):
@@ -56,7 +56,17 @@ def test_a_driver_that_needs_a_package_more(tmp_path, monkeypatch):
 
 
 def test_a_run_without_a_page():
-    words = ["virtual_wall", "--driver", "hapkit", "--emulate", "--for", "0.3", "--guard-timeout", "5", "--json"]
+    words = [
+        "virtual_wall",
+        "--driver",
+        "hapkit",
+        "--emulate",
+        "--duration",
+        "0.3",
+        "--watchdog-timeout",
+        "5",
+        "--json",
+    ]
     done = RUNNER.invoke(app, ["device", *words])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)

@@ -142,7 +142,7 @@ def test_explained_drawn_and_kept(tmp_path):
     graph.save(tmp_path / "graph.json")
     again = fsm_dyn.simulate(fsm_dyn.open_graph(tmp_path / "graph.json"), until=1.0)
     assert again.q.tobytes() == ended.q.tobytes()
-    assert fsm_dyn.verify(BLOCK).good
+    assert fsm_dyn.verify(BLOCK).passed
 
 
 def test_sensitivities_pass_where_it_lets_go():
@@ -153,9 +153,9 @@ def test_sensitivities_pass_where_it_lets_go():
 
 def test_equilibrium_only_within_the_limit():
     hung = changed(loads=[{"force": "k*(0.3 s)*N.x", "at": "P"}])
-    assert fsm_dyn.settle(fsm_dyn.compile(hung)).forces["magnet"] == pytest.approx(-3.0)
+    assert fsm_dyn.static_equilibrium(fsm_dyn.compile(hung)).forces["magnet"] == pytest.approx(-3.0)
     with pytest.raises(ModelError, match="no static equilibrium"):
-        fsm_dyn.settle(fsm_dyn.compile(hung | {"parameters": BLOCK["parameters"] | {"F": "2.9 N"}}))
+        fsm_dyn.static_equilibrium(fsm_dyn.compile(hung | {"parameters": BLOCK["parameters"] | {"F": "2.9 N"}}))
 
 
 WRONG = {

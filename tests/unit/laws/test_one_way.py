@@ -176,7 +176,7 @@ def test_rests_on_it():
         modes={"held": {"brake": "engaged"}},
         initial={"mode": "held", "a": "0 rad", "b": "0 rad"},
     )
-    rest = fsm_dyn.settle(fsm_dyn.compile(winch))
+    rest = fsm_dyn.static_equilibrium(fsm_dyn.compile(winch))
     assert rest.forces["clutch"] == pytest.approx(BRAKE)
     assert rest.states["clutch"] == "locked"
 

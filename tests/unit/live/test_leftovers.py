@@ -102,7 +102,7 @@ INSTANTS = [
 OTHERS = {
     "view": ("latch", "--no-browser"),
     "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
-    "study": ("piano_action", "--drive", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+    "study": ("piano_action", "--scenario", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
     "compile": ("piano_action", "--jobs", "2"),
 }
 
@@ -200,7 +200,7 @@ def test_ctrl_c_at_any_time_leaves_nothing(marked, cache, model):
     instants = INSTANTS if cache == "kept" else INSTANTS[1:4]
     if cache == "cold":
         marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
-    command = ("-m", "fsm_dyn.cli", "live", model, "--unpaced")
+    command = ("-m", "fsm_dyn.cli", "live", model, "--no-pacing")
     runs = [(marked.start(*command), starts, waits) for starts, *waits in instants]
     threads = [threading.Thread(target=interrupt, args=run) for run in runs]
     for thread in threads:

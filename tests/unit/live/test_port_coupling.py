@@ -85,7 +85,7 @@ def test_a_coordinate_as_a_port_follows_its_unit():
     ("change", "words"),
     [
         ({"ports": {}}, "no port"),
-        ({"ports": {"hand": {"point": "P", "body": "b", "axes": ["N.x"], "twist": "N.z"}}}, "twist"),
+        ({"ports": {"hand": {"point": "P", "body": "b", "axes": ["N.x"], "rotation": "N.z"}}}, "rotation"),
         ({"parameters": {"m": "2 kg", "hand_1_stiffness": "3 N/m"}}, "taken"),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_cannot_be_held_is_refused(change, words):
 
 def cart_along_itself():
     text = fsm_dyn.load("shopping_cart").text
-    return load("cart", text=text.replace("axes: [N.x, N.y], twist: N.z", "axes: [B.x, N.y], twist: B.z"))
+    return load("cart", text=text.replace("axes: [N.x, N.y], rotation: N.z", "axes: [B.x, N.y], rotation: B.z"))
 
 
 def test_an_axis_that_turns_with_a_body_pulls_along_the_body():

@@ -101,8 +101,8 @@ def test_a_run_says_that_its_recording_has_ended(monkeypatch, tmp_path, paced):
     """A paced run goes on to its end, one that is not paced ends; both say why, and exit with 1."""
     path = tmp_path / "run.mcap"
     fill(monkeypatch, 200_000 if paced else 2_000_000)
-    command = ["live", "latch", "--for", "2" if paced else "1000", "--record", str(path), "--json"]
-    done = CliRunner().invoke(app, command + ([] if paced else ["--unpaced"]))
+    command = ["live", "latch", "--duration", "2" if paced else "1000", "--record", str(path), "--json"]
+    done = CliRunner().invoke(app, command + ([] if paced else ["--no-pacing"]))
     assert done.exit_code == 1, done.output
     assert done.stderr.count("the recording has ended: cannot write") == 1
     assert "rows of the run are not recorded" in done.stderr

@@ -247,10 +247,10 @@ def test_a_parameter_that_makes_a_force_jump_lets_contacts_be_decided_anew(bench
     run = bench(fsm_dyn.compile(add_couplers(fsm_dyn.load(model))), motion=(), limits=Limits(dead_man_button=0)).run(
         100
     )
-    assert "slip" not in run.stepper.mode
+    assert "slide" not in run.stepper.mode
     run.controller.command({"do": "set", "values": {"F": 2.0}})
     run.run(100)
-    assert "slip" in run.stepper.mode
+    assert "slide" in run.stepper.mode
     assert len(run.transitions) == 1
     # 3 N of pull less 1 N of friction on 1 kg, over 0.1 s
     assert run.stepper.loop.state.x.tolist() == pytest.approx([0.5 * 2.0 * 0.1**2, 0.2], rel=1e-9)

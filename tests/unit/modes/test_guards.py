@@ -45,7 +45,7 @@ LATCH = {"lock": {"velocity": "x_dot"}}
             },
         ),
         (STICKY, {"open": [(CLOSES, 0)], "stick": [(OPENS, 0)]}),
-        (RUB, {"stick": [(SLIDES, -1), (SLIDES, 1)], "slip": [(STICKS, 0)]}),
+        (RUB, {"stick": [(SLIDES, -1), (SLIDES, 1)], "slide": [(STICKS, 0)]}),
         (LATCH, {"released": [], "engaged": []}),
     ],
     ids=["smooth", "rough", "sticky", "dry friction", "lock"],
@@ -76,7 +76,7 @@ def test_values(mode_graph):
     # a slip turned round since the direction was fixed
     assert guards(mode_graph, ROUGH, "slide", u=(-2, 0), w={"press": 10}, directions={"tip": 1}) == [10, -2]
     assert guards(mode_graph, RUB, "stick", w={"push": 3}) == [6, 0]
-    assert guards(mode_graph, RUB, "slip", u=(0.5, 0)) == [0.5]
+    assert guards(mode_graph, RUB, "slide", u=(0.5, 0)) == [0.5]
 
 
 @pytest.mark.parametrize(("push", "sigma"), [(6.0, 1), (-6.0, -1)])

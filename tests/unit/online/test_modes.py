@@ -56,7 +56,7 @@ loads:
   - {gravity: -9.81*N.y}
   - {force: push*N.x, at: P}
 contacts:
-  pad: {gap: y - lift, slip: "dot(vel(P), N.x)", compliant: {stiffness: k, exponent: 1.5, loss: loss},
+  pad: {gap: y - lift, slip: "dot(vel(P), N.x)", compliant: {stiffness: k, exponent: 1.5, dissipation: loss},
         friction: {static: mu_s, kinetic: mu_k}}
 initial: {y: -0.01}
 """
@@ -75,14 +75,14 @@ def row_of_blocks(count):
     modes = {
         "standing": {f"g{i}": "stick" for i in row},
         "pushed": {f"g{i}": "slide" for i in row}
-        | {f"k{i}": "slip" for i in row}
+        | {f"k{i}": "slide" for i in row}
         | {f"b{i}": "closed" for i in row[2:-1]},
         "mixed": {f"g{i}": ("slide", "stick", "open")[i % 3] for i in row}
-        | {f"k{i}": "slip" for i in row}
+        | {f"k{i}": "slide" for i in row}
         | {"b3": "closed"},
         "flying": {f"g{i}": "open" for i in row}
         | {f"b{i}": "closed" for i in row[:-1]}
-        | {f"k{i}": "slip" for i in row},
+        | {f"k{i}": "slide" for i in row},
     }
     listed = "\n".join(
         f"  {name}: {{{', '.join(f'{k}: {v}' for k, v in mode.items())}}}" for name, mode in modes.items()

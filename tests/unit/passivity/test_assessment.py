@@ -95,11 +95,11 @@ def test_the_z_width_grows_with_the_rate_to_what_the_sensor_allows():
 
 
 def test_the_command_tells_and_draws(tmp_path):
-    run = CliRunner().invoke(app, ["device", "virtual_wall", "--analyse", "--damping", "3", "--set", "k=5 kN/m"])
+    run = CliRunner().invoke(app, ["passivity", "virtual_wall", "--damping", "3", "--set", "k=5 kN/m"])
     assert run.exit_code == 0, run.output
     assert "the resolution is not known" in run.output
     picture = tmp_path / "width.svg"
-    arguments = ["device", "bouncing_ball", "--analyse", "--json", "--mode", "resting", "--initial", "y=0"]
+    arguments = ["passivity", "bouncing_ball", "--json", "--mode", "resting", "--initial", "y=0"]
     run = CliRunner().invoke(app, [*arguments, "--damping", "0.1", "--figure", str(picture)])
     assert run.exit_code == 0, run.output
     told = json.loads(run.stdout)

@@ -37,7 +37,7 @@ def test_an_impact_is_told_with_its_guard_impulse_and_candidates(ball):
     assert abs(value) < 1e-9
     assert slope == pytest.approx(-np.sqrt(2.0 * 9.81), rel=1e-9)
     data = found.as_data()
-    assert data["preceding_transitions"][0]["chosen"]
+    assert data["preceding_transitions"][0]["selection"]
     assert data["preceding_transitions"][0]["fired"][0]["guard"] == "ground closes"
 
 

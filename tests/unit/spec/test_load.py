@@ -57,7 +57,7 @@ class TestCart:
         rows = {n: (c.kind, c.kinematic) for n, c in cart.constraints.items()}
         assert rows == {"rear_axle": ("velocity", True), "front_wheel": ("velocity", False)}
         contact = cart.contacts["caster_axis"]
-        assert (contact.kind, contact.states) == ("dry_friction", ("", "stick", "slip"))
+        assert (contact.kind, contact.states) == ("dry_friction", ("", "stick", "slide"))
         assert [str(contact.slip), str(contact.static), str(contact.kinetic)] == ["u3 - u2", "tau_stick", "tau_slip"]
 
     def test_control(self, cart: Mechanism) -> None:
@@ -70,12 +70,17 @@ class TestCart:
         assert (force.name, force.kind, str(force.value), force.at) == ("force_P1", "force", "push*B.x", "P1")
         assert (torque.name, torque.on, torque.reaction) == ("torque_basket", "basket", None)
         assert {n: dict(m.states) for n, m in cart.modes.items()} == {
-            "rolling": {"caster_axis": "slip"},
+            "rolling": {"caster_axis": "slide"},
             "sticking": {"caster_axis": "stick"},
         }
         assert (cart.initial.mode, strings(cart.initial.values)) == ("rolling", {"q4": "0.4 rad", "u1": "0.5 m/s"})
         port = cart.ports["handle"]
-        assert (port.point, port.body, strings(port.axes), str(port.twist)) == ("P1", "basket", ["N.x", "N.y"], "N.z")
+        assert (port.point, port.body, strings(port.axes), str(port.rotation)) == (
+            "P1",
+            "basket",
+            ["N.x", "N.y"],
+            "N.z",
+        )
 
     def test_view(self, cart: Mechanism) -> None:
         (shape,) = cart.view["basket"]
@@ -127,7 +132,7 @@ class TestEverything:
             "stop_lower": ("open", "closed"),
             "stop_upper": ("open", "closed"),
             "end": ("open", "closed"),
-            "brake": ("", "stick", "slip"),
+            "brake": ("", "stick", "slide"),
             "latch": ("released", "engaged"),
             "hook": ("released", "engaged"),
         }
@@ -139,7 +144,7 @@ class TestEverything:
             "(1 m) - s",
         ]
         assert str(contacts["stop_upper"].restitution) == "0.5"
-        assert contacts["ground"].law == "poisson"
+        assert contacts["ground"].restitution_law == "poisson"
         assert contacts["hook"].gap is not None
         assert contacts["latch"].slip is not None
 
@@ -186,7 +191,7 @@ class TestDefaults:
     def test_names_of_models(self, block: Load, tmp_path: Path) -> None:
         assert block().name == "mechanism"
         path = tmp_path / "3 my-model.v2.yaml"
-        path.write_text(spec.starter_template("x").replace("name: x\n", ""))
+        path.write_text(spec.starter("x").replace("name: x\n", ""))
         assert spec.load(path).name == "my-model_v2"
 
     def test_empty_sections(self) -> None:

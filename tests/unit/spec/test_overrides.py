@@ -34,7 +34,7 @@ BAD = [
     ("mu_s", "-0.1", "static friction of 'ground' is negative"),
     ("mu_k", "-0.1", "kinetic friction of 'ground' is negative"),
     ("mu_k", "0.5", "kinetic friction above the static one"),
-    ("pitch", "2 Hz", "nobody hears the pitch"),
+    ("pitch", "2 Hz", "outside the audible range"),
     ("e", "1.5", "restitution of 'ground' is impossible"),
     ("e", "-0.1", "restitution of 'ground' is impossible"),
     ("upper", "-2 m", "lower limit above the upper one"),
@@ -89,7 +89,7 @@ shapes:
   ramp: {{line: {{along: cos(lean)*N.x + sin(lean)*N.y}}, side: N.y}}
   cam: {{curve: {{frame: B, from: P, x: "size*cos(s)", y: "0.5 m*sin(s) + extra*s"}}}}
 contacts:
-  ground: {{between: [roller, ramp], friction: {{static: mu_s, kinetic: mu_k}}, restitution: e, pitch: pitch}}
+  ground: {{between: [roller, ramp], friction: {{static: mu_s, kinetic: mu_k}}, restitution: e, sound_frequency: pitch}}
   wall: {{joint_stop: {{coordinate: x, lower: lower, upper: upper}}}}
 inputs: {{push: N}}
 schedule:
@@ -178,7 +178,7 @@ E, SAYS = {"e": 1.5}, "restitution of 'ground' is impossible"
 CALLS = {
     "compile": lambda graph: fsm_dyn.compile("bouncing_ball", E),
     "simulate": lambda graph: fsm_dyn.simulate(graph, 0.1, parameters=E),
-    "settle": lambda graph: fsm_dyn.settle(graph, parameters=E),
+    "settle": lambda graph: fsm_dyn.static_equilibrium(graph, parameters=E),
     "linearise": lambda graph: fsm_dyn.linearise(graph, "resting", parameters=E),
     "limit cycle": lambda graph: fsm_dyn.limit_cycle(graph, "ground closes", parameters=E),
     "study": lambda graph: study(graph, {"e": [0.5, 1.5]}, until=0.1, jobs=1),

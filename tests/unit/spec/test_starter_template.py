@@ -8,7 +8,7 @@ from fsm_dyn.errors import InputError
 
 @pytest.mark.parametrize("name", ["my_model", "gripper-2", "N", "x"])
 def test_loads_as_it_stands(name: str) -> None:
-    mechanism = spec.load(text=spec.starter_template(name))
+    mechanism = spec.load(text=spec.starter(name))
     assert mechanism.name == name
     assert mechanism.uses_units
     assert mechanism.contacts
@@ -16,7 +16,7 @@ def test_loads_as_it_stands(name: str) -> None:
 
 
 def test_its_commented_parts_load_too() -> None:
-    lines = spec.starter_template("model").split("\n")
+    lines = spec.starter("model").split("\n")
     wanted = ("# ground: {", "# pivot: {", "# transitions:", '#   - {from: "*"')
     found = [line for line in lines if line.strip().startswith(wanted)]
     assert len(found) == 4
@@ -29,4 +29,4 @@ def test_its_commented_parts_load_too() -> None:
 @pytest.mark.parametrize("name", ["", "two words", "1st", "../x", "_a", "a" * 65, "é", "a\n"])
 def test_bad_names(name: str) -> None:
     with pytest.raises(InputError, match="cannot name a model"):
-        spec.starter_template(name)
+        spec.starter(name)
