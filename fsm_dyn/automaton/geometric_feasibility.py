@@ -10,7 +10,7 @@ of a face that ends has no condition: beyond the end of the face its gap has no 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -69,6 +69,11 @@ class ContactVerdict:
     configuration: Mapping[str, float]
     boxes: int
 
+    @property
+    def states(self) -> str:
+        """The states as text: ``string closed and rest open``."""
+        return _states_text(self.contacts, self.closed)
+
 
 @dataclass(frozen=True)
 class GeometricFeasibility:
@@ -87,7 +92,9 @@ class GeometricFeasibility:
     remaining: int
 
 
-def assess_geometry(automaton: Automaton, parameters: Array, q: Array) -> GeometricFeasibility:
+def assess_geometry(
+    automaton: Automaton, parameters: Array, q: Array, progress: Callable[[int, int], None] = lambda done, all_: None
+) -> GeometricFeasibility:
     """Return which contacts exclude each other, with proofs, and how many combinations remain.
 
     Parameters
@@ -97,14 +104,21 @@ def assess_geometry(automaton: Automaton, parameters: Array, q: Array) -> Geomet
         SI units.
     q : ndarray, shape (n_q,)
         A configuration to begin the search for others from, SI units.
+    progress : callable
+        Called with the numbers of verdicts reached and asked for.
     """
     search = _Search(automaton, parameters, q)
     found = [search.decide({i: True}) for i in range(len(automaton.contacts)) if search.has_gap(i)]
     gaps = [automaton.terms.layout.contacts.index(item.contacts[0]) for item in found if item.verdict != "impossible"]
-    for first, second in itertools.combinations(gaps, 2):
-        for closed in ((True, True), (True, False), (False, True)):
-            if search.conditions(first, closed[0]) and search.conditions(second, closed[1]):
-                found.append(search.decide({first: closed[0], second: closed[1]}))
+    asked = [
+        {first: closed[0], second: closed[1]}
+        for first, second in itertools.combinations(gaps, 2)
+        for closed in ((True, True), (True, False), (False, True))
+        if search.conditions(first, closed[0]) and search.conditions(second, closed[1])
+    ]
+    for done, states in enumerate(asked):
+        progress(done, len(asked))
+        found.append(search.decide(states))
     combinations = int(np.prod([len(contact.codes) for contact in automaton.contacts], dtype=object))
     return GeometricFeasibility(tuple(found), combinations, _count(automaton, found))
 
@@ -258,7 +272,6 @@ class _Search:
 
     def reason(self, names: Sequence[str], closed: Sequence[bool], own: Sequence[Sequence[Condition]]) -> str:
         """Return why contacts exclude each other, by the two places of one coordinate if there are."""
-        states = [f"{name} {'closed' if shut else 'open'}" for name, shut in zip(names, closed, strict=True)]
         shared = set.intersection(*(set(self._variables(conditions)) for conditions in own))
         layout = self.automaton.terms.layout
         for variable in sorted(i for i in shared if 1 <= i <= len(layout.q) and len(own) > 1):
@@ -268,9 +281,10 @@ class _Search:
                 for conditions in own
             ]
             if places[0][1] < places[1][0] or places[1][1] < places[0][0]:
+                states = [_states_text([name], [shut]) for name, shut in zip(names, closed, strict=True)]
                 texts = [f"{_between(place)} with {state}" for place, state in zip(places, states, strict=True)]
                 return f"{name} would be {texts[0]} and {texts[1]} (SI units)"
-        return f"no configuration has {' and '.join(states)}"
+        return f"no configuration has {_states_text(names, closed)}"
 
     def _hull(self, conditions: Sequence[Condition], variable: int) -> tuple[float, float]:
         """Return bounds of one argument over the boxes in which conditions may hold, after some halving of it alone."""
@@ -286,6 +300,10 @@ class _Search:
                 break
             low, high = _halved(low, high, [variable], width, self._scale([variable]))
         return bounds
+
+
+def _states_text(names: Sequence[str], closed: Sequence[bool]) -> str:
+    return " and ".join(f"{name} {'closed' if shut else 'open'}" for name, shut in zip(names, closed, strict=True))
 
 
 def _between(hull: tuple[float, float]) -> str:

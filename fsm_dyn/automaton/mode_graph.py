@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -290,7 +290,7 @@ class ModeGraph:
             )
         return graph
 
-    def assess_geometry(self) -> GeometricFeasibility:
+    def assess_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricFeasibility:
         """Return which contacts can be closed, and which of them at once, with the parameters of this graph.
 
         Each verdict is ``impossible`` (proved by interval bounds on the gaps), ``possible`` (with a configuration) or
@@ -302,7 +302,7 @@ class ModeGraph:
 
         n_q = len(self.automaton.terms.layout.q)
         begin = np.zeros(n_q) if self.start is None else self.start.x[:n_q]
-        return assess_geometry(self.automaton, self.parameters, begin)
+        return assess_geometry(self.automaton, self.parameters, begin, progress)
 
     @property
     def unreachable(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +16,7 @@ from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
+    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.mode_graph import ModeGraph
 
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
@@ -33,7 +36,14 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
 
 
 @handle_errors
-def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None:
+def check_command(
+    model: Model,
+    geometry: Annotated[
+        bool, typer.Option("--geometry", help="Prove which contacts exclude each other (seconds to minutes).")
+    ] = False,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
     """Compile a model; list its contents, infeasible modes and tolerances."""
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
@@ -45,11 +55,13 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
+    found = _geometry(graph, as_json) if geometry else None
     if as_json:
         print_json(
             {
                 "model": graph.name,
                 "counts": counts,
+                **({} if found is None else {"geometry": asdict(found)}),
                 "modes": _modes(graph),
                 "infeasible": graph.infeasible,
                 "unreachable": graph.unreachable,
@@ -70,8 +82,24 @@ def check_command(model: Model, set_: Set = None, as_json: Json = False) -> None
         typer.echo(f"\n{title}: " + ("none" if not items else ""))
         for item in items:
             typer.echo(f"  {item}")
+    if found is not None:
+        _print_geometry(found)
     rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
     typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
+
+
+def _geometry(graph: ModeGraph, quiet: bool) -> GeometricFeasibility:
+    with progress_message("comparing the gaps of contacts", quiet) as message:
+        return graph.assess_geometry(partial(message.counted, what="questions"))
+
+
+def _print_geometry(found: GeometricFeasibility) -> None:
+    """Print the contacts that exclude each other, the numbers of verdicts, and how many combinations remain."""
+    rows = [(item.states, item.reason) for item in found.verdicts if item.verdict == "impossible"]
+    typer.echo("\n" + (table(("impossible", "reason"), rows) if rows else "impossible by geometry: none"))
+    numbers = Counter(item.verdict for item in found.verdicts)
+    typer.echo(", ".join(f"{numbers[verdict]} {verdict}" for verdict in ("impossible", "possible", "undecided")))
+    typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
 
 
 @handle_errors

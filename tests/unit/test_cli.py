@@ -18,6 +18,15 @@ from fsm_dyn.cli.assignments import assignments
 from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.errors import InputError, RunError
 
+SLIDE = """
+fsm_dyn: 1
+name: slide
+coordinates: {x: m}
+points: {P: {from: O, at: x*N.x}}
+bodies: {block: {center: P, mass: 1 kg}}
+contacts: {left: {gap: x + 0.1 m}, right: {gap: 0.3 m - x}}
+"""
+
 COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "study", "explain", "live", "view", "demo")
 
 
@@ -100,6 +109,19 @@ def test_check_counts_modes_and_prints_the_tolerances():
     assert found["counts"]["modes"] == len(found["modes"]) > 3
     assert len(found["infeasible"]) == found["counts"]["infeasible"]
     assert found["tolerances"]["gap"]["unit"] == "m"
+    assert "geometry" not in found
+
+
+def test_check_geometry(tmp_path):
+    path = tmp_path / "slide.yaml"
+    path.write_text(SLIDE)
+    result = call("check", str(path), "--geometry")
+    assert result.exit_code == 0, result.output
+    assert "left closed and right closed  x would be -0.1 with left closed and 0.3 with right closed" in result.stdout
+    assert "1 impossible, 4 possible, 0 undecided" in result.stdout
+    assert "3 of 4 combinations of contact states remain" in result.stdout
+    found = json.loads(call("check", str(path), "--geometry", "--json").stdout)["geometry"]
+    assert (found["combinations"], found["remaining"], len(found["verdicts"])) == (4, 3, 5)
 
 
 def test_compile_saves_an_automaton_that_graph_and_check_read(tmp_path):
