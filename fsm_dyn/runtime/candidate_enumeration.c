@@ -1,4 +1,4 @@
-/* Enumeration: every candidate of a contact island is tried.
+/* Candidate enumeration for a contact island.
 
    So it is known which candidate is chosen, and how many others are consistent (docs/theory.md, "Resolution"). */
 

@@ -1,4 +1,4 @@
-/* Change points: instants at which constraint rows lose rank and gain it again (docs/theory.md, "Change points").
+/* Change points: times at which constraint rows lose rank (docs/theory.md, "Change points").
 
    On the branch that velocity continues, everything but the multipliers is smooth through such a point; what is not is the
    arithmetic, whose rounding is divided by what is left of the rows.  So the stages of a step near one are put on the

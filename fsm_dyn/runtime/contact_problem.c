@@ -1,4 +1,4 @@
-/* Contact problems: what an impact and the selection of the next mode have in common.
+/* Contact problem, shared by impacts (velocity level) and mode selection (acceleration level).
 
    Contact rows respond to forces `y` with `v = base + K y` (K: the Delassus matrix, bilateral rows held).  Every contact
    makes one choice, and a candidate turns into as many linear equations as there are rows.  On the velocity level the

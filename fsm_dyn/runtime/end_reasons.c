@@ -1,4 +1,4 @@
-/* Why a motion cannot go on, where constraint rows lose rank (docs/theory.md, "Change points").
+/* Reasons for the end of a run at a loss of rank of constraint rows (docs/theory.md, "Change points").
 
    Told from the rows that are small or vanish, each taken free of those before it, `n (A u + b)`: what they ask of the
    speeds, `n b`, of the accelerations, `n gamma`, and whether they hold something beside the current configuration. */

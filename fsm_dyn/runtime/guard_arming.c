@@ -1,4 +1,4 @@
-/* Which guards are armed at the start of a mode, and which fire at once.
+/* Arming of guards at the start of a mode, and guards that fire at once.
 
    A guard is *armed* where it counts as positive: it fires when it falls through zero.  It *waits* where it counts
    as negative: it must first rise.  At zero the sign of its slope decides, except that a gap or a force which the

@@ -1,4 +1,4 @@
-/* Locks that let go at a force (docs/theory.md, "Locks with a limit").
+/* Locks with a force limit (docs/theory.md, "Locks with a limit").
 
    Within its limit such a lock is a bilateral row; at the limit its guard fires and it is released, until a transition
    engages it again.  Impulses come of forces beyond any limit: an impact is resolved without the locks that were engaged

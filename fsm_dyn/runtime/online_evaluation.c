@@ -1,4 +1,4 @@
-/* What the kernels of a mode give, worked out online; the one routine that stands behind all such kernels.
+/* Online evaluation of a mode: the routine behind all its kernels.
 
    Slopes of gaps, slip speeds and ends of faces are known exactly from the terms.  Forces and user-defined conditions
    would need derivatives of the terms; they are differenced centrally along the flow, which is right to about nine

@@ -1,4 +1,4 @@
-/* What the evaluation of one mode embedded online works with: its tables, its chart, its workspace.
+/* Mode embedded online: its tables, its chart, its workspace.
 
    Every mode has one struct fsm_online_mode; the kernels that stand for the mode hand on its address and nothing else.
 

@@ -1,4 +1,4 @@
-/* What one run holds: inputs over time, method, options, state, workspace, and room for what is recorded. */
+/* Structures of a run: inputs over time, method, options, state, workspace, buffers of rows and transitions. */
 
 #ifndef FSM_RUN_H
 #define FSM_RUN_H

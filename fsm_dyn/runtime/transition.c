@@ -1,4 +1,4 @@
-/* Carrying out a transition: the resolution, the mode after, and what is recorded of it. */
+/* Transitions: event resolution, entry of the next mode, and the record. */
 
 #include "stepping.h"
 

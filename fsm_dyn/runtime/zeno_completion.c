@@ -1,4 +1,4 @@
-/* The state to which a Zeno sequence of impacts leads, for all its contacts together (docs/theory.md, "Trains").
+/* Zeno completion: state at the accumulation point, solved for all contacts simultaneously (docs/theory.md, "Trains").
 
    Over the time `h` that the sequence still takes, its impulses add up: `M (u_end - u) = f h + AᵀΛ` with
    `0 ≤ Λ_n ⊥ v_n ≥ 0` and Coulomb's law between the sums, which is a step of Moreau's time stepping.  It tells which

@@ -1,4 +1,4 @@
-/* Zeno detection: sequences of impacts that come to an end in finite time.
+/* Zeno detection: sequences of impacts that accumulate in finite time.
 
    When the same cycle of contacts strikes three times over with durations that shrink by a steady ratio `r < 1`,
    and the gaps between have become smaller than the tolerance, the remaining strokes add up to a geometric series:
