@@ -12,7 +12,7 @@
 #include "contacts.h"
 
 #define FSM_NO_MOTION    0.1 // part of the tolerance below which a motion without forces is none
-#define FSM_NEVER_SLIDES 1e6 // stands in for infinite friction
+#define FSM_NEVER_SLIDES 1e6 // substitutes for infinite friction
 
 /* The complementarity problem of a contact problem, with these coefficients of friction. */
 struct lcp {

@@ -226,7 +226,7 @@ FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct 
     return island;
 }
 
-/* Copy contact `k` of a problem to place `at` of a subproblem, but for its rows. */
+/* Copy contact `k` of a problem to place `at` of a subproblem, except for its rows. */
 static void copy_contact(const struct fsm_contact_problem *part, int64_t at, const struct fsm_contact_problem *problem,
                          int64_t k)
 {

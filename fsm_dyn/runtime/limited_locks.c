@@ -19,7 +19,7 @@ static bool holds_on(const struct fsm_resolution *r, int64_t k)
            r->event.at[k] != FSM_EVENT_OPENS && !is_asked(r, k, FSM_CONTACT_FREE) && !is_asked(r, k, FSM_CONTACT_HELD);
 }
 
-/* Release the locks whose force has reached its limit, unless a transition engages them anew. */
+/* Release the locks whose force has reached its limit, unless a transition engages them again. */
 FSM_LOCAL void fsm_release_overloaded_locks(const struct fsm_resolution *r)
 {
     for (int64_t k = 0; k < r->event.n; k++) {

@@ -69,7 +69,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
         fsm_online_choose_chart(o, t, x, c);
         pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
     }
-    if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses anew
+    if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses again
         o->chart.at[FSM_ONLINE_CHOSEN] = 0;
         pivot = FSM_NAN;
     }
