@@ -235,9 +235,9 @@ class Trajectory:
     ) -> Trajectory:
         """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
 
-        It continues from the instant before it first mattered where the run ended, so that rows and transitions are, to
-        the last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, continues
-        too; one that failed, or was stopped by a transition, does not.
+        It continues from a state saved before the end time affected the run, so that rows and transitions equal, to the
+        last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, can be
+        continued too; one that failed, or was stopped by a transition, cannot.
 
         Parameters
         ----------

@@ -150,7 +150,7 @@ enum fsm_chosen_by {
     FSM_CHOSEN_FIRED_STATE_KEPT = 3,         // nothing else was consistent than a state whose guard had fired
     FSM_CHOSEN_POLICY = 4,                   // several motions were consistent; the model asks for the least change
     FSM_CHOSEN_IMPACT_WITHOUT_COLLISION = 5, // none was, and the model asks for an impact without collision
-    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck continues sticking
+    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck still sticks
 };
 
 /* How the texts of statuses, in English, are asked for; NULL for numbers that are no status. */

@@ -77,9 +77,7 @@ class _Stiff:
         # bdf begins with its first order, which a train of ever lower bounces would never leave
         self.starter: Any = Radau
         self.since = 0  # steps taken since the last event
-        self.unlimited = (
-            0.0  # length of step (s) that the solver would have taken except for a change point, 0: as it did
-        )
+        self.unlimited = 0.0  # s, step length of the solver without the limit of a change point, 0: not limited
         self.max_step = float(self.options.numbers[st.MAX_STEP])
         self.jacobians = tuple(jacobians)
         self.saver = saver
