@@ -27,7 +27,7 @@ class Unknowns:
     """Which unknown is what.
 
     ``kind`` 0: normal, 1: tangent; ``normal`` the place of a tangent's normal force (-1: the bound is a force of its
-    own); ``bound`` the coefficient or the force; ``drive`` the sign of a slip that goes on whatever the forces, else 0.
+    own); ``bound`` the coefficient or the force; ``drive`` the sign of a slip that continues under any forces, else 0.
     """
 
     kind: npt.NDArray[np.int64]

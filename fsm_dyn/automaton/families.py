@@ -62,7 +62,7 @@ class Families:
         return self._roles[family]
 
     def _continues(self, one: str, other: str, faces: Mapping[str, set[tuple[str, int, int]]]) -> bool:
-        """Whether two entries have a shape in common and others with a face that goes on from one to the other."""
+        """Whether two entries have a shape in common and others with a face that continues from one to the other."""
         a, b = self._between[one], self._between[other]
         for i in (0, 1):
             for j in (0, 1):

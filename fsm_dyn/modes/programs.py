@@ -21,7 +21,7 @@ from fsm_dyn.programs import Node, Program, functions, substitute, tangent
 
 
 class Evaluates(Protocol):
-    """What gives named outputs over many states at once: a straight-line program, or what stands in for one."""
+    """What gives named outputs over many states at once: a straight-line program, or what substitutes for one."""
 
     def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
         """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""

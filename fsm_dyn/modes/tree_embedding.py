@@ -91,7 +91,7 @@ def _length(embedded: EmbeddedMode) -> int:
 
 
 def _speed(system: UnconstrainedSystem, u: Sequence[Node], row: int, without: Sequence[int]) -> Node:
-    """Return ``A u + b`` of a row but for some of the speeds."""
+    """Return ``A u + b`` of a row except for some of the speeds."""
     total: Node = system.nodes["b"][row]
     for j, speed in enumerate(u):
         if j not in without:

@@ -78,7 +78,7 @@ PLACES: Final = 35
 # the chart proper
 CHOSEN: Final = 35  # 1: there is a chart
 RANK: Final = 36  # rows that are independent
-ACTIVE: Final = 37  # rows held; those beyond the rank are implied by the others
+ACTIVE: Final = 37  # rows held; those beyond the rank are redundant
 SLIDES: Final = 38  # whether a contact slides under a normal force, so that forces act off the rows
 CHOICES: Final = 39  # charts chosen so far
 BUSY: Final = 40  # contacts that are not open

@@ -72,7 +72,7 @@ class EarnedExecutable(OnlineExecutable):
     def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append the mode's own kernels; or, if they are not good at the state given, those of a chart there.
 
-        There are none where they cannot be derived, or have other guards, with which no run could go on in mid-mode.
+        There are none where they cannot be derived, or have other guards, with which no run could continue in mid-mode.
         """
         return Executable.provide_chart(self, number, t, x, c)
 

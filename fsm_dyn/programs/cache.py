@@ -53,7 +53,7 @@ def cache_directory() -> Path | None:
 
 
 def usable(directory: Path | None) -> bool:
-    """Tell whether a directory of the cache may be used, which is made if need be.
+    """Return whether a directory of the cache may be used, which is made if need be.
 
     It may if it is this user's, no link, and nobody else may write to it.  Of one that is there and may not be used, a
     warning tells, once.

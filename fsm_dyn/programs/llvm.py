@@ -140,7 +140,7 @@ class _Function:
         self.lines.append(f"store double {value}, ptr {pointer}")
 
     def forget_loaded(self) -> None:
-        """Make later uses of ``x``, ``c`` and of earlier parts' values load anew."""
+        """Make later uses of ``x``, ``c`` and of earlier parts' values load again."""
         for index in (*range(1, len(self.program.layout.arguments)), *self.part.received):
             self.values.pop(index, None)
 

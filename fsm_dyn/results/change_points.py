@@ -14,14 +14,14 @@ TAKES_PART: Final = 0.3  # weight of a row, relative to the largest, from which 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """One passage through a change point: an event, not a transition, as the mode goes on.
+    """One passage through a change point: an event, not a transition, as the mode continues.
 
     Attributes
     ----------
     time : float
         When the constraints lose rank, s.
     mode : str
-        The mode, which goes on.
+        The mode, which continues.
     rows : tuple of str
         Constraints and contacts whose rows become dependent; their forces grow without bound as 1 / (time - t).
     rank : int

@@ -62,7 +62,7 @@ class StoredContinuation(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Continuation:
-    """From where and how a run goes on.
+    """From where and how a run continues.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def continuation_of(
     good &= all(chart >= 0 for _, chart in data.modes) and [states for states, _ in data.modes] == list(modes)
     good &= all((len(x), len(c)) == lengths for _, _, x, c in places) and data.change_points >= 0
     if not good:
-        raise InputError("what the run is continued from is damaged", remedy="run it anew")
+        raise InputError("what the run is continued from is damaged", remedy="run it again")
     words = np.frombuffer(data.state, "<u8").astype(np.uint64)
     charts = KnownCharts(places, tuple(data.in_vain))
     state = SavedState(
@@ -164,12 +164,12 @@ def check_continuation(continuation: Continuation, digest: str, compiler: str) -
             "the run cannot be continued: it was run by another version of fsm_dyn, whose equations may differ",
             found=f"equations {continuation.compiler}",
             allowed=f"equations {compiler}",
-            remedy="run it anew",
+            remedy="run it again",
         )
     if continuation.digest != digest:
         raise InputError(
             "the run cannot be continued: its model, parameters or settings are not those with which it was run",
-            remedy="run it anew",
+            remedy="run it again",
         )
 
 

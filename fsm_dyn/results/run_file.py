@@ -196,7 +196,7 @@ def read_run(path: str) -> SavedRun:
 
 
 def is_run(path: str) -> bool:
-    """Tell whether a file begins as a saved run does; False where it cannot be read."""
+    """Return whether a file begins as a saved run does; False where it cannot be read."""
     try:
         with opened(path) as file:
             return FORMAT.encode() in file.read(4 * len(FORMAT))

@@ -14,7 +14,7 @@ NEWTONIAN = "N"
 class Shape:
     """An outline in the x-y plane of ``frame``, from the point ``origin``.
 
-    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that goes on beyond its
+    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that continues beyond its
     points.  A single point is drawn as a dot, with ``text`` beside it where there is one.
     """
 

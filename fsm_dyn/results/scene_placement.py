@@ -38,7 +38,7 @@ class Placed:
         return placed
 
     def is_planar(self) -> bool:
-        """Tell whether everything moves in planes across N.z."""
+        """Return whether everything moves in planes across N.z."""
         level = np.ptp(self.positions[..., 2]) if self.positions.size else 0.0
         turned = np.abs(self.rotations[..., 2, 2] - 1.0).max(initial=0.0)
         return bool(level < 1e-9 and turned < 1e-9)

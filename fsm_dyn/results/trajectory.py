@@ -236,16 +236,16 @@ class Trajectory:
     ) -> Trajectory:
         """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
 
-        It goes on from the instant before it first mattered where the run ended, so that rows and transitions are, to
-        the last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, goes on
-        too; one that failed, or was stopped by a transition, does not.
+        It continues from a state saved before the end time affected the run, so that rows and transitions equal, to the
+        last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, can be
+        continued too; one that failed, or was stopped by a transition, cannot.
 
         Parameters
         ----------
         until : float
             End of the run, s; not before its end so far.
         whole : bool
-            Whether the result is the whole run, or only what follows the instant from which it goes on.
+            Whether the result is the whole run, or only what follows the instant from which it continues.
         max_steps : int
             Bound on the number of further steps.
         on_failure, progress
@@ -261,10 +261,10 @@ class Trajectory:
         InputError
             The run cannot be continued, or ends later.
         RunError
-            The run could not go on; its ``trajectory`` holds what was recorded.
+            The run could not continue; its ``trajectory`` holds what was recorded.
         """
         if self._resume is None:
-            raise InputError("this run cannot be continued", found=self._final, remedy="run it anew")
+            raise InputError("this run cannot be continued", found=self._final, remedy="run it again")
         if not until >= self.t[-1]:
             raise InputError(
                 "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"

@@ -49,7 +49,7 @@ static void admit_spatial(const struct fsm_contact_problem *problem, int64_t at,
     }
 }
 
-/* Admit the choices of a contact that slips along one line: it goes on, a slot on either of its faces. */
+/* Admit the choices of a contact that slips along one line: it continues, a slot on either of its faces. */
 static void admit_slipping(const struct fsm_contact_problem *problem, int64_t at, const struct contact_motion *motion)
 {
     bool forward = motion->slip > 0.0;
@@ -161,7 +161,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
 
 /* Exclude the choice of contact `at` whose guard fired; at a release or a friction limit it would still look consistent.
 
-   `sigma`: slip direction in which the contact does not go on after it sticks, 0: none. */
+   `sigma`: slip direction in which the contact does not continue after it sticks, 0: none. */
 static void exclude_fired_choice(const struct fsm_resolution *r, const struct fsm_contact_problem *problem, int64_t at,
                                  double sigma)
 {

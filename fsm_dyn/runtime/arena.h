@@ -1,8 +1,8 @@
 /* Arena: arrays of an event time as views into one block that the caller allocated.
 
-   Matrix sizes of a transition depend on the number of active contacts.  Memory is released by resetting a mark.  If the
-   block is too small, that is recorded, arrays handed out afterwards are invalid, and the caller repeats the work with a
-   larger block. */
+   Matrix sizes of a transition depend on the number of active contacts.  Memory is released by resetting a mark.  If
+   the block is too small, that is recorded, arrays handed out afterwards are invalid, and the caller repeats the work
+   with a larger block. */
 
 #ifndef FSM_ARENA_H
 #define FSM_ARENA_H

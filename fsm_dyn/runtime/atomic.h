@@ -1,8 +1,8 @@
 /* Counters in memory that several processes share (release and acquire of C11 in C99).
 
-   The one writer of a ring fills a slot, then counts it with FSM_RELEASE; a reader of the count with FSM_ACQUIRE sees the
-   filled slot.  FSM_FENCE separates a count and the next overwriting of a slot: a reader that finds an inconsistent slot
-   also finds the count with which the writer reached it again. */
+   The one writer of a ring fills a slot, then counts it with FSM_RELEASE; a reader of the count with FSM_ACQUIRE sees
+   the filled slot.  FSM_FENCE separates a count and the next overwriting of a slot: a reader that finds an inconsistent
+   slot also finds the count with which the writer reached it again. */
 
 #ifndef FSM_ATOMIC_H
 #define FSM_ATOMIC_H

@@ -1,4 +1,4 @@
-/* Faces that end: where a contact exists, and how it goes over to the next face (docs/theory.md, "Contact geometry"). */
+/* Bounded faces: range of a contact, and its handover to the next face (docs/theory.md, "Contact geometry"). */
 
 #include "contacts.h"
 

@@ -1,4 +1,4 @@
-/* Enumeration: every candidate of a contact island is tried.
+/* Candidate enumeration for a contact island.
 
    So it is known which candidate is chosen, and how many others are consistent (docs/theory.md, "Resolution"). */
 
@@ -72,7 +72,8 @@ static bool goes_on(const struct fsm_contact_problem *problem, fsm_indices choic
     return true;
 }
 
-/* Of several motions the one that goes on is taken, if the candidate kept has it: sticking ends at a limit of friction. */
+/* Of several motions the one that continues is taken, if the candidate kept has it: sticking ends at a limit of
+   friction. */
 static void decide_by_continuity(struct fsm_enumeration_result *result, const struct motion_count *all,
                                  const struct motion_count *going_on, bool best_goes_on)
 {

@@ -1,4 +1,4 @@
-/* The contact laws: whether one candidate satisfies them (docs/theory.md, "Resolution").
+/* Evaluation of a candidate: violation of the contact laws (docs/theory.md, "Resolution").
 
    Where contacts are redundant, satisfying the laws is a question of feasibility (feasibility.c). */
 

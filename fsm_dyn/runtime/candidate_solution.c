@@ -1,4 +1,4 @@
-/* Solution of one candidate: its forces and motions, and spatial slip directions not known beforehand.
+/* Solution of one candidate: forces, motions, and spatial slip directions that are unknown in advance.
 
    Such a direction is that of the motion it leads to.  The friction that would hold the contact gives the first
    estimate, which is the solution where the friction limit has just been reached.  A fixed-point iteration on the

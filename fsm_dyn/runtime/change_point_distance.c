@@ -1,4 +1,4 @@
-/* How near a change point is to a step, and what rounding does to its error there (docs/theory.md, "Change points").
+/* Distance of a step from a change point, and effect of rounding on its error there (docs/theory.md, "Change points").
 
    All of it follows from what fsm_assess has found of the rows: what is left of them and when rank is lost. */
 

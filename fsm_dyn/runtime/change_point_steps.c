@@ -1,4 +1,4 @@
-/* Steps near change points: how long they are, and when one is accepted (docs/theory.md, "Change points"). */
+/* Steps near change points: length and acceptance (docs/theory.md, "Change points"). */
 
 #include "elementary.h"
 #include "stepping.h"

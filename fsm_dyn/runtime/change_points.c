@@ -1,4 +1,4 @@
-/* Change points: instants at which constraint rows lose rank and gain it again (docs/theory.md, "Change points").
+/* Change points: times at which constraint rows lose rank (docs/theory.md, "Change points").
 
    On the branch that velocity continues, everything but the multipliers is smooth through such a point; what is not is the
    arithmetic, whose rounding is divided by what is left of the rows.  So the stages of a step near one are put on the
@@ -231,7 +231,7 @@ static void find_times(const struct fsm_run *run, fsm_matrix before, fsm_matrix 
     nearest_times(real, imaginary, run->state->rank);
 }
 
-/* Forget what was known of the rank of the rows, before they are looked at anew. */
+/* Forget what was known of the rank of the rows, before they are looked at again. */
 static void forget_rank(const struct fsm_run *run)
 {
     struct fsm_rank *rank = run->state->rank;
@@ -265,7 +265,7 @@ static void weigh_rows(const struct fsm_run *run, fsm_indices rows, fsm_indices 
     }
 }
 
-/* Find how much is left of the rows active at the current state, and when rank is lost if they go on changing so.
+/* Find how much is left of the rows active at the current state, and when rank is lost if they continue changing so.
 
    Written into `state->rank`: `sigma rate ahead behind lost left_at` and others, and the weights of the rows.  The arena
    is cleared. */

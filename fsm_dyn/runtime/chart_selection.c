@@ -1,4 +1,4 @@
-/* Changing the choice of independent speeds while the active set stays. */
+/* Chart selection for an active set. */
 
 #include "stepping.h"
 

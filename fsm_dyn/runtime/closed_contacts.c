@@ -1,4 +1,4 @@
-/* Which contacts are closed at an instant (docs/theory.md, "Resolution", position). */
+/* Closed contacts at an event time (docs/theory.md, "Resolution", position). */
 
 #include "contacts.h"
 

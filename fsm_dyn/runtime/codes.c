@@ -1,4 +1,4 @@
-/* What the statuses of a run mean, as text. */
+/* Texts of the statuses of a run. */
 
 #include "codes.h"
 

@@ -6,7 +6,7 @@
 #include "types.h"
 
 /* Every status of a run: name, number, short text, what happened, and what its user can do about it ("" where nothing is
-   wrong).  Up to FSM_LAST_INTERNAL the run asks its caller for something and goes on. */
+   wrong).  Up to FSM_LAST_INTERNAL the run asks its caller for something and continues. */
 #define FSM_STATUSES(X)                                                                                                \
     X(CONTINUE, 0, "running", "The run is under way.", "")                                                             \
     X(PAUSED, 1, "paused", "The run paused to report progress.", "")                                                   \
@@ -150,7 +150,7 @@ enum fsm_chosen_by {
     FSM_CHOSEN_FIRED_STATE_KEPT = 3,         // nothing else was consistent than a state whose guard had fired
     FSM_CHOSEN_POLICY = 4,                   // several motions were consistent; the model asks for the least change
     FSM_CHOSEN_IMPACT_WITHOUT_COLLISION = 5, // none was, and the model asks for an impact without collision
-    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck goes on sticking
+    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck still sticks
 };
 
 /* How the texts of statuses, in English, are asked for; NULL for numbers that are no status. */

@@ -1,4 +1,4 @@
-/* Candidates by complementarity, for contact islands too large for enumeration.
+/* Complementarity: candidates of contact islands too large for enumeration.
 
    In the plane Coulomb's law is a linear complementarity problem `w = P z + q, w >= 0, z >= 0, w·z = 0` (F. Pfeiffer and
    Ch. Glocker, *Multibody Dynamics with Unilateral Contacts*, 1996, ch. 5).  A contact whose slip direction is known has
@@ -12,7 +12,7 @@
 #include "contacts.h"
 
 #define FSM_NO_MOTION    0.1 // part of the tolerance below which a motion without forces is none
-#define FSM_NEVER_SLIDES 1e6 // stands in for infinite friction
+#define FSM_NEVER_SLIDES 1e6 // substitutes for infinite friction
 
 /* The complementarity problem of a contact problem, with these coefficients of friction. */
 struct lcp {

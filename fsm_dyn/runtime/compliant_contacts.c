@@ -1,4 +1,4 @@
-/* Compliant contacts: which are compressed, and on which face where corners meet (docs/theory.md, "Contact geometry").
+/* Compliant contacts: compressed contacts, and the active faces at corners (docs/theory.md, "Contact geometry").
 
    Inside a convex body a corner has a negative gap to every face.  The face through which it entered acts on it until
    its gap opens; at the end of that face one other contact at the same place succeeds it, with the same compression. */

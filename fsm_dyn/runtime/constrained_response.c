@@ -1,4 +1,4 @@
-/* Responses of the mechanism with its bilateral constraint rows held (docs/theory.md, "Resolution").
+/* Response of the mechanism with its bilateral constraint rows imposed (docs/theory.md, "Resolution").
 
    With bilateral rows B, `[M -Bᵀ; B 0] [a; Λ] = [force; target]` gives the accelerations under forces as well as the
    speeds after impulses.  The system is scaled by `diag(M)^-1/2` and the norms of the rows, so that its rank does not

@@ -1,8 +1,8 @@
 /* Redundant constraint rows that have become inconsistent.
 
    The rows left out of an elimination are satisfied by the others as long as they are consistent.  Inputs and time can
-   change that, as with two belts under one plank; then no motion satisfies all rows, and contacts must change their state
-   (docs/theory.md, "Inconsistent constraint rows"). */
+   change that, as with two belts under one plank; then no motion satisfies all rows, and contacts must change their
+   state (docs/theory.md, "Inconsistent constraint rows"). */
 
 #include "stepping.h"
 

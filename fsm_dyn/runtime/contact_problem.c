@@ -1,4 +1,4 @@
-/* Contact problems: what an impact and the selection of the next mode have in common.
+/* Contact problem, shared by impacts (velocity level) and mode selection (acceleration level).
 
    Contact rows respond to forces `y` with `v = base + K y` (K: the Delassus matrix, bilateral rows held).  Every contact
    makes one choice, and a candidate turns into as many linear equations as there are rows.  On the velocity level the
@@ -226,7 +226,7 @@ FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct 
     return island;
 }
 
-/* Copy contact `k` of a problem to place `at` of a subproblem, but for its rows. */
+/* Copy contact `k` of a problem to place `at` of a subproblem, except for its rows. */
 static void copy_contact(const struct fsm_contact_problem *part, int64_t at, const struct fsm_contact_problem *problem,
                          int64_t k)
 {

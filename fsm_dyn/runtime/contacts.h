@@ -125,7 +125,7 @@ struct fsm_instant {
     double t;            // (s)
     int64_t mode;        // before
     int64_t reason;      // FSM_REASON_...
-    double remaining;    // FSM_REASON_ZENO: how long the impact sequence that is completed goes on (s)
+    double remaining;    // FSM_REASON_ZENO: how long the impact sequence that is completed continues (s)
     fsm_indices fired;   // numbers of the guards that reached zero together; none unless the reason is an event or Zeno
     fsm_vector guards;   // values, slopes, tolerances of the guards, see fsm_read_slack
     double resolution;   // of event location (s)

@@ -1,4 +1,4 @@
-/* The dense output of an implicit method in place of steps, so that guards are watched along it.
+/* Dense output of implicit methods, along which guards are watched.
 
    The step of an implicit method is taken by a solver outside.  What the runtime then does with its dense output is what it
    does with a tableau: trial steps of any length, their ends projected, guards known by value and slope at start, middle

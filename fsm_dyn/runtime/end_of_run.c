@@ -1,4 +1,4 @@
-/* Whether it matters already where a run ends.
+/* Influence of the end time of a run on its next step.
 
    The last step is shortened to end there, so a run that is to be continued is saved before it (saved_state.c): what goes
    on from there takes the step that a run with a later end takes. */

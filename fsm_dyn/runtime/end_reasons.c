@@ -1,4 +1,4 @@
-/* Why a motion cannot go on, where constraint rows lose rank (docs/theory.md, "Change points").
+/* Reasons for the end of a run at a loss of rank of constraint rows (docs/theory.md, "Change points").
 
    Told from the rows that are small or vanish, each taken free of those before it, `n (A u + b)`: what they ask of the
    speeds, `n b`, of the accelerations, `n gamma`, and whether they hold something beside the current configuration. */
@@ -8,7 +8,7 @@
 #define FSM_AT_REST      1e-9  // scaled speed, in the mechanism's own units, below which nothing moves
 #define FSM_NO_DIRECTION 1e-12 // rounding of the square of what rows leave of a direction of about the size 1
 #define FSM_WEAK         1e-4  // what is left of a row that is stretched to its limit
-#define FSM_DRIVEN       1e-3  // part of the largest speed imposed that such a row must go on asking for
+#define FSM_DRIVEN       1e-3  // part of the largest speed imposed that such a row must continue asking for
 #define FSM_TURNS_UP                                                                                                   \
     1e-3 // change, per scaled length in the mechanism's own units, of a row that vanishes here and holds something elsewhere
 #define FSM_MISSED 1e-6 // acceleration that a row that vanishes may ask for, relative to its terms

@@ -1,4 +1,4 @@
-/* Finding the instant of the next event within a trial step, on the solution of the method itself. */
+/* Event location within a trial step, on the solution of the method itself. */
 
 #include "stepping.h"
 

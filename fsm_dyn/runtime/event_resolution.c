@@ -1,4 +1,4 @@
-/* Event resolution: impacts, user-defined resets and the next mode at one instant (docs/theory.md, "Resolution").
+/* Event resolution: impacts, reset maps and the next mode at one event time (docs/theory.md, "Resolution").
 
    In this order: which contacts are closed (position); an impact if velocities demand one (velocity); user-defined
    resets; then the contact states that are consistent with the accelerations.  Everything is computed from the

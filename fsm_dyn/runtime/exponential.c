@@ -1,8 +1,8 @@
 /* Exponentials, logarithms, powers and hyperbolic functions.
 
-   exp goes by a table of 2^(i / 64), log by a table of short reciprocals, both with a tail of a second double, so that a power
-   is right to the last bit but for few: Tang (1989, 1990), *Table-driven implementation of the exponential function* and
-   *... of the logarithm function*, ACM Transactions on Mathematical Software 15 and 16. */
+   exp goes by a table of 2^(i / 64), log by a table of short reciprocals, both with a tail of a second double, so that
+   a power is right to the last bit except for few: Tang (1989, 1990), *Table-driven implementation of the exponential
+   function* and *... of the logarithm function*, ACM Transactions on Mathematical Software 15 and 16. */
 
 #include "elementary.h"
 #include "elementary_tables.h"

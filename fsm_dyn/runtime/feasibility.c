@@ -1,9 +1,9 @@
 /* Indeterminate contact forces, and whether some of them satisfy every contact law.
 
-   Where contacts are redundant (a block on two corners that both stick) the rows have a null space: the forces `y + N s`
-   give the same motion for every `s`.  They are indeterminate, but it can be decided whether some satisfy all inequalities
-   `g·y >= h`.  That is a linear program in the few unknowns `s`: the largest margin `tau` with
-   `g·(y + N s) - h >= tau`. */
+   Where contacts are redundant (a block on two corners that both stick) the rows have a null space: the forces `y + N
+   s` give the same motion for every `s`.  They are indeterminate, but it can be decided whether some satisfy all
+   inequalities `g·y >= h`.  That is a linear program in the few unknowns `s`: the largest margin `tau` with `g·(y + N
+   s) - h >= tau`. */
 
 #include "contacts.h"
 

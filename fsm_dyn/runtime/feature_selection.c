@@ -1,4 +1,5 @@
-/* Which pairs of corner and face are active where bodies meet in their corners (docs/theory.md, "Contact geometry").
+/* Feature selection: active pairs of corner and face where bodies touch at their corners (docs/theory.md, "Contact
+   geometry").
 
    Two convex corners that coincide keep apart as long as *one* direction of both normal cones separates them, so of the
    up to four pairs of corner and face there one has to be active, not all: the one whose gap closes least.  Pairs of

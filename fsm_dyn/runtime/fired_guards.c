@@ -1,4 +1,4 @@
-/* What the guards that fired say of their contacts, and how accurately.
+/* Contacts of the guards that fired, and the accuracy of their values.
 
    Where a contact is released its normal force has fallen to zero, and where it begins to slide the margin of its
    friction has; the accelerations do not jump there.  The law of the state after such an event, `a_n > 0` or

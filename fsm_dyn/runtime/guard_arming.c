@@ -1,4 +1,4 @@
-/* Which guards are armed at the start of a mode, and which fire at once.
+/* Arming of guards at the start of a mode, and guards that fire at once.
 
    A guard is *armed* where it counts as positive: it fires when it falls through zero.  It *waits* where it counts
    as negative: it must first rise.  At zero the sign of its slope decides, except that a gap or a force which the
@@ -86,7 +86,7 @@ static double largest_force(const struct fsm_run *run)
 
 /* Slope of an outline's guard near zero, where several faces may be equally far, and the depth it may start from.
 
-   The largest of these gaps goes on as the one that grows most; where that one is flush it need not be exactly zero,
+   The largest of these gaps continues as the one that grows most; where that one is flush it need not be exactly zero,
    nor where it has yet to become the largest.
 
    Returns the slope (m/s), zero where it counts as none; `depth`: how far below zero the guard may begin (m). */

@@ -1,4 +1,4 @@
-/* Energy-consistent impacts: how much of the restitution may be kept (docs/theory.md, "Impacts"). */
+/* Energy-consistent impacts: largest admissible fraction of the restitution (docs/theory.md, "Impacts"). */
 
 #include "contacts.h"
 

@@ -77,7 +77,7 @@ static enum impact_law set_targets(const struct fsm_resolution *r, const struct 
     return law;
 }
 
-/* Prepare Poisson's expansion: contacts return e times the normal impulse of compression (n,), and friction goes on.
+/* Prepare Poisson's expansion: contacts return e times the normal impulse of compression (n,), and friction continues.
 
    `every`: also those that rebound by Newton's law. */
 static void set_expansion(const struct fsm_resolution *r, const struct fsm_contact_problem *unscaled,

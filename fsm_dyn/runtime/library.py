@@ -122,7 +122,7 @@ def _load() -> ctypes.CDLL:
     if built not in ("", _sources()) or any(not hasattr(library, name) for name in FUNCTIONS):
         raise FsmDynError(
             f"the runtime library was built of other sources than those here: {spec.origin}"
-            "\n  remedy: install the package anew: pip install --editable ., or make"
+            "\n  remedy: install the package again: pip install --editable ., or make"
         )
     return library
 

@@ -1,4 +1,4 @@
-/* Locks that let go at a force (docs/theory.md, "Locks with a limit").
+/* Locks with a force limit (docs/theory.md, "Locks with a limit").
 
    Within its limit such a lock is a bilateral row; at the limit its guard fires and it is released, until a transition
    engages it again.  Impulses come of forces beyond any limit: an impact is resolved without the locks that were engaged
@@ -19,7 +19,7 @@ static bool holds_on(const struct fsm_resolution *r, int64_t k)
            r->event.at[k] != FSM_EVENT_OPENS && !is_asked(r, k, FSM_CONTACT_FREE) && !is_asked(r, k, FSM_CONTACT_HELD);
 }
 
-/* Release the locks whose force has reached its limit, unless a transition engages them anew. */
+/* Release the locks whose force has reached its limit, unless a transition engages them again. */
 FSM_LOCAL void fsm_release_overloaded_locks(const struct fsm_resolution *r)
 {
     for (int64_t k = 0; k < r->event.n; k++) {

@@ -1,4 +1,4 @@
-/* The next mode: the contact states that are consistent with forces and accelerations (docs/theory.md, "Resolution"). */
+/* Mode selection: contact states consistent with forces and accelerations (docs/theory.md, "Resolution"). */
 
 #include "contacts.h"
 

@@ -1,4 +1,4 @@
-/* Which contacts take part in a step of time stepping (docs/theory.md, "Time stepping").
+/* Active contacts of a time step (docs/theory.md, "Time stepping").
 
    A negative gap alone does not decide: behind a face that ends it is negative without contact.  A contact of such a face
    takes part only if it was on the free side of the face before, or succeeds a neighbour within the depth that the steps

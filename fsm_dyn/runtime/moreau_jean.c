@@ -1,4 +1,4 @@
-/* Moreau-Jean time stepping: fixed steps in which contacts may strike, stick, slide and part at any moment.
+/* Moreau-Jean time stepping: fixed steps, with one impulse per contact and step.
 
    Nothing is located: a step of length `h` goes from `(q, u)` over the middle `q_m = q + h/2 q̇` to
    `u⁺ = u_free + M⁻¹AᵀΛ` and `q⁺ = q_m + h/2 q̇(q_m, u⁺)`, with all terms at the middle and the free speeds by the

@@ -1,4 +1,4 @@
-/* How long a step of time stepping may be where compliant contacts are compressed (docs/theory.md, "Time stepping"). */
+/* Limit on the time step with compressed compliant contacts (docs/theory.md, "Time stepping"). */
 
 #include "time_stepping.h"
 

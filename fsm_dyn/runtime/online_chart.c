@@ -1,4 +1,4 @@
-/* Which rows of an active set are independent, and which speeds they make dependent.
+/* Chart of an active set: its independent rows, and the dependent speeds.
 
    Asked when a mode is first evaluated in a run and when its pivot falls below the chart threshold.  Rows are scaled by
    `diag(M)^-1/2` and normalised, so that the answer does not depend on units.  Rank and rows by pivoted

@@ -1,4 +1,4 @@
-/* What the kernels of a mode give, worked out online; the one routine that stands behind all such kernels.
+/* Online evaluation of a mode: the routine behind all its kernels.
 
    Slopes of gaps, slip speeds and ends of faces are known exactly from the terms.  Forces and user-defined conditions
    would need derivatives of the terms; they are differenced centrally along the flow, which is right to about nine
@@ -69,7 +69,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
         fsm_online_choose_chart(o, t, x, c);
         pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
     }
-    if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses anew
+    if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses again
         o->chart.at[FSM_ONLINE_CHOSEN] = 0;
         pivot = FSM_NAN;
     }

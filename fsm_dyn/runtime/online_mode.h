@@ -1,4 +1,4 @@
-/* What the evaluation of one mode embedded online works with: its tables, its chart, its workspace.
+/* Mode embedded online: its tables, its chart, its workspace.
 
    Every mode has one struct fsm_online_mode; the kernels that stand for the mode hand on its address and nothing else.
 
@@ -82,7 +82,7 @@ enum fsm_online_place {
 enum fsm_online_choice {
     FSM_ONLINE_CHOSEN = 35,  // 1: there is a chart
     FSM_ONLINE_RANK = 36,    // rows that are independent
-    FSM_ONLINE_ACTIVE = 37,  // rows held; those beyond the rank are implied by the others
+    FSM_ONLINE_ACTIVE = 37,  // rows held; those beyond the rank are redundant
     FSM_ONLINE_SLIDES = 38,  // whether a contact slides under a normal force, so that forces act off the rows
     FSM_ONLINE_CHOICES = 39, // charts chosen so far
     FSM_ONLINE_BUSY = 40,    // contacts that are not open
@@ -98,7 +98,7 @@ struct fsm_online_limits {
     double level; // and for the present chart, which is the share `kept` of the best that it has shown
     double kept;
     double follows;      // slip speed from which on the direction of friction in space follows the slip (m/s)
-    double redundancy;   // a row of which more than this part is left is not implied by the others (any more)
+    double redundancy;   // a row of which more than this part is left is not redundant (any more)
     double length_scale; // the mechanism's own unit of length (m)
     double time_scale;   // and of time (s)
 };

@@ -1,4 +1,4 @@
-/* How good the chart of a mode embedded online is: its pivots, and whether rows left out are still implied. */
+/* Quality of the chart of a mode embedded online: pivots, and consistency of redundant rows. */
 
 #include "online.h"
 

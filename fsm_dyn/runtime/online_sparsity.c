@@ -1,4 +1,4 @@
-/* Which entries can differ from zero of what a mode embedded online works out in its chart.
+/* Sparsity of the matrices of a mode embedded online, in its chart.
 
    Mechanisms are long more often than they are tightly knit: a row holds a few speeds, and a mass matrix has blocks.
    Once the chart is chosen, the elimination that it leads to is followed with marks instead of numbers, and what is

@@ -1,4 +1,4 @@
-/* Where a guard falls through zero within one step.
+/* Falling zero crossing of a guard within one step.
 
    A guard is known by value and slope at the start, the middle and the end of the step, hence as a quintic in
    `s = (t - t0) / h`, kept in Bernstein form: its coefficients bound it, their sign changes bound the number of

@@ -1,4 +1,4 @@
-/* What one run holds: inputs over time, method, options, state, workspace, and room for what is recorded. */
+/* Structures of a run: inputs over time, method, options, state, workspace, buffers of rows and transitions. */
 
 #ifndef FSM_RUN_H
 #define FSM_RUN_H
@@ -86,9 +86,9 @@ struct fsm_clock {
     double jump;        // length of the advance to the end of a Zeno train, once its contacts are closed
     double pivot;       // smallest scaled pivot at the current state
     double window;      // when the present window of transitions began
-    double remaining;   // how long the Zeno sequence of impacts that is being ended goes on
+    double remaining;   // how long the Zeno sequence of impacts that is being ended continues
     double force; // largest multiplier at the start of the mode; those of the modes before count half as much each time
-    double put_off; // length to go on with of a step whose next trial was put off, 0: none was
+    double put_off; // length to continue with of a step whose next trial was put off, 0: none was
 };
 
 struct fsm_counters {
@@ -106,7 +106,7 @@ struct fsm_counters {
     int64_t instant;      // transitions made in this instant
     int64_t history;      // transitions entered in ``State.history``
     int64_t started;      // 1 once the first row stands
-    int64_t cycle;        // strokes in a cycle of the Zeno sequence of impacts that is being ended
+    int64_t cycle;        // impacts in a cycle of the Zeno sequence of impacts that is being ended
     int64_t window_count; // transitions in the present window
     int64_t asked;        // 1 once a chart was asked for that is good where the pending transition leads
     int64_t passed;       // change points recorded
@@ -192,7 +192,7 @@ struct fsm_input_tables {
     // (n_segments,): first later segment at whose start value or slope may jump, so that a step must end there;
     // n_segments if there is none.
     fsm_indices next_hard;
-    // (n_segments,): 1 where the contact states are decided anew at such a start; 0 where every input goes on
+    // (n_segments,): 1 where the contact states are decided again at such a start; 0 where every input continues
     // continuously and none of those with a kink drives a constraint, so that no force can jump.
     fsm_codes decides;
     // Addresses of kernels that write values and three rates of some inputs.

@@ -1,7 +1,7 @@
 /* Saving and restoring an event-driven run between two turns of its loop (saved_state.h).
 
-   What is saved is all that the next turns depend on, and nothing else: workspace that every turn fills anew is left out,
-   rows and transitions recorded are the caller's. */
+   What is saved is all that the next turns depend on, and nothing else: workspace that every turn fills again is left
+   out, rows and transitions recorded are the caller's. */
 
 #include "saved_state.h"
 

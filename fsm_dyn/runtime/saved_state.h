@@ -1,4 +1,4 @@
-/* The whole state of a run as words in memory of the caller, from which it goes on bit for bit.
+/* Saved state of a run, as words in memory of the caller, from which it continues bit for bit.
 
    A saved state is an array of words of 64 bits in the byte order of the machine, without an address in it:
 

@@ -1,7 +1,7 @@
 /* The loop that runs an automaton: steps, event location, transitions (docs/theory.md, "Event-driven integration").
 
    fsm_advance runs until the end of the run or until something is wanted that only its caller can give: room to record, a
-   mode or a chart not derived yet, a heartbeat.  It may then be called again and goes on bit for bit. */
+   mode or a chart not derived yet, a heartbeat.  It may then be called again and continues bit for bit. */
 
 #include "stepping.h"
 
@@ -49,8 +49,8 @@ static enum fsm_status reach_target(const struct fsm_run *run)
 
 /* Change to a better chart of the mode at the current state, or to one with kernels of its own if it has earned them.
 
-   Near a change point, where all charts are as bad, the present one goes on.  Returns FSM_CONTINUE, FSM_NEED_CHART where
-   no chart that is known is better, or FSM_SINGULAR. */
+   Near a change point, where all charts are as bad, the present one continues.  Returns FSM_CONTINUE, FSM_NEED_CHART
+   where no chart that is known is better, or FSM_SINGULAR. */
 FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
@@ -83,7 +83,7 @@ static double first_length(const struct fsm_run *run, double target)
     return fsm_smaller(longest, clock->step);
 }
 
-/* Count a trial step as rejected and go on with `factor` times its length. */
+/* Count a trial step as rejected and continue with `factor` times its length. */
 static void reject(const struct fsm_run *run, struct fsm_trial *trial, double factor)
 {
     run->state->counters->rejected++;
@@ -104,7 +104,7 @@ static bool constraints_violated(const struct fsm_run *run, double t_end)
 
    Sets `trial->accepted` where its error is within the tolerance and its end lies on the rows of the mode, and else the
    length to try next.  Returns FSM_CONTINUE; a failure; or FSM_PAUSED where the caller's `max_work` is done: a step of
-   fixed length that was shortened goes on later with the length it had come to. */
+   fixed length that was shortened continues later with the length it had come to. */
 static enum fsm_status try_length(const struct fsm_run *run, struct fsm_trial *trial)
 {
     struct fsm_state *state = run->state;

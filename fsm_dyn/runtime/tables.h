@@ -24,7 +24,7 @@ struct fsm_sizes {
     int64_t n_terms;         // length of the output of the terms kernel
     int64_t sequential;      // 1: impacts of several contacts one after the other
     int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
-    int64_t on_several;      // 1: where several motions agree, the one that changes least goes on
+    int64_t on_several;      // 1: where several motions agree, the one that changes least continues
 };
 
 /* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */

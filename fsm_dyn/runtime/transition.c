@@ -1,4 +1,4 @@
-/* Carrying out a transition: the resolution, the mode after, and what is recorded of it. */
+/* Transitions: event resolution, entry of the next mode, and the record. */
 
 #include "stepping.h"
 
@@ -19,7 +19,7 @@ static void exchange_entries(fsm_vector a, fsm_vector b)
     }
 }
 
-/* Resolve the current instant; a Zeno sequence of impacts that cannot end closed goes on stroke by stroke.
+/* Resolve the current instant; a Zeno sequence of impacts that cannot end closed continues impact by impact.
 
    `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller, or a failure. */
 static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)

@@ -1,4 +1,4 @@
-/* Evaluating a mode: one trial step with all that guards and the next step need of its end, and the current state. */
+/* Trial step, with guards and derivative at its end, and evaluation of the current state. */
 
 #include "stepping.h"
 

@@ -1,4 +1,5 @@
-/* The state to which a Zeno sequence of impacts leads, for all its contacts together (docs/theory.md, "Trains").
+/* Zeno completion: state at the accumulation point, solved for all contacts simultaneously (docs/theory.md, "Zeno
+   sequences").
 
    Over the time `h` that the sequence still takes, its impulses add up: `M (u_end - u) = f h + AᵀΛ` with
    `0 ≤ Λ_n ⊥ v_n ≥ 0` and Coulomb's law between the sums, which is a step of Moreau's time stepping.  It tells which
@@ -44,7 +45,7 @@ static bool any_approaches(const struct fsm_resolution *r, const struct fsm_cont
 /* Bring the closed contacts to the end of their Zeno sequence; changes the speeds, adds to the impulses.
 
    The terms are those at the last impact, the speeds those before it, on return those with which the flow begins.
-   `remaining`: how long the sequence goes on (s).  Returns FSM_CONTINUE, or a failure: then the sequence does not end
+   `remaining`: how long the sequence continues (s).  Returns FSM_CONTINUE, or a failure: then the sequence does not end
    with these contacts closed, and the speeds are as they were. */
 FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, double remaining)
 {

@@ -1,4 +1,4 @@
-/* Zeno detection: sequences of impacts that come to an end in finite time.
+/* Zeno detection: sequences of impacts that accumulate in finite time.
 
    When the same cycle of contacts strikes three times over with durations that shrink by a steady ratio `r < 1`,
    and the gaps between have become smaller than the tolerance, the remaining strokes add up to a geometric series:
@@ -58,7 +58,7 @@ static double largest_speed(const struct fsm_state *state, int64_t count)
     return speed;
 }
 
-/* Return how long the Zeno sequence of impacts under way will go on (s), and how many strokes back its contacts are
+/* Return how long the Zeno sequence of impacts under way will continue (s), and how many impacts back its contacts are
    met.
 
    The length is negative where there is no such train or its apex is still above `gap` (m), the apex being

@@ -156,7 +156,7 @@ class Executable:
         self.mode_index(states)
         numbers = [number for number, each in enumerate(self.charts) if each.programs.states == states]
         if chart >= len(numbers):
-            raise InputError("the run cannot be continued", found="a chart is missing", remedy="run it anew")
+            raise InputError("the run cannot be continued", found="a chart is missing", remedy="run it again")
         return numbers[chart]
 
     @property

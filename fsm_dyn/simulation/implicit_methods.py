@@ -77,7 +77,7 @@ class _Stiff:
         # bdf begins with its first order, which a train of ever lower bounces would never leave
         self.starter: Any = Radau
         self.since = 0  # steps taken since the last event
-        self.unlimited = 0.0  # length of step (s) that the solver would have taken but for a change point, 0: as it did
+        self.unlimited = 0.0  # s, step length of the solver without the limit of a change point, 0: not limited
         self.max_step = float(self.options.numbers[st.MAX_STEP])
         self.jacobians = tuple(jacobians)
         self.saver = saver
@@ -227,7 +227,7 @@ class _Stiff:
         kind = self.starter if self.since < _STARTED else self.solver_class
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:
-            given = None  # the order falls: let the length be found anew
+            given = None  # the order falls: let the length be found again
         may_matter = self.saver is not None and target == float(self.options.numbers[st.UNTIL])
         before = (self.loop.state.c.copy(), self.solver, self.first_step)
         self.first_step = given
@@ -289,7 +289,7 @@ class _Stiff:
         """Accept the dense output of the solver's step as far as no event is in doubt; return a status.
 
         The compiled loop looks for events as it does with every method.  Where the step is too long to tell whether a
-        guard falls through zero in it, only a part is accepted, and the next call goes on from there.
+        guard falls through zero in it, only a part is accepted, and the next call continues from there.
         """
         state, n_q = self.loop.state, int(self.loop.tables.sizes[tb.N_Q])
         status = self.serve(_FOLLOW, float(self.solver.t), target)
@@ -304,7 +304,7 @@ class _Stiff:
     def shift(self, t: float, moved: Floats) -> None:
         """Go on from the end of the step as it was projected, without giving up what the solver knows.
 
-        A projection moves less than the error of a step.  Were the solver begun anew, ``bdf`` would never leave its
+        A projection moves less than the error of a step.  Were the solver begun again, ``bdf`` would never leave its
         first order; its backward differences stay what they are when all values behind it move alike.
         """
         solver = self.solver
@@ -384,6 +384,6 @@ def _restore(
     context = loop.state.c.copy()
     solver = resumed[0].solver
     if solver is None:
-        raise InputError("the run cannot be continued", found="no solver's state", remedy="run it anew")
+        raise InputError("the run cannot be continued", found="no solver's state", remedy="run it again")
     stiff.restore(solver, stiff.target())
     loop.state.c[:] = context

@@ -35,7 +35,7 @@ class PiecewiseCubic:
     hard : bool array, shape (k,)
         Whether value or slope may jump at the start, so that a step must end there.
     decides : bool
-        Whether contact states are decided anew at the hard starts.
+        Whether contact states are decided again at the hard starts.
     """
 
     start: Floats
@@ -92,7 +92,7 @@ def linear(points: ArrayLike) -> PiecewiseCubic:
 def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
     """Return an input known at instants, as a device gives it: straight between them, constant outside.
 
-    A step ends at every sample.  Contact states are decided anew there only where ``decides`` says so: a continuous
+    A step ends at every sample.  Contact states are decided again there only where ``decides`` says so: a continuous
     input that moves no constraint changes no force abruptly.  Rows of time, value, rate and second rate make cubics
     between which the second rate is continuous; then nothing has to be decided in any case.
     """

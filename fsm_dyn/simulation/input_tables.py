@@ -34,7 +34,7 @@ class InputTables(NamedTuple):
         First later segment at whose start value or slope may jump, so that a step must end there; n_segments if
         there is none.
     decides : int8 array, shape (n_segments,)
-        1 where the contact states are decided anew at such a start; 0 where every input goes on continuously and none
+        1 where the contact states are decided again at such a start; 0 where every input is continuous and none
         of those with a kink drives a constraint, so that no force can jump.
     kernels : int64 array
         Addresses of kernels that write values and three rates of some inputs.

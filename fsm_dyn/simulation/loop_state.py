@@ -155,7 +155,7 @@ def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | 
 
 
 def _other_chart(loop: LoopState, mode_source: ModeProvider | None) -> bool:
-    """Ask for another chart; where there is none, go on in the present one as long as its pivot allows."""
+    """Ask for another chart; where there is none, continue in the present one as long as its pivot allows."""
     state = loop.state
     steps = int(state.counters[st.STEPS])
     if mode_source is not None and loop.charted != steps:

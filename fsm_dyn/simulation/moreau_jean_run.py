@@ -129,7 +129,7 @@ def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: InputSigna
 def _restored(
     tables: Tables, n_x: int, drive: InputSignals, resumed: tuple[SavedState, FirstRow], saver: Saver | None
 ) -> _Beginning:
-    """Return where a run goes on; raise InputError where its saved state is refused."""
+    """Return where a run continues; raise InputError where its saved state is refused."""
     s, digest = tables.sizes, saver.digest if saver is not None else 0
     arrays = _arrays(tables, n_x, 1)
     sides, report = np.zeros(int(s[tb.N_CONTACTS]), np.int8), np.zeros(REPORT_COUNT)

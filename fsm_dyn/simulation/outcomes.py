@@ -2,7 +2,7 @@
 
 The integer constants are what compiled functions return; :data:`OUTCOMES` gives each one a name, a sentence
 and a remedy.  Statuses up to :data:`LAST_INTERNAL` never reach a user: they ask the Python side for
-something (more room, another mode) and the run goes on.
+something (more room, another mode) and the run continues.
 """
 
 from __future__ import annotations

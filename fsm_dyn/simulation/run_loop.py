@@ -105,7 +105,7 @@ def run_automaton(
     saver : Saver, optional
         Saves the state from which the run can be continued.
     resumed : (SavedState, FirstRow), optional
-        The state to go on from, to be restored by ``saver``, and the row recorded last, with which the recording
+        The state to continue from, to be restored by ``saver``, and the row recorded last, with which the recording
         begins; ``max_steps`` are further ones then.  ``x0``, ``c0``, ``mode0`` and ``t0`` are overwritten.
 
     Returns

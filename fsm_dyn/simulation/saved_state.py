@@ -68,4 +68,4 @@ class FirstRow:
 def check(result: int) -> None:
     """Raise InputError where a state was not restored."""
     if result != library.RESTORED:
-        raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it anew")
+        raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")

@@ -91,7 +91,7 @@ def _copy(value: Any) -> Floats | None:
 
 def refused(name: str) -> InputError:
     """Return the error for a state that is damaged."""
-    return InputError("the run cannot be continued", found=f"the solver's '{name}' is damaged", remedy="run it anew")
+    return InputError("the run cannot be continued", found=f"the solver's '{name}' is damaged", remedy="run it again")
 
 
 def number(state: Mapping[str, Any], name: str) -> float | None:

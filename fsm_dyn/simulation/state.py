@@ -30,9 +30,9 @@ PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
 JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
 PIVOT: Final = 7  # smallest scaled pivot at the current state
 WINDOW: Final = 8  # when the present window of transitions began
-REMAINING: Final = 9  # how long the Zeno sequence of impacts that is being ended goes on
+REMAINING: Final = 9  # how long the Zeno sequence of impacts that is being ended continues
 FORCE: Final = 10  # largest multiplier at the start of the mode; those of the modes before count half as much each time
-PUT_OFF: Final = 11  # length to go on with of a step whose next trial was put off, 0: none was
+PUT_OFF: Final = 11  # length to continue with of a step whose next trial was put off, 0: none was
 CLOCK_COUNT: Final = 12
 
 # ``State.counters``
@@ -50,7 +50,7 @@ RETAKES: Final = 10  # steps retaken to locate events
 INSTANT: Final = 11  # transitions made in this instant
 HISTORY: Final = 12  # transitions entered in ``State.history``
 STARTED: Final = 13  # 1 once the first row stands
-CYCLE: Final = 14  # strokes in a cycle of the Zeno sequence of impacts that is being ended
+CYCLE: Final = 14  # impacts in a cycle of the Zeno sequence of impacts that is being ended
 WINDOW_COUNT: Final = 15  # transitions in the present window
 ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
 PASSED: Final = 17  # change points recorded

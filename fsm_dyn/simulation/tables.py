@@ -29,7 +29,7 @@ N_TRANSITIONS: Final = 10
 N_TERMS: Final = 11  # length of the output of the terms kernel
 SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
 ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
-ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least goes on
+ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
 SIZE_COUNT: Final = 15
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``

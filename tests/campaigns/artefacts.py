@@ -219,7 +219,7 @@ def live(name):
     """What a live run leaves: graph, settings, columns, rows, transitions, events; made in this process."""
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
     settings = asdict(Settings(limits=Limits(ramp=0.02, velocity=20.0))) | {
-        "axes": 2, "turns": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
+        "axes": 2, "rotational_axes": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
         "device_delay": 0.0, "initial": {}, "substeps": 1,
     }  # fmt: skip
     stepper = new_stepper(settings, graph)

@@ -89,12 +89,12 @@ def books(graph, stepper, times, inputs, given, changed):
     ends = run.sample(np.array(times))
     for axis in stepper.axes:
         K, B = (float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
-        rate, grip = inputs[:, names.index(axis.rate)], inputs[:, names.index(axis.grip)]
+        rate, grip = inputs[:, names.index(axis.rate)], inputs[:, names.index(axis.engagement)]
         place = inputs[:, names.index(axis.name)]
         slope = np.diff(place) / np.diff(times)
         force = inner[axis.outputs[0]].reshape(weights.shape)
         relative = (inner[axis.rate] - inner[axis.outputs[2]]).reshape(weights.shape)
-        held = inner[axis.grip].reshape(weights.shape)
+        held = inner[axis.engagement].reshape(weights.shape)
         np.add.at(entered, tick_of, np.sum(weights * force, axis=1) * slope[tick_of])
         # the rate that is sampled is not just that at which the place runs: what the damper really takes
         opens = slope[tick_of, None] - inner[axis.outputs[2]].reshape(weights.shape)
