@@ -114,9 +114,9 @@ def test_everything_goes_by_keys(viewed):
     graph, mechanism = (page.locator(f"#{name}").bounding_box() for name in ("graph", "mechanism"))
     assert graph["width"] > mechanism["width"]
     page.keyboard.press("m")
-    gauges = page.evaluate("[...document.querySelectorAll('.gauge')].map((row) => row.title)")
-    assert len(gauges) == page.evaluate("fsmDyn.last.guardCount") > 0
-    assert any(title.startswith("caster_axis") for title in gauges)
+    bars = page.evaluate("[...document.querySelectorAll('.guard-bar')].map((row) => row.title)")
+    assert len(bars) == page.evaluate("fsmDyn.last.guardCount") > 0
+    assert any(title.startswith("caster_axis") for title in bars)
     page.keyboard.press("?")
     page.expect("#keys").to_be_visible()
     page.keyboard.press("Escape")

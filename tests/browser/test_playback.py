@@ -1,4 +1,4 @@
-"""A run that is over, on the page: played, gone through, and a click in the log moves everything to that instant."""
+"""Playback of a recorded run on the page: keys, strip, event log."""
 
 import re
 
@@ -18,7 +18,7 @@ def saved(tmp_path_factory):
 
 
 def check_playback(page, trajectory):
-    """What a page of the cart's run does, however it was opened."""
+    """Check playback of the cart's run from any source."""
     page.wait("fsmDyn.last && fsmDyn.playback.run && document.querySelectorAll('#entries summary').length > 0")
     assert page.evaluate("fsmDyn.last.t") == 0.0
     page.expect("#playback").to_be_visible()
@@ -62,7 +62,7 @@ def check_playback(page, trajectory):
     assert page.complaints == []
 
 
-def test_a_saved_run_is_opened_and_gone_through(saved, viewed):
+def test_playback_of_a_saved_run(saved, viewed):
     trajectory, path = saved
     _, page = viewed(path)
     check_playback(page, trajectory)
@@ -80,7 +80,7 @@ def test_a_report_opens_from_disk_alone(saved, new_page, tmp_path):
     page.expect("#strips").to_contain_text("total energy")
 
 
-def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
+def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
     trajectory, _ = saved
     page = new_page(write_report(trajectory, tmp_path / "report.html").as_uri()).open()
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0")
@@ -127,7 +127,7 @@ def test_keys_alone_reach_and_work_everything(saved, new_page, tmp_path):
     assert page.complaints == []
 
 
-def test_a_recording_is_opened_and_gone_through(viewed, tmp_path):
+def test_playback_of_a_recording(viewed, tmp_path):
     from fsm_dyn.live.live_stepper import Limits
     from fsm_dyn.live.session import LiveSession, Settings
 

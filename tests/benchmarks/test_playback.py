@@ -85,7 +85,7 @@ def test_ten_minutes_are_on_the_screen_within_three_seconds_of_the_command(long_
         drawn = time.perf_counter() - begin
         page.wait_for_timeout(500)
         page.evaluate(FOLLOW)
-        box = page.locator("#film-bands").bounding_box()
+        box = page.locator("#playback-bands").bounding_box()
         page.mouse.move(box["x"] + 5, box["y"] + 10)
         page.mouse.down()
         for k in range(300):

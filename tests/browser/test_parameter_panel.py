@@ -1,4 +1,4 @@
-"""Parameters on sliders, drives on buttons, the mode a run begins in."""
+"""Parameter panel: parameters on sliders, inputs on buttons, initial mode."""
 
 import pytest
 
@@ -11,8 +11,8 @@ def value(page, name):
     return page.evaluate(f"fsmDyn.setup.rows.get('{name}').number.valueAsNumber")
 
 
-def test_parameters_drives_and_the_first_mode(viewed):
-    """Of the wall: its stiffness at once, its mass at a reset; the push as long as a button is pressed."""
+def test_parameters_inputs_and_initial_mode(viewed):
+    """Wall: stiffness at once, mass on reset, push while a button is pressed."""
     _, page = viewed("virtual_wall")
     page.running()
     page.keyboard.press("x")
