@@ -271,7 +271,7 @@ class ContactGeometry:
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
 
     def _on_rim(self, rim: Rim, face: Flat, sign: int) -> ContactKinematics:
-        """Return the kinematics of the rim of a disk on a plane, at its lowest point; a disk that lies flat has none."""
+        """Return the kinematics of the rim of a disk on a plane, at its lowest point; a disk lying flat has none."""
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
         square = self.system.reducer.reduce(1.0 - along * along)

@@ -75,7 +75,9 @@ def test_one_warning_for_each_with_its_place(tmp_path) -> None:
     messages = [str(item.message) for item in caught]
     assert len(messages) == len(set(messages)) == len(OLD)
     before = older(MODEL).split("twist:")[0].split("\n")
-    assert f"{path}:{len(before)}:{len(before[-1]) + 1}: key 'twist' is called 'rotation' now" in messages  # the first of two
+    assert (
+        f"{path}:{len(before)}:{len(before[-1]) + 1}: key 'twist' is called 'rotation' now" in messages
+    )  # the first of two
     path.write_text(MODEL)
     spec.load(path)  # no warning: they are errors in tests
 
