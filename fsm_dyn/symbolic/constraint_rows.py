@@ -83,7 +83,7 @@ class ConstraintRowBuilder:
         return rows
 
     def _idle(self, constraint: Constraint) -> bool:
-        """Whether a row of a joint says nothing: no motion of the model could break it.
+        """Whether a row of a joint is trivial: no motion of the model could violate it.
 
         Raises
         ------
