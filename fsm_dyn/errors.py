@@ -16,7 +16,7 @@ LONGEST_WORD = 200  # characters of what was given that a message repeats in one
 
 
 class Location(NamedTuple):
-    """A place in a text; ``line`` and ``column`` count from 1, 0 means unknown; no ``file`` means no place at all."""
+    """A location in a text; ``line`` and ``column`` count from 1, 0: unknown; without ``file``: no location."""
 
     file: str = ""
     line: int = 0
@@ -43,9 +43,9 @@ class InputError(FsmDynError):
     message : str
         What is wrong, naming the item concerned.
     where : Location
-        The place in the file it came from.
+        The location in its file.
     found, allowed, remedy : str
-        The value met, what may stand there, and what to do; each may be empty.  Words of them are cut at
+        The value found, the values allowed, and what to do; each may be empty.  Words of them are cut at
         ``LONGEST_WORD`` characters, as those of ``message`` are.
     """
 
@@ -84,7 +84,7 @@ class ExpressionError(ModelError):
 
 
 class RunError(FsmDynError):
-    """A run that cannot go on; the message holds the time, the mode and the numbers.
+    """A run that failed; the message contains the time, the mode and the residuals.
 
     ``trajectory`` is what was recorded up to then, where there is something.
     """

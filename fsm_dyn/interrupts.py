@@ -29,7 +29,7 @@ class Asked:
         self._raises = False
 
     def __bool__(self) -> bool:
-        """Tell whether there was a request."""
+        """Return whether there was a request."""
         return self.times > 0
 
     def request(self, number: int = 0, _frame: FrameType | None = None) -> None:

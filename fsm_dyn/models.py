@@ -13,7 +13,7 @@ _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 def folder() -> Path:
     """Return the folder that holds the shipped models.
 
-    A wheel carries it inside the package; an editable install finds it beside the package, in the checkout.
+    A wheel carries it inside the package; an editable install finds it in the checkout, next to the package.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def is_bare_name(text: str) -> bool:
-    """Tell whether ``text`` names a shipped model rather than a file: no suffix, no separator."""
+    """Return whether ``text`` names a shipped model rather than a file: no suffix, no separator."""
     return _BARE_NAME.fullmatch(text) is not None
 
 

@@ -78,7 +78,7 @@ _shared: list[Any] = []  # what a process of the pool keeps between its cases
 
 
 def _begin(prepare: Callable[[Any], Any], given: Any, line: Connection) -> None:
-    """Prepare a process of the pool; it ends when the other end of a line closes, by whatever end of its owner."""
+    """Prepare a process of the pool; it ends when the other end of a line closes, with its owner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
 
     def listen() -> None:

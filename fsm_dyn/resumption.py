@@ -1,4 +1,4 @@
-"""A run that goes on: how its modes are found again, and how what follows is joined to what went before."""
+"""Continued runs: modes of the saved run, and the join of both parts of the record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHANGES = slice(st.RECORD_SOURCE, st.RECORD_TARGET + 1)
 
 @dataclass(frozen=True)
 class Run:
-    """What a run depends on beside its start; ``final``: why it cannot be continued, if so."""
+    """Inputs of a run apart from its initial state; ``final``: the reason that it cannot be continued, if any."""
 
     graph: ModeGraph
     numbers: Mapping[str, ParameterValue]

@@ -69,9 +69,9 @@ def simulate(
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
         ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
     strategy : "auto", "compiled" or "online"
-        How modes are evaluated.  ``auto``: by kernels of their own where the graph has them; others are embedded
+        How modes are evaluated.  ``auto``: by their own kernels if the graph has them; others are embedded
         online from the unconstrained terms at once, and derived in the run when they have been evaluated often.
-        ``compiled``: by kernels of their own, derived when first reached.  ``online``: all embedded online.
+        ``compiled``: by their own kernels, derived when first reached.  ``online``: all embedded online.
     derive_after : float or mapping, optional
         For ``auto``, after how many evaluations in the run a mode embedded online is derived: by default when they
         have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is

@@ -85,7 +85,7 @@ class Simulator:
     inputs and starts worked out before, workspace and buffers.  What a run gives depends on the graph and the
     arguments of :meth:`run` alone, to the last bit, not on the runs before it.
 
-    A simulator runs in one thread at a time; each thread takes one of its own.  Simulators of one graph share nothing
+    A simulator runs in one thread at a time; each thread has its own.  Simulators of one graph share nothing
     that changes.  :func:`fsm_dyn.simulate` keeps one for every graph and thread.
 
     Parameters
@@ -238,7 +238,7 @@ class Simulator:
     def give_back(self, executable: Executable, strategy: str, derive_after: Allowance = None) -> None:
         """Keep an executable for the next run, unless its modes occupy too much memory.
 
-        The next run makes a new one then, which meets the modes anew; its result is the same.
+        The next run makes a new one then, which derives its modes again; its result is the same.
         """
         if executable.memory > MOST_KEPT:
             self._memory = {key: kept for key, kept in self._memory.items() if not isinstance(kept, RunModel)}
@@ -377,7 +377,7 @@ class Simulator:
         max_steps: int,
         progress: Callable[[float], None] | None,
     ) -> Trajectory:
-        """Run from a start, or go on from a run before."""
+        """Run from an initial state, or continue a run."""
         settings, numerics = run.settings, self._numerics(run)
         after = settings.derive_after
         if isinstance(after, float | int) and after < 0:
@@ -499,7 +499,7 @@ def _listed(atol: float | Sequence[float]) -> float | tuple[float, ...]:
 
 
 class _OfThread(threading.local):
-    """The simulators of one thread, by graph; a graph that nobody has any more takes its simulator with it."""
+    """The simulators of one thread, by graph; a simulator is released with its graph."""
 
     def __init__(self) -> None:
         self.simulators: weakref.WeakKeyDictionary[ModeGraph, Simulator] = weakref.WeakKeyDictionary()

@@ -31,7 +31,7 @@ class Equilibrium:
     forces : mapping of str to ndarray
         Forces of constraints and contacts by name, normal before tangent, in the sense of ``f + Σ Aᵀ λ = 0`` (N, N·m).
     indeterminate : bool
-        Whether redundant rows leave the forces undetermined: those given are then one choice that the contacts bear.
+        Whether redundant rows leave the forces undetermined: those given are then one admissible choice.
     initial : dict
         The rest as ``initial`` values for ``fsm_dyn.simulate``.
     """
@@ -69,7 +69,7 @@ def static_equilibrium(
     InputError
         A name is unknown.
     ModelError
-        There is none to be found; the message says what still moves.
+        None was found; the message names the unbalanced speeds.
     """
     automaton = graph.automaton
     layout = automaton.terms.layout

@@ -99,7 +99,7 @@ def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
         )
     struck = raw.transitions.impulse[number] != 0.0
     if automaton.mechanism.impacts == "sequential" and struck.sum() > 1:
-        return "; its blows came one after the other (impacts: sequential)\n  remedy: impacts: simultaneous"
+        return "; its impacts were sequential\n  remedy: impacts: simultaneous"
     if any(contact.poisson and struck[contact.normal_row] for contact in automaton.contacts):
         return "; restitution is Poisson's, of impulses\n  remedy: law: newton"
     return "\n  remedy: let the motion pass this instant with other speeds, so that fewer contacts strike at once"
@@ -174,7 +174,7 @@ def _impact_map(
 def _struck_rows(
     automaton: Automaton, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
 ) -> Rows:
-    """Which rows took impulses in a transition, and how each goes on."""
+    """Rows with impulses in a transition, and the role of each after it."""
     n_q = len(automaton.terms.layout.q)
     terms = automaton.terms.evaluate(t, x, context)
     A, b = terms["A"][:, : len(x) - n_q], terms["b"]

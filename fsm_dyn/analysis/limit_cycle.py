@@ -132,7 +132,7 @@ def limit_cycle(
     InputError
         The section or a name is unknown, or the model depends on time.
     RunError
-        The motion does not return, or no cycle is found; the message says how near it came.
+        The motion does not return, or no cycle is found; the message has the residual.
     """
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
     automaton = setting.executable.automaton

@@ -106,7 +106,7 @@ def linearise(
 def independent_coordinates(
     graph: ModeGraph, states: Sequence[int], x: Array, context: Array, by_inputs: Array | None = None
 ) -> tuple[list[int], Array, Array]:
-    """Tell which coordinates a mode's rows leave free, and how all follow them and the inputs, to first order.
+    """Return the independent coordinates of a mode, and all coordinates as linear functions of them and the inputs.
 
     Parameters
     ----------

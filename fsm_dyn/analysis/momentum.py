@@ -2,7 +2,7 @@
 
 A pendulum can turn as a whole about its hinge, a box that flies can be shifted and turned in all ways.  Along such
 a way, ``V u = rigid velocity`` with ``A u = 0``, joints and rows do no work, so the rate of the momentum is the loads'
-generalized force alone (docs/theory.md, "Independent derivations").  The momenta are of places and attitudes of the
+generalized force alone (docs/theory.md).  The momenta are those of places and attitudes of the
 bodies, which Kane's equations do not come from.
 """
 
@@ -60,7 +60,7 @@ class Momenta:
         self._names = [symbol.name for symbol in support(self._nodes)]
 
     def _bodies(self) -> list[tuple[str, str, Node, Sequence[Sequence[Node]]]]:
-        # the derivation brings SymPy, which runs do without
+        # SymPy is imported for derivations only
         from fsm_dyn.symbolic.inertia import inertias
         from fsm_dyn.symbolic.mechanism_symbols import build_system
 
@@ -113,7 +113,7 @@ class Momenta:
             if np.abs(whole @ way - wanted).max(initial=0.0) <= RIGID * max(1.0, float(np.abs(places).max())):
                 left.append(rates[k])
                 right.append(float(way @ loads))
-                # all may be in balance: what the forces are in this model stands beside them
+                # all may be in balance: compared relative to the forces of this model
                 size = max(float(np.abs(way * loads).sum()), float(np.abs(rates).max()))
                 left.append(size)
                 right.append(size)

@@ -71,8 +71,8 @@ class Crossing:
 def jump_rows(raw: RunArrays) -> dict[int, int]:
     """Return for every row that a transition led to the number of the transition.
 
-    A train of impacts is carried out where its last impact was: its transition is recorded later, at the end of the
-    train, and the row after the jump is that of the impact.
+    A Zeno sequence of impacts is propagated at its last impact: its transition is recorded later, at the end of the
+    sequence, and the row after the jump is that of the impact.
     """
     found = {}
     for number in range(len(raw.transitions)):

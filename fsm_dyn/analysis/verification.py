@@ -6,7 +6,7 @@ What is compared, and with what:
   carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
 - their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
 - the rates of the momenta of all bodies with the loads, along ways in which the whole moves as one rigid body;
-- the power of the loads with the change of potential energy and what they are said to give;
+- the power of the loads with the change of potential energy and the powers stated for them;
 - accelerations and forces of the mode, by embedding in machine code, with those of Lagrange's equations with
   multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
   orthogonal complement (Saha and Angeles, (10)-(11)).
@@ -42,12 +42,12 @@ Array = npt.NDArray[np.float64]
 LIMIT = 1e-8  # relative: conditioning of random configurations, up to 1e6, times rounding
 SEED = 20030818
 RANK = 1e-9
-VANISHING = 1e-5  # a singular value between this and RANK tells neither a row nor its absence
+VANISHING = 1e-5  # a singular value between this and RANK decides nothing
 WORST = 1e8  # condition of a reduced mass matrix beyond which a state is passed over
 RIGHT_ANGLE = 0.5 * np.pi
 INERTIA = "inertia terms, Kane and Lagrange"
 ENERGY = "energy of the inertia terms (Ṁ - 2C is skew)"
-POWER = "power of the loads, and the potential and powers they are said to have"
+POWER = "power of the loads, and the potential and powers stated for them"
 MOMENTA = "rates of momenta, and the loads along ways in which all moves as one"
 SPREAD = 1.0  # rad, m: how far from the start states are looked for
 MOST_TRIALS = 10
@@ -120,7 +120,7 @@ def verify(model: str | Mechanism, *, states: int = 20) -> Verification:
     Returns
     -------
     Verification
-        Its text is a report in words.
+        Its text is a report.
 
     Raises
     ------
@@ -255,7 +255,7 @@ class _Routes:
         usual = float(np.abs(f / (size**2 + 1e-30)).max(initial=0.0))
 
         def with_size(values: npt.NDArray[Any]) -> Array:
-            """Put what accelerations are in this model beside them: they may all be zero."""
+            """Add the scale of accelerations of this model: they may all be zero."""
             return np.append(values, usual)
 
         found = {
@@ -277,7 +277,7 @@ class _Routes:
                 counts[name] = counts.get(name, -1) + 1
                 values.append(float(forces[name][counts[name]]))
             own = np.array([values[row] for row in self.rows])
-            # a row may bear nothing: what momenta and forces are in this model stands beside it
+            # a row may carry no load: compared relative to the momenta and forces of this model
             scale = max(float(np.abs(f).max(initial=0.0)), float(np.abs(M @ x[n_q:]).max(initial=0.0)))
             found["forces of the rows, by their effect on the speeds"] = (
                 np.append(A.T @ own, scale),
@@ -298,7 +298,7 @@ class _Derived:
     """What follows from the energies alone; everything is prepared as nodes once and evaluated at each state."""
 
     def __init__(self, mechanism: Mechanism) -> None:
-        # the derivation brings SymPy, which runs do without
+        # SymPy is imported for derivations only
         from fsm_dyn.symbolic import derive
 
         self.omitted: list[tuple[str, str]] = []

@@ -109,7 +109,7 @@ class _AbsoluteModel:
     """A mechanism in absolute coordinates, and how a run of it in its own looks there."""
 
     def __init__(self, mechanism: Mechanism) -> None:
-        # the derivation brings SymPy, which runs do without
+        # SymPy is imported for derivations only
         from fsm_dyn.symbolic import derive
 
         if not any(joint.coordinates for joint in mechanism.joints.values()):

@@ -103,7 +103,7 @@ def device_command(
     parameters = assignments("--set", set_) or {}
     with asked_to_end() as asked, emulated(driver, driver_options(option), emulate) as (options, emulation):
         with asked.at_once():
-            graph, held, changed, by = _held(model, driver, options, emulation, coupling, parameters, as_json)
+            graph, held, changed, by = _coupled(model, driver, options, emulation, coupling, parameters, as_json)
         if seconds is None:
             _on_page(graph, model, by, coupling, parameters, page_port, no_browser, as_json)
         else:
@@ -133,7 +133,7 @@ class _CouplingOptions:
     passivity: str
 
 
-def _held(
+def _coupled(
     model: str,
     driver: str,
     options: dict[str, Any],

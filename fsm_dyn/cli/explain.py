@@ -1,4 +1,4 @@
-"""The command ``explain``: a run's reasons in words."""
+"""The command ``explain``: the reasons for the mode at a time of a run."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Stamp = tuple[int, int]
 def watch(path: Path, action: Callable[[], None]) -> None:
     """Call ``action`` now and after every change of the file, until Ctrl-C.
 
-    Whatever ``action`` raises is shown and does not end the watch: the file is being written on, and the next
+    Any error of ``action`` is shown and does not end the watch: the file is being written on, and the next
     version may be right.
     """
     seen: Stamp | None = None

@@ -22,7 +22,7 @@ OPTIONS: Final = {
     "live": {**_LIVE, "--unpaced": "--no-pacing"},
     "device": {**_LIVE, "--serve-on": "--page-port", "--list": "--list-drivers"},
 }  # fmt: skip
-#: Commands with an option that became a command of its own.
+#: Options that became commands.
 COMMANDS: Final = {("device", "--analyse"): "passivity"}
 
 
@@ -63,7 +63,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands, with options that became commands of their own."""
+    """The group of commands; options that became commands are accepted."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command that arguments name."""

@@ -44,7 +44,7 @@ WORD_OPERATORS = frozenset({"and", "or", "not"})
 #: Words that stand for numbers.
 CONSTANT_WORDS = frozenset({"pi", "true", "false"})
 
-#: Names that nothing in a model may bear.
+#: Names that a model cannot define.
 RESERVED_NAMES = frozenset({"N", "O", "t", "inf"}) | CONSTANT_WORDS | WORD_OPERATORS | frozenset(FUNCTIONS)
 
 

@@ -1,6 +1,6 @@
 """The tree an expression is read into, and the one way to walk it: folding it over an algebra.
 
-An *algebra* says what numbers, names and operations mean: floats (`FloatAlgebra`), kinds and dimensions
+An *algebra* defines numbers, names and operations: floats (`FloatAlgebra`), kinds and dimensions
 (`fsm_dyn.spec`), graph nodes or sympy (`fsm_dyn.symbolic`).  The tree itself means nothing.
 """
 
@@ -151,7 +151,7 @@ def fold(node: Node, algebra: Algebra[V]) -> V:
     Returns
     -------
     V
-        Whatever the algebra's methods give for the root.
+        The result of the algebra's methods for the root.
     """
     match node:
         case Number():

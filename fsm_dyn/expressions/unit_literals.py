@@ -1,7 +1,7 @@
 """Numbers with their units: the token patterns that Python's grammar does not have.
 
 A unit belongs to the number directly before it and binds tighter than any operator: ``2 N*sin(t)`` is
-``(2 N)*sin(t)``.  It goes on over ``*`` and ``/`` as long as known units follow, so ``0.4 N*m`` is a moment
+``(2 N)*sin(t)``.  It continues over ``*`` and ``/`` as long as known units follow, so ``0.4 N*m`` is a moment
 even in a model that has a mass ``m``; ``(0.4 N)*m`` says the other.
 """
 

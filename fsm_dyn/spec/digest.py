@@ -1,4 +1,4 @@
-"""The last step: plain texts, and a digest of what the model says."""
+"""Digest of the content of a model, and plain texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_digest(mechanism: Mechanism) -> Mechanism:
 
 
 def digest(mechanism: Mechanism) -> str:
-    """Return a sha256 over everything that is said, and nothing about how or where it is written.
+    """Return a sha256 over the content of a model, without its spelling and layout.
 
     Comments, places, quotes, spaces in expressions, and the order of keys where it means nothing do not
     change it.  The order of coordinates, speeds, parameters, inputs, contacts and transitions does: it is

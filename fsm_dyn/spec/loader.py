@@ -79,7 +79,7 @@ def from_tree(
     *,
     warn: bool = False,
 ) -> Mechanism:
-    """Return the checked mechanism of a composed file; `text` is what it was read from.
+    """Return the checked mechanism of a composed file; `text` is its source.
 
     A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
     with components or older spellings, is complete: with the overlay applied, the components inlined and new spellings.

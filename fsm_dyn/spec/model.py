@@ -1,7 +1,7 @@
 """The mechanism as data: what a model file says, checked for form, frozen, expressions still text.
 
-Everything here is immutable and carries its place in the file, so that a reader of an expression
-later can still say where it stands.
+Everything here is immutable and has its location in the file, so that later errors in an
+expression can report it.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Feature:
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
     (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve`` or ``rim`` (of a disk).
-    ``label`` tells it apart in names.
+    ``label`` distinguishes it in names.
     """
 
     shape: str
@@ -196,7 +196,7 @@ class Contact:
     ``"lock"``
         a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
     ``"limited_lock"``
-        a lock that lets go where its force reaches ``static``.
+        a lock that releases when its force reaches ``static``.
     ``"one_way"``
         a speed, the rate of ``gap`` or ``slip``, that cannot become negative.
     """

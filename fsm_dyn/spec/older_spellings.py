@@ -30,7 +30,7 @@ KEYS = (
 STATES = {"slip": "slide", "slide_under": "slide_opposite"}  # under `modes`
 EVENTS = {"leaves": "leaves_face"}  # under `transitions`, after the name of a contact
 
-# Sections that are read as a model, or a part of one, of their own.
+# Sections with the keys of a whole model.
 _MODELS = (("variants", "*"), ("use", "*", "model"))
 _VISITED = frozenset({"contacts", "ports", "modes", "transitions", "variants", "use"})
 
@@ -42,7 +42,7 @@ def with_new_spellings(tree: Tree, *, warn: bool) -> tuple[Tree, bool]:
     ----------
     tree : Tree
     warn : bool
-        Whether to warn, once for each spelling, with the place where it was used first.
+        Whether to warn, once for each spelling, with the location of its first use.
 
     Raises
     ------

@@ -11,8 +11,8 @@ from fsm_dyn.spec.older_spellings import KEYS
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a model file.
 
-    It knows the keys and the forms of values; what an expression says, and whether the names in it exist,
-    only `load` can tell.
+    It knows the keys and the forms of values; expressions and references are checked by
+    `load` only.
     """
     schema = MechanismForm.model_json_schema(by_alias=True)
     for key in KEYS:
@@ -26,7 +26,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _simplified(schema: Any) -> Any:
-    """Return a schema without what only says that a key may be left out: "or null", "default null"."""
+    """Return a schema without the markers of optional keys: "or null", "default null"."""
     if isinstance(schema, list):
         return [_simplified(item) for item in schema]
     if not isinstance(schema, dict):

@@ -74,7 +74,7 @@ view:                             # in the body's frame, from its centre, in met
 
 
 def starter(name: str) -> str:
-    """Return a commented model file called `name` that loads as it stands.
+    """Return a commented model file called `name` that loads unchanged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Variants: a second form of a model, written as what differs."""
+"""Variants of a model, given by their differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEPARATOR = ":"
 def split_name(text: str) -> tuple[str, str | None]:
     """Return what a text such as ``piano_action:felt`` names: a model or path, and a variant or None.
 
-    What follows the last colon is a variant if it is a name, and what stands before it is more than a drive's letter.
+    What follows the last colon is a variant if it is a name, and the part before it is more than the letter of a drive.
     """
     head, separator, tail = text.rpartition(SEPARATOR)
     if separator and len(head) > 1 and tail.isidentifier():

@@ -69,7 +69,7 @@ class NodeAlgebra:
         Raises
         ------
         ExpressionError
-            With the expression's place, whatever is wrong with it.
+            With the location of the expression, for any error in it.
         """
         return self._fold(expressions.parse(text), text)
 

@@ -1,4 +1,4 @@
-"""Velocities along trees of bodies: what a frame or point moves with is a variable of its own, not a sum over speeds.
+"""Recursive velocities of a body tree: components are auxiliary speeds, not sums over all generalized speeds.
 
 In a chain of n bodies the partial velocities of the last one are n sums of up to n parts.  Here every component of an
 angular velocity, and of the velocity of a point, that is a sum becomes an *auxiliary speed* z, defined by the one
@@ -37,7 +37,7 @@ class Definition:
 
 
 class TreeMotion(Motion):
-    """The motion of a mechanism with auxiliary speeds, which stand behind the others in every list of columns.
+    """The motion of a mechanism with auxiliary speeds, which follow the others in every list of columns.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class ConstraintRowBuilder:
         Over that motion.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs with kinematic speeds at zero.
-    meetings : mapping of str to ContactKinematics
+    kinematics : mapping of str to ContactKinematics
         Of the contacts between shapes.
     """
 
@@ -52,7 +52,7 @@ class ConstraintRowBuilder:
         motion: Motion,
         algebra: NodeAlgebra,
         flow: Mapping[Node, Node],
-        meetings: Mapping[str, ContactKinematics],
+        kinematics: Mapping[str, ContactKinematics],
     ) -> None:
         self.system = system
         self._speeds = speeds
@@ -61,7 +61,7 @@ class ConstraintRowBuilder:
         self._flow = flow
         self._symbols = motion.speeds
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
-        self.meetings = meetings
+        self.kinematics = kinematics
 
     # -- constraints ---------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class ConstraintRowBuilder:
         return rows
 
     def _idle(self, constraint: Constraint) -> bool:
-        """Whether a row of a joint says nothing: no motion of the model could break it.
+        """Whether a row of a joint is trivial: no motion of the model could violate it.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class ConstraintRowBuilder:
         for index, contact in enumerate(self.system.mechanism.contacts.values()):
             normal = tangential = -1
             if contact.features is not None:
-                meeting = self.meetings[contact.name]
+                meeting = self.kinematics[contact.name]
                 normal = start + len(rows)
                 rows += self._met(contact, index, meeting)
                 tangential = normal + 1 if contact.has_friction else -1

@@ -5,9 +5,9 @@ round feature about D (docs/theory.md, "Contact geometry"):
 
 - round and flat: ``gap = (C - P) . n - ρ``;
 - a curve and a face: ``gap = (P(ξ) - P) . n`` where it is least over ξ; a curve and a round feature: the normal n(ξ) of
-  the curve takes the place of the face's, at the closest place.  The parameter ξ is a coordinate of its own that
+  the curve takes the place of the face's, at the closest place.  The parameter ξ is an additional coordinate that
   follows (:class:`Following`); the gap does not depend on it to first order;
-- round and round: ``gap = |C - D| - ρ - R``, n from D to C; inside a hollow circle ``gap = R - ρ - |C - D|``, n from
+- two round features: ``gap = |C - D| - ρ - R``, n from D to C; inside a hollow circle ``gap = R - ρ - |C - D|``, n from
   C to D.
 
 The slip is the velocity of the first material less that of the second at the place of contact, along the tangent
@@ -32,7 +32,7 @@ from fsm_dyn.symbolic.partial_velocities import Motion
 from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.vectors import Vector
 
-OVERLAP: Final = 1e-8  # own units; by how much a face goes on at a concave end: ten times the tolerance of a gap
+OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten times the tolerance of a gap
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class ContactGeometry:
     def _along(self, center: Vector, face: Flat) -> Node:
         """Return how far inside the ends of a face the foot of a place is, given from the start of the face.
 
-        A face that ends in a concave corner goes on there: what touches both faces of the corner belongs to both.
+        A face that ends in a concave corner is extended there: what touches both faces of the corner belongs to both.
         """
         s = face.sense * self._space.dot(center, face.tangent)
         length = face.length if face.length is not None else self.system.graph.zero
@@ -271,7 +271,7 @@ class ContactGeometry:
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
 
     def _on_rim(self, rim: Rim, face: Flat, sign: int) -> ContactKinematics:
-        """Return the kinematics of a disk's rim on a plane, at its lowest point; a disk that lies flat has none."""
+        """Return the kinematics of the rim of a disk on a plane, at its lowest point; a disk lying flat has none."""
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
         square = self.system.reducer.reduce(1.0 - along * along)

@@ -132,7 +132,7 @@ def read_equations(
 
 
 def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
-    """Return nodes as sympy expressions, written out; symbols bear the nodes' names."""
+    """Return nodes as sympy expressions, written out; symbols have the names of the nodes."""
     _, values = _translate(nodes, False)
     return [values[node] for node in nodes]
 

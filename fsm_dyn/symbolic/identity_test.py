@@ -1,4 +1,4 @@
-"""Values of expressions at arbitrary configurations: to tell what vanishes identically."""
+"""Test of identities: values of expressions at arbitrary configurations."""
 
 from __future__ import annotations
 

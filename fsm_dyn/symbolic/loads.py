@@ -36,7 +36,7 @@ class Stretch:
     value, rate : Node
         The length or coordinate (m or rad) and its rate.
     partials : list of Node, length n
-        How much each speed adds to the rate: a force x along the stretch has the generalized forces x partials.
+        How much each speed adds to the rate: a force x along the line has the generalized forces x partials.
     """
 
     value: Node

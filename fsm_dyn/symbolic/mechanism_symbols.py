@@ -76,7 +76,7 @@ class MechanismSymbols:
         return Motion(self.space, self.points, rates, self.carried)
 
     def algebra(self, motion: Motion | None, names: Mapping[str, Node]) -> NodeAlgebra:
-        """Return the algebra for expressions that may name `names` beside the geometry's."""
+        """Return the algebra for expressions that may name `names` and those of the geometry."""
         return NodeAlgebra(self.graph, {**self.names, **names}, self.space, self.points, motion, self.body_frames)
 
 

@@ -262,7 +262,7 @@ class Motion:
         Raises
         ------
         ModelError
-            Nothing tells which point is fixed in the frame.
+            No point is known to be fixed in the frame.
         """
         if frame == NEWTONIAN:
             return {}

@@ -126,7 +126,7 @@ class Shapes:
         Raises
         ------
         ModelError
-            A direction is not fixed in the shape's frame, or does not tell the sides apart.
+            A direction is not fixed in the shape's frame, or does not distinguish the sides.
         """
         known = self._known.get(feature)
         if known is None:
@@ -348,7 +348,7 @@ class Shapes:
         return (reduce(a[0] - b[0]), reduce(a[1] - b[1]), reduce(a[2] - b[2]))
 
     def _unit(self, components: Triple) -> tuple[Node, Triple]:
-        """Return length and direction; along an axis no root is needed, the file's parameters tell the sign."""
+        """Return length and direction; along an axis without a root, with the sign by the parameters of the file."""
         x, y, z = components
         zero, one = self.system.graph.zero, self.system.graph.one
         if y.is_zero:

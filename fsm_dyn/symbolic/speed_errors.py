@@ -1,4 +1,4 @@
-"""What is said when the definitions of the speeds do not determine the rates of the coordinates."""
+"""Errors of speed definitions that do not determine the rates of the coordinates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def speed_count_error(
     return ModelError(
         f"{message}: {missing} more {'is' if missing == 1 else 'are'} needed",
         _place(system, rows),
-        found=f"nothing settles {', '.join(free)}" if free else "",
+        found=f"not determined: {', '.join(free)}" if free else "",
         remedy="declare one more speed for each, or mark a velocity constraint 'kinematic: true'",
     )
 
@@ -53,7 +53,7 @@ def speed_count_error(
 def dependent_speeds_error(
     system: MechanismSymbols, rows: Sequence[_Row], unknowns: Sequence[Node], Y: Sequence[Sequence[Node]]
 ) -> ModelError:
-    """Return the error for as many rows as rates, but not independent ones."""
+    """Return the error for dependent rows, equal in number to the rates."""
     tied, free = _null_spaces(system, rows, unknowns, Y)
     place = next((row.text.where for row in rows if row.name in tied), _place(system, rows))
     match tied:
@@ -66,7 +66,7 @@ def dependent_speeds_error(
     return ModelError(
         message,
         place,
-        found=f"nothing settles {', '.join(free)}" if free else "",
+        found=f"not determined: {', '.join(free)}" if free else "",
         remedy="define one of them so that it measures another motion",
     )
 

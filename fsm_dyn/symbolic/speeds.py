@@ -230,7 +230,7 @@ def _inverts(system: MechanismSymbols, Y: list[list[Node]], columns: list[list[N
         return True
     numbers = sample(system, [*(node for row in Y for node in row), *(node for row in columns for node in row[:n])])[0]
     if np.isnan(numbers[: n * n]).any():
-        return True  # the definitions have no value there, which says nothing about other configurations
+        return True  # the definitions have no value there, which decides nothing for other configurations
     if not np.isfinite(numbers).all():
         return False
     product = numbers[: n * n].reshape(n, n) @ numbers[n * n :].reshape(n, n)

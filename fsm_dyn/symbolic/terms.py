@@ -23,7 +23,7 @@ class ConstraintRow:
     Attributes
     ----------
     name : str
-        Of the constraint or contact; a contact's normal and tangent bear the same.
+        Of the constraint or contact; equal for normal and tangent of a contact.
     owner : {"constraint", "contact"}
     role : str
         ``kinematic velocity position`` (constraints), ``normal tangent tangent2 friction lock``

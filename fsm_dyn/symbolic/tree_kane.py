@@ -19,7 +19,7 @@ MANY_BODIES = 8
 
 
 def is_long(system: MechanismSymbols) -> bool:
-    """Whether a mechanism has so many bodies that auxiliary speeds pay."""
+    """Whether auxiliary speeds reduce the operations of a mechanism, by its number of bodies."""
     return len(system.mechanism.bodies) >= MANY_BODIES and not any(
         contact.parameter for contact in system.mechanism.contacts.values()
     )

@@ -215,7 +215,7 @@ class Reducer:
         return result
 
     def forms(self, node: Node) -> list[Node]:
-        """Return equal expressions: factored sums, as they stand and with squares of sines and cosines joined."""
+        """Return equal expressions: factored sums, unchanged and with squares of sines and cosines joined."""
         try:
             polynomial = self.polynomial(node)
             return [self.node(self.joined(polynomial)), self.node(self.joined(self.normal(polynomial)))]
@@ -230,7 +230,7 @@ class Reducer:
         return best if cost([best]) + OPERATION <= cost([node]) else node
 
     def is_zero(self, node: Node) -> bool:
-        """Whether `node` vanishes identically, as far as polynomials in its atoms can tell."""
+        """Whether `node` vanishes identically, decided by polynomials in its atoms."""
         if node.is_zero:
             return True
         if node.constant_value is not None or not is_small(node):

@@ -122,7 +122,7 @@ def test_a_cycle_goes_round_again(walls):
     [
         ({"section": "left opens"}, "does not return to 'left opens' within 20 s"),
         ({"section": "up closes"}, "no contact 'up'"),
-        ({"section": "left"}, "this is no section"),
+        ({"section": "left"}, "the section is not valid"),
         ({"section": "x + y falling"}, "y"),
         ({"section": "left closes", "advancing": ["y"]}, "no coordinate 'y'"),
         ({"section": "left closes", "symmetry": {"x": "-x"}}, "rates of the coordinates do not follow"),

@@ -1,4 +1,4 @@
-"""Named drives: schedules of the model under a name, in a run, in variants, and what is refused."""
+"""Scenarios: named schedules of the model, in a run, in variants, and what is refused."""
 
 import numpy as np
 import pytest
@@ -62,11 +62,11 @@ def test_a_variant_may_change_one():
 
 
 def test_what_is_unknown_or_does_not_fit_is_refused(graph):
-    with pytest.raises(InputError, match="no drive 'kik'"):
+    with pytest.raises(InputError, match="no scenario 'kik'"):
         fsm_dyn.simulate(graph, scenario="kik")
     with pytest.raises(ModelError, match="no input 'pull'"):
         fsm_dyn.load(changed(odd={"pull": "1 N"}))
-    with pytest.raises(ModelError, match="drive 'odd'"):
+    with pytest.raises(ModelError, match="scenario 'odd'"):
         fsm_dyn.load(changed(odd={"push": "1 m"}))
     with pytest.raises(ModelError, match="times must increase"):
         fsm_dyn.load(changed(odd={"push": {"linear": [["1 s", "1 N"], ["0 s", "1 N"]]}}))

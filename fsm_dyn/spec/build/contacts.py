@@ -124,7 +124,7 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
     else:
         only_with(form, kind, ("on", "friction", *_properties(form)))
         if form.point is None or form.on is None:
-            raise ModelError(f"contact {str(name)!r} does not say what its point touches", form.key(kind),
+            raise ModelError(f"contact {str(name)!r} lacks the shape that its point touches", form.key(kind),
                              remedy="add `on: shape`")  # fmt: skip
         first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
     friction = form.friction or Friction()

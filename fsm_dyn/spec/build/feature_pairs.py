@@ -14,7 +14,7 @@ sphere, plane      itself
 disk               its rim
 =================  ==============================================  =========================================
 
-Copies of a repeated shape put their number in front.  A contact bears the name given, followed by the names of those
+Copies of a repeated shape put their number in front.  A contact has the name given, followed by the names of those
 features that must be told apart: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
 """
 

@@ -24,7 +24,7 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
 
 
 def loads_of(forms: list[LoadForm]) -> tuple[Load, ...]:
-    """Return the loads, each with a name of its own: the written one, or one made of what it acts on."""
+    """Return the loads with unique names: the given one, or one made from what it acts on."""
     written = [form.name for form in forms if form.name is not None]
     for at, name in enumerate(written):
         if name in written[:at]:

@@ -33,7 +33,7 @@ def shapes_of(form: MechanismForm) -> dict[str, Shape]:
         try:
             values = evaluate_parameters(Mechanism("", parameters=form.parameters), {})
         except InputError:
-            values = None  # said, with its place, where parameters are checked
+            values = None  # reported with its location when parameters are checked
     return {name: _shape(name, entry, form.bodies, values) for name, entry in form.shapes.items()}
 
 
@@ -144,7 +144,7 @@ def _sense(shape: Shape, values: Mapping[str, ParameterValue] | None) -> int:
     try:
         return curve_sense(shape, values)
     except ExpressionError:
-        return 1  # said where expressions are checked
+        return 1  # reported when expressions are checked
 
 
 def _side(name: str, form: GeometryForm) -> Text:
@@ -197,5 +197,5 @@ def _turned(shape: Shape, form: PolygonForm, values: Mapping[str, ParameterValue
     try:
         turn, concave = polygon_sense(shape, values)
     except ExpressionError:
-        return shape  # said where expressions are checked
+        return shape  # reported when expressions are checked
     return replace(shape, turn=turn, concave=concave)

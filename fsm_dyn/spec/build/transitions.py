@@ -11,7 +11,7 @@ from fsm_dyn.spec.yaml_tree import where_of
 
 
 def transitions_of(forms: list[TransitionForm]) -> tuple[Transition, ...]:
-    """Return the transitions, each with a name of its own."""
+    """Return the transitions with unique names."""
     taken: set[str] = set()
     found: list[Transition] = []
     for form in forms:
@@ -31,7 +31,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> Transition:
         raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
     if form.when is not None and "crossing" in form.given() and isinstance(parse(form.when), Compare):
         raise ModelError(
-            "a comparison already says which way it crosses",
+            "a comparison already has a direction of crossing",
             form.key("crossing"),
             found=f"when: {form.when}",
             remedy="remove `crossing`, or write the difference: `when: a - b`",
@@ -41,7 +41,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> Transition:
             "a transition without an effect",
             form.where,
             allowed="to, stop, reset, set",
-            remedy="say where it leads: `to: <mode>`, or `stop: true`",
+            remedy="add `to: <mode>`, `reset`, `set` or `stop: true`",
         )
     return Transition(
         form.name or _free_name(form, taken),

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def ordered(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with frames and points in an order in which each follows what it needs.
+    """Return the mechanism with frames and points in the order of their dependencies.
 
     The order of the file is kept wherever it can be.
 

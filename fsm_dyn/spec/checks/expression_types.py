@@ -1,4 +1,4 @@
-"""One expression at a time: fold it, compare what comes out with what is wanted, say where it goes wrong."""
+"""Check of one expression: folding, kind and dimension, errors with their location."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _is_number(text: Text) -> bool:
 
 
 def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
-    """Return a hint where a unit in the text bears the name of something in the model."""
+    """Return a hint where a unit in the text has the name of something in the model."""
     try:
         numbers = [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]
     except ExpressionError:

@@ -79,7 +79,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The dimensions of what a model names beside its parameters."""
+    """Dimensions of all names of a model except its parameters."""
 
     coordinates: Mapping[str, Dimension]
     inputs: Mapping[str, Dimension]
@@ -98,9 +98,9 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
     coordinates = _coordinates(mechanism)
     schedule_scope = scopes_of(mechanism, constant, {}, {}).schedule
     inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
-    for drive, schedules in mechanism.scenarios.items():
+    for scenario, schedules in mechanism.scenarios.items():
         for name, schedule in schedules.items():
-            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the drive {drive!r}")
+            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the scenario {scenario!r}")
     scopes = scopes_of(mechanism, constant, coordinates, inputs)
     speeds = {
         name: expression_type(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS

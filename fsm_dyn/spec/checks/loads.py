@@ -33,7 +33,7 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
 
 
 def _along_a_length(load: Load, scopes: Scopes, what: str) -> None:
-    """Check a spring, a damper or a law: force times length is energy whatever the length is measured in."""
+    """Check a spring, a damper or a law: force times length is energy in any unit of length."""
     length: Dimension | None = LENGTH
     if load.coordinate is not None:
         angle = [DIMENSIONLESS] if load.kind == "torsion_spring" else None

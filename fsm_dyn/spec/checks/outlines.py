@@ -18,7 +18,7 @@ from fsm_dyn.spec.model import Mechanism, Shape
 Values = Mapping[str, ParameterValue]
 Place = tuple[float, float]
 
-LOOKS = 360  # places at which a curve is looked at
+LOOKS = 360  # points at which a curve is sampled
 CLOSED = 1e-9  # of a curve's size
 
 
@@ -168,14 +168,14 @@ def _along_axis(first: tuple[Text, ...], at: Place, last: tuple[Text, ...], to: 
 
 
 def _always_equal(a: Text, b: Text) -> bool:
-    """Whether two coordinates are equal whatever the parameters are."""
+    """Whether two coordinates are equal for all parameters."""
     if a.text.split() == b.text.split():
         return True
     return not free_names(parse(a)) and not free_names(parse(b)) and evaluate(a, {}) == evaluate(b, {})
 
 
 def _looks(shape: Shape, along: Place | None, values: Values) -> int:
-    """Return +1 where the free side is on the left of a face, -1 where on the right, 0 where numbers cannot tell."""
+    """Return +1 where the free side is on the left of a face, -1 where on the right, 0 if undecided numerically."""
     side = _vector(shape, shape.side, values)
     return 0 if along is None or side is None else _sign(along[0] * side[1] - along[1] * side[0])
 

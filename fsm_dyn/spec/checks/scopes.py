@@ -44,7 +44,7 @@ def scopes_of(
     coordinates: Mapping[str, Dimension],
     inputs: Mapping[str, Dimension],
 ) -> Scopes:
-    """Return all scopes but for the speeds, which `with_speeds` adds once their dimensions are known."""
+    """Return all scopes except that of the speeds, which `with_speeds` adds once their dimensions are known."""
     units = constant.units
     frames = frozenset({"N", *mechanism.frames})
     rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
@@ -80,7 +80,7 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
 
 
 def with_scalar(scope: Scope, name: str) -> Scope:
-    """Return a scope in which one more number without a unit is visible, whatever its name means elsewhere."""
+    """Return a scope in which one more number without a unit is visible, under any name."""
     return _extend(scope, f"a formula of {name}", {name: DIMENSIONLESS})
 
 

@@ -1,4 +1,4 @@
-"""What can be said of values by the file's own parameters: finite, ordered, of a possible sign."""
+"""Checks of values with the parameters of the file: finite, ordered, of an admissible sign."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     for entry_ in mechanism.inputs.values():
         if entry_.schedule is not None:
             _schedule(entry_.schedule, values, f"the schedule of {entry_.name!r}")
-    for drive, schedules in mechanism.scenarios.items():
+    for scenario, schedules in mechanism.scenarios.items():
         for name, schedule in schedules.items():
-            _schedule(schedule, values, f"{name!r} in the drive {drive!r}")
+            _schedule(schedule, values, f"{name!r} in the scenario {scenario!r}")
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         _value(text, values, f"the initial value of {name!r}")
     for name, text in mechanism.numerics.items():

@@ -154,7 +154,7 @@ def _place_of(word: str, use: UseForm) -> Location:
 
 
 def _speeds(form: MechanismForm, component: MechanismForm, renaming: Renaming) -> dict[str, Text]:
-    """Speeds of both; where one has none of its own, those that every coordinate has by default."""
+    """Speeds of both; one without speeds gets the default speeds of its coordinates."""
     if not form.speeds and not component.speeds:
         return {}
     own = dict(form.speeds) or _rates(form)

@@ -1,4 +1,4 @@
-"""What all forms share: a frozen pydantic model that knows its place and answers for its keys."""
+"""Base class of all forms: a frozen pydantic model with its location and its keys."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
 class Form(BaseModel):
     """Base of the forms.
 
-    ``what`` says what the form describes; ``later`` holds keys of the language that this version does not
-    have yet, each with the way to say it now.
+    ``what`` names the form in messages; ``later`` contains reserved keys of the language with the present
+    alternative of each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
@@ -38,7 +38,7 @@ class Form(BaseModel):
 
     @property
     def where(self) -> Location:
-        """Where the form stands in its file."""
+        """Location of the form in its file."""
         return self._where
 
     def key(self, name: str) -> Location:

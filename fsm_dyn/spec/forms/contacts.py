@@ -103,7 +103,7 @@ ENTRIES: Mapping[str, tuple[ContactLaw, ...]] = {
 
 
 class _ContactForm(Form):
-    """A contact: between shapes, by its gap, a joint stop, or a law with an entry of its own."""
+    """A contact: between shapes, by its gap, a joint stop, or a law with its own entry."""
 
     what: ClassVar[str] = "a contact"
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
@@ -123,7 +123,7 @@ class _ContactForm(Form):
     joint_stop: JointStopForm | None = None
 
     def entry(self, key: str) -> Form | None:
-        """Return the entry of a law that was written; None where nothing stands under its key."""
+        """Return the entry of a law that was written; None if its key is missing."""
         form: Form | None = getattr(self, key)
         return form
 

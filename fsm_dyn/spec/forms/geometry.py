@@ -1,4 +1,4 @@
-"""Forms of the sections that say what there is and how it moves."""
+"""Forms of parameters, coordinates, frames, points, bodies and constraints."""
 
 from __future__ import annotations
 

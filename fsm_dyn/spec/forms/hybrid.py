@@ -218,7 +218,7 @@ _TABLE: dict[str, Any] = {"type": "array", "items": {"type": "array", "items": _
 
 
 def _schedules(more: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas of the four kinds of schedule, with further keys beside each."""
+    """Return the schemas of the four kinds of schedule, each with further keys."""
     kinds = {"linear": _TABLE, "steps": _TABLE, "expression": _VALUE, "constant": _VALUE}
     return [
         {"type": "object", "properties": {word: form, **more}, "required": [word], "additionalProperties": False}

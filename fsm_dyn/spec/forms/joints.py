@@ -169,7 +169,7 @@ class RollingForm(EndsForm):
 
 
 class JointForm(Form):
-    """A joint; the key that is written says which."""
+    """A joint; its kind is the key that is given."""
 
     what: ClassVar[str] = "a joint"
 

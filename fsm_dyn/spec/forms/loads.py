@@ -42,7 +42,7 @@ class TorsionSpringForm(Form):
 
 
 class LoadForm(Form):
-    """One load; the key that is written says which."""
+    """A load; its kind is the key that is given."""
 
     what: ClassVar[str] = "a load"
 

@@ -108,7 +108,7 @@ class TestTree:
         ("text", "line", "says"),
         [
             ("a: [1", None, "not valid YAML"),
-            ("a: 1\na: 2", 2, "stands twice"),
+            ("a: 1\na: 2", 2, "is defined twice"),
             ("a: !!str 1", 1, "tags are not allowed"),
             ("a: ! 1", None, None),
             ("a: 1\n---\nb: 1", 2, "a second document"),
