@@ -34,12 +34,12 @@ PHASES: Final = ("running", "paused", "fault", "failed", "stopped")
 
 FAULTS: Final = {
     ct.NONE: "",
-    ct.NOT_A_NUMBER: "a position, velocity or force was not a number",
-    ct.TOO_FAST: "the device moved faster than its limit",
+    ct.NON_FINITE: "a position, velocity or force was not a number",
+    ct.VELOCITY_EXCEEDED: "the device moved faster than its limit",
     ct.OUT_OF_WORKSPACE: "the device left its workspace",
-    ct.DRIVER_RAISED: "the driver raised an exception",
+    ct.DRIVER_EXCEPTION: "the driver raised an exception",
     ct.STALLED: "the device gave no new sample",
-    ct.GUARD_LOST: "the guard process is gone",
+    ct.WATCHDOG_LOST: "the guard process is gone",
     ct.OVERRUN: "a tick took too long",
     ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
 }
@@ -230,7 +230,7 @@ class RunController:
 
     def conclude(self, found: int) -> bool:
         """See to what a tick has returned, ``NOTHING``, ``LOOK_AT`` or ``WANTS``; return whether there was anything."""
-        while found == ct.WANTS:
+        while found == ct.SUPPLY_NEEDED:
             found = finish_tick(self._address, self._served())
         if not found:
             return False

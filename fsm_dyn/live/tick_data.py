@@ -98,9 +98,9 @@ BEHIND: Final = 57  # ticks that ended before their model time was reached
 COUNT_COUNT: Final = 58
 
 # what a live tick returns
-NOTHING: Final = 0
-LOOK_AT: Final = 1  # something happened that Python has to see to
-WANTS: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
+OK: Final = 0
+ATTENTION_NEEDED: Final = 1  # something happened that Python has to see to
+SUPPLY_NEEDED: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
 
 # ``Tick.places``: addresses of structures
 TABLES: Final = 0  # this and the next six are the handle of the run
@@ -126,12 +126,12 @@ LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is 
 
 # faults, ``Tick.counts[FAULT]``
 NONE: Final = 0
-NOT_A_NUMBER: Final = 1
-TOO_FAST: Final = 2
+NON_FINITE: Final = 1
+VELOCITY_EXCEEDED: Final = 2
 OUT_OF_WORKSPACE: Final = 3
-DRIVER_RAISED: Final = 4
+DRIVER_EXCEPTION: Final = 4
 STALLED: Final = 5
-GUARD_LOST: Final = 6
+WATCHDOG_LOST: Final = 6
 OVERRUN: Final = 7
 JUMPED: Final = 8
 

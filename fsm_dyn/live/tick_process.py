@@ -313,7 +313,7 @@ class TickProcess:
                 return
             else:
                 wants = reason == pacing.WANTS
-                looked = controller.conclude(ct.WANTS if wants else counts[ct.LOOK])
+                looked = controller.conclude(ct.SUPPLY_NEEDED if wants else counts[ct.LOOK])
                 if wants:
                     self.device.write(shared_memory.plain(self._force).tolist())
                     library.function("fsm_end_tick")(packed.address)
@@ -351,8 +351,8 @@ class TickProcess:
 
     def _driver_failed(self, error: Exception) -> None:
         """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
-        self.controller.fault(ct.DRIVER_RAISED, error_text(error))
-        self._beats[shared_memory.PHASE], self._beats[shared_memory.FAULT] = run_controller.FAULT, ct.DRIVER_RAISED
+        self.controller.fault(ct.DRIVER_EXCEPTION, error_text(error))
+        self._beats[shared_memory.PHASE], self._beats[shared_memory.FAULT] = run_controller.FAULT, ct.DRIVER_EXCEPTION
 
     def _tell_of_driver(self) -> None:
         """Tell what the driver has counted, where that has changed."""
@@ -380,7 +380,7 @@ class TickProcess:
 
     def _look(self) -> bool:
         """See to what a tick asked for; return whether there may be another one."""
-        if self._counts[ct.FAULT] == ct.GUARD_LOST:
+        if self._counts[ct.FAULT] == ct.WATCHDOG_LOST:
             return False
         status = self._counts[ct.STATUS]
         if self.controller.wants(status):
@@ -393,7 +393,7 @@ class TickProcess:
             try:
                 self.device.write([0.0] * self.stepper.n_device)
             except Exception as error:  # a driver may raise anything
-                self.controller.fault(ct.DRIVER_RAISED, error_text(error))
+                self.controller.fault(ct.DRIVER_EXCEPTION, error_text(error))
                 return  # and the guard goes on watching closely
         self.header[shared_memory.TICK_STATE] = shared_memory.BUSY if begins else shared_memory.RUNNING
 

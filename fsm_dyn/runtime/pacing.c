@@ -85,7 +85,7 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
         int64_t sequence = (int64_t)pace->sample.at[axes], buttons = (int64_t)pace->sample.at[axes + 1];
         int64_t found =
             fsm_live_tick(tick, sequence, buttons, n->woke - n->began, n->woke - n->deadline, n->duration, n->spent);
-        if (found == FSM_TICK_WANTS) {
+        if (found == FSM_TICK_SUPPLY_NEEDED) {
             return FSM_BACK_WANTS;
         }
         if (FSM_ACQUIRE(header->zeroed) != counts->zeroed) {

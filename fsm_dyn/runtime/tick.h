@@ -7,9 +7,9 @@
 
 /* What a live tick returns. */
 enum fsm_tick_result {
-    FSM_TICK_NOTHING = 0,
-    FSM_TICK_LOOK_AT = 1, // something happened that the caller has to see to
-    FSM_TICK_WANTS = 2,   // the tick cannot go on without a mode, a chart or room; it is to be finished
+    FSM_TICK_OK = 0,
+    FSM_TICK_ATTENTION_NEEDED = 1, // something happened that the caller has to see to
+    FSM_TICK_SUPPLY_NEEDED = 2,   // the tick cannot go on without a mode, a chart or room; it is to be finished
 };
 
 /* Passivity observer and controller (`fsm_tick_counts.passivity`). */
@@ -24,12 +24,12 @@ enum fsm_passivity {
 /* Faults, latched until cleared (`fsm_tick_counts.fault`). */
 enum fsm_fault {
     FSM_FAULT_NONE = 0,
-    FSM_FAULT_NOT_A_NUMBER = 1,
-    FSM_FAULT_TOO_FAST = 2,
+    FSM_FAULT_NON_FINITE = 1,
+    FSM_FAULT_VELOCITY_EXCEEDED = 2,
     FSM_FAULT_OUT_OF_WORKSPACE = 3,
-    FSM_FAULT_DRIVER_RAISED = 4,
+    FSM_FAULT_DRIVER_EXCEPTION = 4,
     FSM_FAULT_STALLED = 5,
-    FSM_FAULT_GUARD_LOST = 6,
+    FSM_FAULT_WATCHDOG_LOST = 6,
     FSM_FAULT_OVERRUN = 7,
     FSM_FAULT_JUMPED = 8,
 };

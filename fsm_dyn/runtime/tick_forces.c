@@ -73,7 +73,7 @@ static void combine_ports(struct fsm_tick *tick)
             wanted += tick->back.at[i];
         }
         if (!fsm_is_finite(wanted)) {
-            tick->counts->fault = FSM_FAULT_NOT_A_NUMBER;
+            tick->counts->fault = FSM_FAULT_NON_FINITE;
         }
         tick->wanted.at[i] = wanted;
     }

@@ -61,7 +61,7 @@ static int64_t examine(const struct fsm_tick *tick)
     int64_t n_d = tick->force.n;
     for (int64_t i = 0; i < n_d; i++) {
         if (!(fsm_is_finite(tick->device.at[i]) && fsm_is_finite(tick->device.at[n_d + i]))) {
-            return FSM_FAULT_NOT_A_NUMBER;
+            return FSM_FAULT_NON_FINITE;
         }
     }
     for (int64_t i = 0; i < n_d; i++) {
@@ -70,7 +70,7 @@ static int64_t examine(const struct fsm_tick *tick)
         }
     }
     if (too_fast(tick, false, 1.0)) {
-        return FSM_FAULT_TOO_FAST;
+        return FSM_FAULT_VELOCITY_EXCEEDED;
     }
     if (tick->counts->taken != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
         return FSM_FAULT_JUMPED;

@@ -170,7 +170,7 @@ static void conclude(struct fsm_tick *tick)
     }
 }
 
-/* End a tick: draw the consequences and publish its row; return FSM_TICK_NOTHING or FSM_TICK_LOOK_AT. */
+/* End a tick: draw the consequences and publish its row; return FSM_TICK_OK or FSM_TICK_ATTENTION_NEEDED. */
 static int64_t end_tick(struct fsm_tick *tick)
 {
     conclude(tick);
@@ -179,7 +179,7 @@ static int64_t end_tick(struct fsm_tick *tick)
     if (tick->places->ring != NULL && (counts->owner_silent == 0 || counts->advancing != 0)) {
         fsm_publish(tick);
     }
-    return counts->look != 0 ? FSM_TICK_LOOK_AT : FSM_TICK_NOTHING;
+    return counts->look != 0 ? FSM_TICK_ATTENTION_NEEDED : FSM_TICK_OK;
 }
 
 /* Carry out one tick of a live session; the device's position and velocity stand in `tick->device`.
@@ -188,7 +188,7 @@ static int64_t end_tick(struct fsm_tick *tick)
    after its deadline (ns); `duration`, `spent`: time by the clock and processor time of the tick before (ns), below 0
    where there was none.  The force is left in `tick->force`.
 
-   Returns FSM_TICK_NOTHING, FSM_TICK_LOOK_AT, or FSM_TICK_WANTS: then fsm_finish_tick is to follow. */
+   Returns FSM_TICK_OK, FSM_TICK_ATTENTION_NEEDED, or FSM_TICK_SUPPLY_NEEDED: then fsm_finish_tick is to follow. */
 FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t buttons, int64_t wall, int64_t lateness,
                               int64_t duration, int64_t spent)
 {
@@ -211,19 +211,19 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
         zeroed = fsm_was_zeroed(ring, counts);
         fsm_look_at_owner(ring, counts, since);
         if (silence > counts->guard_patience) {
-            fsm_fail(tick, FSM_FAULT_GUARD_LOST);
+            fsm_fail(tick, FSM_FAULT_WATCHDOG_LOST);
         }
     }
     fsm_take_sample(tick);
     decide(tick, reason_to_release(tick, since, silence, zeroed));
     int64_t status = fsm_move(tick, counts->phase == FSM_LIVE_RUNNING);
     if (counts->advancing != 0 && asks_caller(status)) {
-        return FSM_TICK_WANTS;
+        return FSM_TICK_SUPPLY_NEEDED;
     }
     return end_tick(tick);
 }
 
-/* End a tick that returned FSM_TICK_WANTS; `again`: what it asked for was provided, and the stepper goes on in it. */
+/* End a tick that returned FSM_TICK_SUPPLY_NEEDED; `again`: what it asked for was provided, and the stepper goes on in it. */
 FSM_API int64_t fsm_finish_tick(struct fsm_tick *tick, bool again)
 {
     if (again) {
@@ -232,7 +232,7 @@ FSM_API int64_t fsm_finish_tick(struct fsm_tick *tick, bool again)
             fsm_put_records(tick);
         }
         if (asks_caller(fsm_move(tick, tick->counts->phase == FSM_LIVE_RUNNING))) {
-            return FSM_TICK_WANTS;
+            return FSM_TICK_SUPPLY_NEEDED;
         }
     }
     return end_tick(tick);

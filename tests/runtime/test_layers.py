@@ -199,7 +199,7 @@ CODES = [
     ("simulation.dense_output", "END", "COEFFICIENTS", "DENSE_", {}),
     ("simulation.dense_output", "HIGHEST_DEGREE", "HIGHEST_DEGREE", "", {}),
     ("online.context", "RHS", "LISTS", "ONLINE_", {}),
-    ("live.tick_data", "NOTHING", "WANTS", "TICK_", {}),
+    ("live.tick_data", "OK", "SUPPLY_NEEDED", "TICK_", {}),
     ("live.tick_data", "OFF", "CONTROL", "PASSIVITY_", {}),
     ("live.tick_data", "OCCASION", "LATEST", "", {}),
     ("live.tick_data", "NONE", "JUMPED", "FAULT_", {}),
