@@ -29,7 +29,9 @@ def strokes(graph, name):
     axes, reach = port_axes(graph), 0.6 * REACH[name]
     motion = [[i, reach, 0.9 + 0.7 * i, 0.3 * i] for i in range(len(axes))]
     motion += [[i, reach / 3, 7.3, 0.0] for i in range(len(axes))]
-    return Driver({"axes": len(axes), "turns": [i for i, axis in enumerate(axes) if axis.is_rotational], "motion": motion})
+    return Driver(
+        {"axes": len(axes), "turns": [i for i, axis in enumerate(axes) if axis.is_rotational], "motion": motion}
+    )
 
 
 def measured(graph, make_hand, **how):
