@@ -15,7 +15,7 @@ def test_a_ball_is_heard_on_the_floor(viewed, tmp_path, pitch):
     """It falls 1 m: 4.43 m/s, and 0.8 of it next time."""
     model = yaml.safe_load(models.resolve("bouncing_ball").read_text(encoding="utf-8"))
     if pitch:
-        model["contacts"]["ground"]["pitch"] = pitch
+        model["contacts"]["ground"]["sound_frequency"] = pitch
     path = tmp_path / "ball.yaml"
     path.write_text(yaml.safe_dump(model), encoding="utf-8")
     _, page = viewed(path)

@@ -16,7 +16,7 @@ import yaml
 from fsm_dyn.compilation import load
 
 MODELS = Path(__file__).parents[2] / "yaml_models"
-LEFT_OUT = ("modes", "outputs", "view", "drives", "variants", "ports")
+LEFT_OUT = ("modes", "outputs", "view", "scenarios", "drives", "variants", "ports")
 
 
 def mapping(name):

@@ -90,7 +90,7 @@ def shipped(name, law=None, impacts=None):
     tree = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text(encoding="utf-8"))
     if law:
         for contact in tree["contacts"].values():
-            contact["law"] = law
+            contact["restitution_law"] = law
     return tree | ({"impacts": impacts} if impacts else {})
 
 
