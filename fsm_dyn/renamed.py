@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -16,9 +17,13 @@ class RenamedWarning(FutureWarning):
     """An older name was used; the message has the new one."""
 
 
-def warn_renamed(what: str, old: str, new: str, stacklevel: int = 2) -> None:
-    """Warn that `what` (such as ``"keyword"``) has a new name; `stacklevel` counts from the caller of this function."""
-    warnings.warn(f"{what} '{old}' is called '{new}' now", RenamedWarning, stacklevel=stacklevel + 1)
+def warn_renamed(what: str, old: str, new: str) -> None:
+    """Warn that `what` (such as ``"keyword"``) has a new name; the warning names the line that called the package."""
+    level, frame = 2, inspect.currentframe()
+    frame = frame and frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fsm_dyn":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{what} '{old}' is called '{new}' now", RenamedWarning, stacklevel=level)
 
 
 def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

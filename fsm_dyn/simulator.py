@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
-from fsm_dyn.renamed import renamed_keywords
+from fsm_dyn.renamed import renamed_keywords, warn_renamed
 from fsm_dyn.results.continuation import (
     Continuation,
     RunSettings,
@@ -526,7 +525,7 @@ def strategy_named(name: str, method: str = "", derive_after: Allowance = None) 
         There is no such strategy, or ``derive_after`` does not go with it.
     """
     if name in OLD_STRATEGIES:
-        warnings.warn(f"strategy '{name}' is called '{OLD_STRATEGIES[name]}' now", FutureWarning, stacklevel=4)
+        warn_renamed("strategy", name, OLD_STRATEGIES[name])
     strategy = OLD_STRATEGIES.get(name, name)
     if strategy not in STRATEGIES:
         raise InputError(

@@ -29,7 +29,7 @@ def _value(value, factors):
         return {
             key: item if key in TEXTS else _value(item, factors)
             for key, item in value.items()
-            if key not in LEFT_OUT and not (key == "sound_frequency" and "Hz" in item)  # what people hear does not scale
+            if key not in LEFT_OUT and not (key == "sound_frequency" and "Hz" in item)  # as heard
         }
     if isinstance(value, list):
         return [_value(item, factors) for item in value]
