@@ -107,7 +107,7 @@ def assess_geometry(
     progress : callable
         Called with the numbers of verdicts reached and asked for.
     """
-    search = _Search(automaton, parameters, q)
+    search = _ConfigurationSearch(automaton, parameters, q)
     found = [search.decide({i: True}) for i in range(len(automaton.contacts)) if search.has_gap(i)]
     gaps = [automaton.terms.layout.contacts.index(item.contacts[0]) for item in found if item.verdict != "impossible"]
     asked = [
@@ -123,7 +123,7 @@ def assess_geometry(
     return GeometricFeasibility(tuple(found), combinations, _count(automaton, found))
 
 
-class _Search:
+class _ConfigurationSearch:
     """The conditions of one automaton with given parameters."""
 
     def __init__(self, automaton: Automaton, parameters: Array, q: Array) -> None:

@@ -227,7 +227,7 @@ def test_the_law_must_fit_the_units():
         fsm_dyn.load({**drop(), "contacts": {"felt": {"gap": "y", "compliant": {"stiffness": "2 N/m", "exponent": 2}}}})
     with pytest.raises(fsm_dyn.ModelError, match="below 1"):
         fsm_dyn.load({**drop(), "contacts": {"felt": {"gap": "y", "compliant": {"stiffness": "2 N", "exponent": 0.5}}}})
-    with pytest.raises(fsm_dyn.ModelError, match="loss"):
+    with pytest.raises(fsm_dyn.ModelError, match="dissipation"):
         fsm_dyn.load(
             {**drop(), "contacts": {"felt": {"gap": "y", "restitution": 0.5, "compliant": {"stiffness": "2 N/m"}}}}
         )

@@ -47,5 +47,5 @@ def test_a_kink_is_an_impulse(graph):
 
 
 def test_a_jump_is_refused(graph):
-    with pytest.raises(fsm_dyn.InputError, match="must not jump"):
+    with pytest.raises(fsm_dyn.InputError, match="must be continuous"):
         fsm_dyn.simulate(graph, 1.0, inputs={"w": {"steps": [[0, 0], [0.5, 0.1]]}})

@@ -84,7 +84,7 @@ def test_a_declaration_fits_together(law):
                 assert any(end < 4 for end in guard.leads_to)
                 assert law.ends_in(contact, code, guard.event)
         for word in law.events(contact.frictional, contact.sticks_always, contact.bounded_face):
-            assert law.verb(law.event_named(word)) == word
+            assert law.word(law.event_named(word)) == word
 
 
 def test_kinds_and_flags():
