@@ -32,7 +32,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "four_bar_row": {"until": 1.2},
     "geneva_drive": {"until": 0.45},
     "gripper": {"until": 2.5},
-    "piano_action": {"drive": "forte", "until": 0.5},
+    "piano_action": {"scenario": "forte", "until": 0.5},
     "piano_action_simple": {"until": 0.5},
     "ratchet": {"until": 2.5},
     "rocking_block": {"until": 2.0},
@@ -66,14 +66,16 @@ def entry(name: str, folder: Path) -> Entry:
     """
     graph = fsm_dyn.compile(name)
     options = SHOWN.get(name, {})
-    run = fsm_dyn.simulate(graph, **options)
+    simulator = fsm_dyn.Simulator(graph)
+    run = simulator.run(**options, strategy="compiled")  # so that all modes it meets are in the graph
+    extended = simulator.extended_graph()
     picture = plot.thumbnail(run)
     picture.savefig(folder / f"{name}.png", dpi=DPI)
     drawn = np.asarray(picture.canvas.buffer_rgba())[..., :3].min(axis=-1) < 250  # type: ignore[attr-defined]
     if drawn.mean() < LEAST_DRAWN:
         raise RuntimeError(f"there is next to nothing on the picture of {name}: {drawn.mean():.2%}")
     target = folder / f"{name}_modes.svg"
-    target.write_text(graph_svg(graph.automaton, graph.initial) + "\n", encoding="utf-8")
+    target.write_text(graph_svg(extended.automaton, graph.initial) + "\n", encoding="utf-8")
     for path in (target, folder / f"{name}.png"):
         if path.stat().st_size > MOST_BYTES:
             raise RuntimeError(f"{path.name} has {path.stat().st_size} bytes")
@@ -84,7 +86,7 @@ def entry(name: str, folder: Path) -> Entry:
 def _modes(graph: fsm_dyn.ModeGraph, run: fsm_dyn.Trajectory) -> str:
     met = len({*run.labels, *(x.target_label for x in run.transitions)})
     listed = len(graph.modes)
-    pruned = f", {len(graph.infeasible)} more cannot be" if graph.infeasible else ""
+    pruned = f", {len(graph.infeasible)} more infeasible" if graph.infeasible else ""
     if not graph.automaton.contacts:
         return "one mode"
     if graph.automaton.fully_enumerated:

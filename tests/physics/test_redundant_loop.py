@@ -65,7 +65,7 @@ def test_check_names_the_forces_that_are_not_determined(tmp_path):
     path.write_text(yaml.safe_dump(PARALLELOGRAM, sort_keys=False), encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(path)])
     assert result.exit_code == 0
-    line = next(line for line in result.stdout.split("\n") if "forces that are not determined" in line)
+    line = next(line for line in result.stdout.split("\n") if "indeterminate multipliers" in line)
     assert "none" not in line
     assert "motion: " in result.stdout
 
