@@ -1,8 +1,8 @@
 """A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force.
 
 In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter that
-also gives the velocity.  In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.  When the
-gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new samples.
+also gives the velocity.  In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.  When
+the gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new samples.
 
 Options
 -------

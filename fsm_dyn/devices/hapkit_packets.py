@@ -1,9 +1,9 @@
 """Packets between host and paddle; ``firmware/hapkit/hapkit_protocol.h`` is the same in C.
 
-A packet is ``00  COBS(kind, body, crc)  00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no zero
-inside, so that a reader synchronizes at the next zero.  The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from 0xFFFF)
-of kind and body; numbers are little-endian.  A packet begins with a zero as well as ending with one, so that half a
-packet before it does not damage it.
+A packet is ``00  COBS(kind, body, crc)  00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no
+zero inside, so that a reader synchronizes at the next zero.  The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from
+0xFFFF) of kind and body; numbers are little-endian.  A packet begins with a zero as well as ending with one, so that
+half a packet before it does not damage it.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ sent none goes idle, after an undocumented time.  Therefore the watchdog process
 force of zero followed by the end of the connection, each a whole masked WebSocket frame.
 
 Older services take the force as ``values``, newer ones as ``vector``, and ignore an unknown key without an error.
-Therefore the state's ``current_cursor_force`` is compared with the force sent.  Before a run, the key is determined with
-a force of 10 mN.  During a run, it is a fault if forces above 50 mN are not shown for 50 ms, or if ``status`` reports
-that the device is not calibrated.
+Therefore the state's ``current_cursor_force`` is compared with the force sent.  Before a run, the key is determined
+with a force of 10 mN.  During a run, it is a fault if forces above 50 mN are not shown for 50 ms, or if ``status``
+reports that the device is not calibrated.
 
 Options
 -------
@@ -293,7 +293,7 @@ class Driver:
             for message in line.receive():
                 return listed(parsed(message))
             line.wait(0.05)
-        raise TimeoutError(f"the Inverse service told of no devices within {patience:g} s")
+        raise TimeoutError(f"the Inverse service reported no devices within {patience:g} s")
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:

@@ -115,7 +115,7 @@ class Driver:
         t = self._readings * self._period
         if self._fault and t >= self._fault_at:
             if self._fault == "raise":
-                raise RuntimeError("a rehearsed failure")
+                raise RuntimeError("an injected failure")
             if self._fault == "hang":
                 time.sleep(3600.0)
             if self._fault == "stall":

@@ -1,12 +1,12 @@
 """Any device with a program that sends datagrams, in any language, on this computer or another.
 
 The program sends samples to the port of this driver, which answers each tick with a force; the format is that of
-:mod:`fsm_dyn.devices.wire.datagrams`.  Only one peer is accepted: the declared one or, on this computer alone, the first
-that sends a valid sample.  All datagrams but valid, new samples of the peer are dropped and counted.
+:mod:`fsm_dyn.devices.wire.datagrams`.  Only one peer is accepted: the declared one or, on this computer alone, the
+first that sends a valid sample.  All datagrams but valid, new samples of the peer are dropped and counted.
 
-The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can write to
-it after the end of this process.  The program itself must show no force when none has been received for 20 ms, as the
-client in ``fsm_dyn/devices/clients`` does.
+The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can write
+to it after the end of this process.  The program itself must show no force when none has been received for 20 ms, as
+the client in ``fsm_dyn/devices/clients`` does.
 
 Options
 -------
