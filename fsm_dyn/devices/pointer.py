@@ -5,8 +5,8 @@ smooths them to a motion with a velocity in every tick.  Button 0 is pressed whi
 sample for ``patience``, because the page is closed, it counts as released.  It is meant as the dead-man button of the
 limits.
 
-A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along half
-a cosine, with that velocity half-way.
+A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along
+half a cosine, with that velocity half-way.
 
 Options
 -------
