@@ -1,4 +1,4 @@
-"""What a driver or an emulator is told, checked: each wrong word or number is named, with what would be right."""
+"""Validation of driver and emulator options: errors name the option and the values that are allowed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class OptionReader:
         For messages: ``driver udp``.
     options : mapping
     known : collection of str
-        Options that there are.
+        Names of the options that exist.
 
     Raises
     ------
     InputError
-        One is unknown; reading one raises it too, where the value cannot be.
+        An option is unknown.  The methods raise it where a value is invalid.
     """
 
     def __init__(self, whose: str, options: Mapping[str, Any], known: Collection[str]) -> None:
@@ -95,7 +95,7 @@ class OptionReader:
         return tuple(float(low) for low, _ in pairs), tuple(float(high) for _, high in pairs)
 
     def handle(self) -> DeviceDynamics:
-        """Return what is known of the device as a hand feels it."""
+        """Return the apparent dynamics of the device, as far as the options give them."""
         return DeviceDynamics(**{name: self.number(name, 0.0) for name in HANDLE if name in self._options})
 
 

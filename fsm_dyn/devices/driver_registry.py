@@ -1,4 +1,4 @@
-"""Which drivers ship, and what each of them needs."""
+"""Registry of the shipped drivers, with the packages they need."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class DriverInfo:
     ----------
     name : str
     about : str
-        The first line of what it says of itself.
+        First line of its docstring.
     missing : str
-        The package that it needs and that is not there, if so.
+        Package that it needs and that is not installed; empty if there is none.
     emulated : bool
         Whether there is an emulator for it.
     """

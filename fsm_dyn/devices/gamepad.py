@@ -1,13 +1,13 @@
-"""A gamepad or joystick, read as Linux tells of it (evdev): it moves a port, and may shake or push.
+"""A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force.
 
-In mode ``position`` a stick's deflection is a place, ``reach`` away at the most, followed by a critically damped filter
-so that it has a velocity.  In mode ``rate`` the deflection is a velocity, ``speed`` at the most, and the place where
-that leads.  A stick that is unplugged returns to its middle, with all buttons released; then there are no new samples.
+In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter that
+also gives the velocity.  In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.  When
+the gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new samples.
 
 Options
 -------
 device : str
-    Such as ``/dev/input/event5``; the only gamepad that there is.
+    Such as ``/dev/input/event5``; by default the only gamepad present.
 axes : list of str
     What moves each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``, ``hat0y``,
     with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
@@ -22,21 +22,21 @@ dead_zone : float
 bandwidth : float
     Of the filter, Hz (12).
 ranges : mapping
-    Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not tell them itself.
+    Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not report them.
 feedback : str
-    ``none``, ``rumble`` (the larger the force the more it shakes) or ``constant`` (the motors of a joystick or a wheel
-    push its axes ``x`` and ``y``) (none).
+    ``none``, ``rumble`` (vibration in proportion to the force) or ``constant`` (the motors of a joystick or a wheel
+    exert the force on its axes ``x`` and ``y``) (none).
 force : float
-    The force that is shown by the largest level, N, or N m of an axis that turns (5).
+    Force at the largest level, N, or N m for a rotation axis (5).
 reverse : bool
-    Whether the device takes a direction for where a force comes from, not where it goes to (false).
+    Whether the device reads a direction as the origin of a force, not as where it points (false).
 
 Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
-codes; 16 to 19 are the D-pad's up, down, left and right.  A D-pad that the device tells of as four buttons
-(``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it tells of as a hat presses the buttons.
+codes; 16 to 19 are the D-pad's up, down, left and right.  A D-pad that the device reports as four buttons
+(``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it reports as a hat presses the buttons.
 
-Where the kernel's buffer was full (``SYN_DROPPED``), axes and buttons are asked for again: at once, and after the rest
-of that packet, which does not count.
+After an overflow of the kernel's buffer (``SYN_DROPPED``), axes and buttons are queried again: at once, and after the
+rest of that packet, which is ignored.
 """
 
 from __future__ import annotations
@@ -231,12 +231,12 @@ class Driver:
             ) from error
 
     def open(self) -> None:
-        """Learn the ranges of the axes, where they are, and what is pressed.
+        """Query the ranges and values of the axes and the state of the buttons.
 
         Raises
         ------
         InputError
-            The device does not tell, and they were not given.
+            The device does not report a range, and the option ``ranges`` does not give it.
         """
         keys = self._asked(bits_request(EV_KEY, KEY_BYTES), KEY_BYTES)
         pad = keys is not None and has(keys, DPAD.start)
@@ -254,7 +254,7 @@ class Driver:
             self._feedback.open()
 
     def _ask(self) -> None:
-        """Take axes and buttons as the kernel tells them, where it does."""
+        """Take the states of axes and buttons from the kernel, where it answers."""
         pressed = self._asked(request(READ, KEYS_PRESSED, KEY_BYTES), KEY_BYTES)
         if pressed is not None:
             self._buttons = 0
@@ -268,7 +268,7 @@ class Driver:
                 self._deflect(code, told[0])
 
     def _axis(self, code: int) -> tuple[int, int, int] | None:
-        """Return value, least and greatest of an axis as the kernel tells them; None where it does not."""
+        """Return value, minimum and maximum of an axis from the kernel; None where it does not answer."""
         told = self._asked(absolute_request(code), ABSOLUTE.size)
         if told is None:
             return None
@@ -276,7 +276,7 @@ class Driver:
         return (value, least, greatest) if least < greatest else None
 
     def _asked(self, number: int, size: int) -> bytes | None:
-        """Return what the kernel answers to an ioctl; None where it does not."""
+        """Return the answer of the kernel to an ioctl; None where there is none."""
         import fcntl  # not on every system
 
         try:
@@ -288,7 +288,7 @@ class Driver:
         """The middle of its range is a stick's zero."""
 
     def read(self) -> Sample:
-        """Return where the sticks lead; a new sample each time, as long as the gamepad is there or comes to rest."""
+        """Return position and velocity; a new sample each time, while the gamepad is present or comes to rest."""
         self._listen()
         now = time.monotonic()
         step, self._before = min(now - self._before, _LONGEST), now
@@ -306,7 +306,7 @@ class Driver:
         return Sample(now, self._readings, self._position, self._velocity, self._buttons)
 
     def _listen(self) -> None:
-        """Take the events that have come; where the gamepad is gone, so is what was pressed."""
+        """Take the events received; release all buttons where the gamepad is unplugged."""
         try:
             data = os.read(self._transport, _MOST * EVENT.size)
         except BlockingIOError:
@@ -325,7 +325,7 @@ class Driver:
             self._take(kind, code, value)
 
     def _take(self, kind: int, code: int, value: int) -> None:
-        """Take an event; what is none is counted."""
+        """Take an event; invalid ones are counted."""
         if kind == EV_SYN:
             self._synchronize(code)
         elif kind > EV_MOST:
@@ -340,7 +340,7 @@ class Driver:
                 self._follow_pad()
 
     def _synchronize(self, code: int) -> None:
-        """Ask how things are where the kernel's buffer was full, and again after the rest of that packet."""
+        """Query the state after an overflow of the kernel's buffer, and again after the rest of that packet."""
         dropped = code == SYN_DROPPED
         if dropped:
             self.strange["events lost"] += 1
@@ -370,12 +370,12 @@ class Driver:
                 self._deflected[code] = float(part)
 
     def told(self) -> dict[str, int]:
-        """Return how often events were lost, or were none, and forces could not be shown."""
+        """Return counts of lost and invalid events, and of forces that could not be shown."""
         failures = self._feedback.failures if self._feedback is not None else 0
         return {**self.strange, **({"force not shown": failures} if failures else {})}
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force as the device can; return what pushes."""
+        """Show a force as far as the device can; return the force it exerts."""
         shown = [0.0] * len(force)
         if self._feedback is None:
             return shown
@@ -400,7 +400,7 @@ class Driver:
 
 
 def named_axes(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what moves each axis; raise InputError where that is no list."""
+    """Return the stick behind each axis; raise InputError where that is no list."""
     given = options.get("axes", ("x", "-y"))
     if not isinstance(given, str | list | tuple):
         raise InputError("axes of the gamepad", found=str(given), allowed='names of sticks, as in "x,-y"')

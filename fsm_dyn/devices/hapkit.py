@@ -7,15 +7,15 @@ path : str
 baud : int
     Of the line (1000000); ports that are USB all the way do not mind.
 force : float
-    Never ask it for more, N; it says itself what it can show.
+    Largest force commanded, N; the device reports its own limit.
 mass, damping, friction : float
-    Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md tells how to measure them).
+    Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md describes the measurement).
 workspace : float
     How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
 delay : float
     See :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; 0 s.
 resolution : float
-    Of its position, m, for what is worked out before it is opened; the device tells the one in force.
+    Of its position, m, until the device is opened and reports the actual one.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ AGAIN: Final = 0.1  # s between questions
 UNANSWERED: Final = 50  # forces that it may leave unanswered
 MOST: Final = 1 << 16  # bytes taken in at once
 BEGINNING: Final = 20  # ticks until what is lost on the line counts
-QUIET: Final = 5  # forces without a sample, after which it is the samples that are missing: the tick sees to that
+QUIET: Final = 5  # forces without a sample, after which the samples are missing: the tick detects the stall
 GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
 REACH: Final = 0.15  # m
 BAUD: Final = 1_000_000
 _NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution", "workspace")
 _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
-_LAST: Final = (1 << 16) - 1  # sequence number; the safe frame's is 0
+_LAST: Final = (1 << 16) - 1  # sequence number; that of the safe packet is 0
 
 
 class Driver:
@@ -102,7 +102,7 @@ class Driver:
         return sl.open_line(path, int(options.get("baud", BAUD)))
 
     def open(self) -> None:
-        """Ask the device who it is, until it answers.
+        """Request the identity of the device until it answers.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Driver:
             self._hear()
 
     def calibrate(self) -> None:
-        """Make the place where it is its zero, and begin from a force of zero."""
+        """Make the present position the zero, and begin from a force of zero."""
         sl.write_line(self._line, hf.encode_packet(hf.ZeroBody()) + hf.SAFE_FRAME)
         until = time.monotonic() + PATIENCE
         while self._told.state & hf.LET_GO or self._readings == 0:
@@ -150,14 +150,14 @@ class Driver:
 
         Raises
         ------
-        LineGone
+        DeviceDisconnected
             The device is unplugged.
         """
         self._hear()
         return self._latest
 
     def _hear(self) -> None:
-        """Take in what has come; of several samples the last."""
+        """Take the bytes received; of several samples the last."""
         data, more = b"", True
         while more and len(data) < MOST:
             found = sl.read_line(self._line)
@@ -182,12 +182,12 @@ class Driver:
     def write(self, force: Sequence[float]) -> Sequence[float]:
         """Show a force.
 
-        Where the device has let go by itself it gets a force of zero until it takes hold, and then all of the force
-        within ``GENTLE`` ticks.
+        After its own watchdog has removed the force, the device is sent a force of zero until it accepts forces again;
+        then the force is ramped up over ``GENTLE`` ticks.
 
         Raises
         ------
-        LineFull, LineGone
+        DeviceNotReading, DeviceDisconnected
         TimeoutError
             The device sends samples but has taken none of the last ``UNANSWERED`` forces.
         """
@@ -209,7 +209,7 @@ class Driver:
         return (shown / _MICRO,)
 
     def told(self) -> dict[str, float]:
-        """Return what the line has lost, and how often the device let go by itself."""
+        """Return counts of lost packets, and how often the watchdog of the device removed the force."""
         return {
             "frames not understood by the host": self._reader.dropped - self._dropped,
             "frames not understood by the device": (self._told.dropped - self._lost) % 256,
@@ -217,7 +217,7 @@ class Driver:
         }
 
     def close(self) -> None:
-        """Show no force, whatever has not gone out before."""
+        """Set the force to zero; unsent packets are discarded."""
         with contextlib.suppress(sl.DeviceDisconnected):
             sl.discard_unsent(self._line)
             sl.write_line(self._line, hf.SAFE_FRAME)

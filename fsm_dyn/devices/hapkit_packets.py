@@ -1,9 +1,9 @@
-"""The frames that host and paddle exchange; ``firmware/hapkit/hapkit_protocol.h`` is the same in C.
+"""Packets between host and paddle; ``firmware/hapkit/hapkit_protocol.h`` is the same in C.
 
-A frame is ``00  COBS(kind, body, crc)  00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no zero
-inside, so that a reader finds its place again at the next zero, whatever came before.  The CRC is CRC-16/CCITT-FALSE
-(polynomial 0x1021, from 0xFFFF) of kind and body; numbers are little-endian.  A frame begins with a zero as well as
-ending with one: half a frame before it costs that half frame and nothing more.
+A packet is ``00  COBS(kind, body, crc)  00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no
+zero inside, so that a reader synchronizes at the next zero.  The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from
+0xFFFF) of kind and body; numbers are little-endian.  A packet begins with a zero as well as ending with one, so that
+half a packet before it does not damage it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from typing import Final, NamedTuple
 
 VERSION: Final = 1
-LONGEST: Final = 32  # bytes between two zeros; more is no frame
+LONGEST: Final = 32  # bytes between two zeros; more is no packet
 HELLO: Final = 0x01
 FORCE: Final = 0x02
 ZERO: Final = 0x03
@@ -109,14 +109,14 @@ def cobs_decode(data: bytes) -> bytes | None:
 
 
 def encode_packet(body: Body) -> bytes:
-    """Return a body as it goes over the line."""
+    """Return the packet of a body, as bytes."""
     kind = KINDS[type(body)]
     data = bytes((kind,)) + BODIES[kind].pack(*body)
     return b"\0" + cobs_encode(data + _CRC.pack(crc16(data))) + b"\0"
 
 
 def decode_packet(data: bytes) -> Body | None:
-    """Return the body of what stood between two zeros, None where it is no frame."""
+    """Return the body of the bytes between two zeros, None where they are no packet."""
     plain = cobs_decode(data)
     if plain is None or len(plain) < 3 or _CRC.unpack(plain[-2:])[0] != crc16(plain[:-2]):
         return None
@@ -127,21 +127,21 @@ def decode_packet(data: bytes) -> Body | None:
 
 
 class PacketReader:
-    """Finds frames in what comes over a line, and counts what was none.
+    """Decoder of packets in a stream of bytes, which counts invalid pieces.
 
     Attributes
     ----------
     dropped : int
-        Pieces between zeros that were no frames: garbage, halves, damaged ones.
+        Pieces between zeros that were no packets: garbage, halves, damaged ones.
     """
 
     def __init__(self) -> None:
         self.dropped = 0
         self._rest = b""
-        self._long = False  # what stands before the next zero is too long for a frame
+        self._long = False  # the bytes before the next zero are too long for a packet
 
     def feed(self, data: bytes) -> list[Body]:
-        """Return the frames that end in these bytes."""
+        """Return the packets that end in these bytes."""
         found: list[Body] = []
         *pieces, rest = (self._rest + data).split(b"\0")
         for piece in pieces:

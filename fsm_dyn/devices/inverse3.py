@@ -1,28 +1,28 @@
-"""Haply's Inverse3, by its service on this computer: JSON over a WebSocket, three axes.
+"""Haply's Inverse3 through its local service: JSON over a WebSocket, three axes.
 
 The service is Haply's, as documented on docs.haply.co: "WebSocket Protocol" and "Control Commands" of the Inverse SDK,
-3.1 and 3.5.  It tells first which devices there are, then answers every message with one state:
+3.1 and 3.5.  Its first message lists the devices; then it answers every message with one state:
 
     {"inverse3": [{"device_id": "049D", "commands": {"set_cursor_force": {"vector": {"x": 0, "y": 0, "z": 0}}}}]}
     {"inverse3": [{"device_id": "049D", "state": {"cursor_position": {"x": ...}, "cursor_velocity": {"x": ...}}}]}
 
-in N, m and m/s, in the coordinates that the service is configured for.  A command holds for its tick; a device that is
-sent none goes idle, in a time that is documented nowhere.  So it is the guard that lets go: its safe frame is a force
-of zero followed by the end of the connection, each a whole masked frame.
+in N, m and m/s, in the coordinates that the service is configured for.  A command lasts for its tick; a device that is
+sent none goes idle, after an undocumented time.  Therefore the watchdog process removes the force: its safe packet is a
+force of zero followed by the end of the connection, each a whole masked WebSocket frame.
 
-Older services take the force as ``values``, newer ones as ``vector``, and a key that a service does not know is ignored
-without a word.  Therefore the state's ``current_cursor_force`` is compared with what was sent.  Before a run a force of
-10 mN finds out which key is taken.  During a run it is a fault if nothing is shown of forces above 50 mN for 50 ms.  So
-is a device whose ``status`` says that it is not calibrated.
+Older services take the force as ``values``, newer ones as ``vector``, and ignore an unknown key without an error.
+Therefore the state's ``current_cursor_force`` is compared with the force sent.  Before a run, the key is determined
+with a force of 10 mN.  During a run, it is a fault if forces above 50 mN are not shown for 50 ms, or if ``status``
+reports that the device is not calibrated.
 
 Options
 -------
 device_id : str
     Of the device; needed where there are several.
 host, port
-    Of the service (127.0.0.1, 10001).  It is asked for nothing secret and trusts everybody: leave it on this computer.
+    Of the service (127.0.0.1, 10001).  It has no authentication: keep it on this computer.
 format : str
-    ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services; by default it is found out.
+    ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services; by default it is probed.
 profile : str
     Name of the session, by which Haply's Hub knows it and keeps its settings (``fsm_dyn:live``); none where empty.
 workspace : list
@@ -31,11 +31,11 @@ workspace : list
 force : float
     The largest that the device can show, N.
 bandwidth : float
-    Of the velocity, should the service tell none, Hz (30).
+    Of the velocity estimate where the service reports no velocity, Hz (30).
 patience : float
     How long to wait for the service, s (5).
 mass, damping, friction, resolution, delay : float
-    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+    Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
 The buttons are those of the first wireless grip: a, b and c are 0, 1 and 2.
 """
@@ -85,20 +85,20 @@ def command(device: str, force: Sequence[float], key: str = "vector", session: M
 
 
 def session_of(profile: str) -> dict[str, Any]:
-    """Return what is said of the session at first: its profile, and that the configuration is to be told again."""
+    """Return the first message about the session: its profile, and a request for the configuration."""
     named = {"configure": {"profile": {"name": profile}}} if profile else {}
     return {**named, "force_render_full_state": {}}
 
 
 def within(found: Any, *names: str) -> Any:
-    """Return what a mapping of mappings has under names, one in the other; None where it has not."""
+    """Return the entry of nested mappings under a path of names; None where there is none."""
     for name in names:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
 
 
 def configured(config: Any) -> dict[str, int]:
-    """Return what a device's configuration does to forces, as counts by name; nothing of what it does not tell."""
+    """Return the settings of a device that change forces, as counts by name, as far as it reports them."""
     found = {}
     if within(config, "gravity_compensation", "enabled") is False:
         found["gravity compensation off"] = 1
@@ -116,9 +116,9 @@ def uncalibrated(told: Any) -> bool:
 
 
 class ForceCheck:
-    """Compares the forces that are sent with those that the service says it shows.
+    """Comparison of the forces sent with those that the service reports as shown.
 
-    The lag between them is not documented: only forces of which nothing is shown for a while are found.
+    The lag between them is not documented, so that only forces not shown for a while are detected.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class ForceCheck:
         Raises
         ------
         ConnectionError
-            The service shows nothing of what it is sent.
+            The service shows none of the forces that it is sent.
         """
         if self._since == math.inf:
             return
@@ -167,7 +167,7 @@ def vector(found: Any) -> tuple[float, float, float]:
 
 
 def parsed(message: bytes) -> dict[str, Any]:
-    """Return what a message of the service says; raise ValueError where that is nothing."""
+    """Return the content of a message of the service; raise ValueError where it is invalid."""
     try:
         found = json.loads(message)
     except ValueError:
@@ -178,7 +178,7 @@ def parsed(message: bytes) -> dict[str, Any]:
 
 
 def listed(message: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the devices that a message tells of, by their names; raise ValueError where they are no such list."""
+    """Return the devices that a message lists, by name; raise ValueError where it has no such list."""
     devices = message.get("inverse3", [])
     if not isinstance(devices, list) or not all(isinstance(item, dict) and "device_id" in item for item in devices):
         raise ValueError("no list of devices")
@@ -210,7 +210,7 @@ class Driver:
         Raises
         ------
         InputError
-            There is no service, no such device, no saying which one is meant, it is not calibrated, or shows no force.
+            There is no service or no such device, several could be meant, it is not calibrated, or shows no force.
         """
         cls.describe(options)
         transport = cls.open_transport(options)
@@ -247,7 +247,7 @@ class Driver:
 
     @classmethod
     def _probed(cls, line: WebSocketLine, device: str, patience: float) -> str:
-        """Return the format in which the service takes forces: the one whose force it says it shows."""
+        """Return the format in which the service takes forces: the one whose force it reports as shown."""
         for form, key in FORMATS.items():
             for _ in range(PROBES):
                 before = cls._shown(line, device, (0.0,) * 3, key, patience)
@@ -268,7 +268,7 @@ class Driver:
     def _shown(
         cls, line: WebSocketLine, device: str, force: Sequence[float], key: str, patience: float
     ) -> tuple[float, float, float]:
-        """Send a force and return the one that the answer says is shown."""
+        """Send a force and return the force that the answer reports."""
         line.say(command(device, force, key))
         told = within(cls._devices(line, patience).get(device), "state", "current_cursor_force")
         if told is None:
@@ -281,19 +281,19 @@ class Driver:
 
     @staticmethod
     def _inventory(line: WebSocketLine, patience: float) -> dict[str, Mapping[str, Any]]:
-        """Return the devices that the service tells of when it is first met."""
+        """Return the devices in the first message of the service."""
         line.open(patience)
         return Driver._devices(line, patience)
 
     @staticmethod
     def _devices(line: WebSocketLine, patience: float) -> dict[str, Mapping[str, Any]]:
-        """Return the devices that the next message tells of."""
+        """Return the devices in the next message."""
         until = time.monotonic() + patience
         while time.monotonic() < until:
             for message in line.receive():
                 return listed(parsed(message))
             line.wait(0.05)
-        raise TimeoutError(f"the Inverse service told of no devices within {patience:g} s")
+        raise TimeoutError(f"the Inverse service reported no devices within {patience:g} s")
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
@@ -343,7 +343,7 @@ class Driver:
         return shared(found)
 
     def open(self) -> None:
-        """Meet the service, and have the first state told."""
+        """Connect to the service and wait for the first state."""
         devices = self._inventory(self._line, self._patience)
         if self._device not in devices:
             raise ConnectionError(
@@ -359,7 +359,7 @@ class Driver:
             self.read()
 
     def calibrate(self) -> None:
-        """The service sees to that."""
+        """Do nothing: the service calibrates the device."""
 
     def read(self) -> Sample:
         """Return the latest state of the device.
@@ -378,7 +378,7 @@ class Driver:
         return self._latest
 
     def _take(self, message: Mapping[str, Any]) -> None:
-        """Take a state; raise ValueError with the reason where it is of no use."""
+        """Take a state; raise ValueError with the reason where it is invalid."""
         found = listed(message).get(self._device)
         if found is None:
             raise ValueError("without the device")
@@ -399,7 +399,7 @@ class Driver:
             self.untold += 1
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force; it is not shown where the service does not read, which a stall will tell."""
+        """Show a force; where the service does not read, it is lost, and a stall follows."""
         if self._line.say(command(self._device, force, self._key)):
             self._check.sent(force)
         else:
@@ -407,7 +407,7 @@ class Driver:
         return force
 
     def told(self) -> dict[str, int]:
-        """Return how many messages were of no use and why, and what the service's configuration does to forces."""
+        """Return counts of invalid messages by reason, and the settings of the service that change forces."""
         untold = {"without the force shown": self.untold} if self.untold else {}
         return {**self.dropped, **untold, **self._configured}
 
@@ -422,7 +422,7 @@ class Driver:
 
 
 def _follows(shown: Sequence[float], before: Sequence[float]) -> bool:
-    """Return whether what is shown has followed the probe from what was shown before it."""
+    """Return whether the force shown has followed the probe."""
     along = sum((s - b) * p for s, b, p in zip(shown, before, PROBE, strict=True))
     return along >= SHOWN * math.hypot(*PROBE) ** 2
 

@@ -1,12 +1,12 @@
-"""A pointer on a page: it moves a port and feels nothing.
+"""A pointer on a page: it moves a port and shows no force.
 
-The page sends a sample some sixty times a second through :meth:`fsm_dyn.live.session.LiveSession.send_pointer`; this
-driver smooths them to a motion with a velocity in every tick.  Button 0 says that something is dragged; where no
-sample has come for a while, because the page is gone, it counts as released.  Let it be the dead-man button of the
+The page sends some sixty samples a second through :meth:`fsm_dyn.live.session.LiveSession.send_pointer`; this driver
+smooths them to a motion with a velocity in every tick.  Button 0 is pressed while something is dragged; without a
+sample for ``patience``, because the page is closed, it counts as released.  It is meant as the dead-man button of the
 limits.
 
-A sample with a velocity along its first axis is a key that is pressed or let up: the pointer goes there along half a
-cosine, that fast half-way, from wherever it is.
+A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along
+half a cosine, with that velocity half-way.
 
 Options
 -------
@@ -15,7 +15,7 @@ axes : int
 bandwidth : float
     Of the smoothing, Hz (12).
 patience : float
-    After how long without a sample the pointer counts as released, s (0.3).
+    Time without a sample after which the pointer counts as released, s (0.3).
 """
 
 from __future__ import annotations

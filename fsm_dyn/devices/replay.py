@@ -1,4 +1,4 @@
-"""A device that moves as one did in a recording; the forces shown to it are lost.
+"""Playback of the device motion of a recording; the forces shown to it are discarded.
 
 Options
 -------

@@ -1,7 +1,7 @@
-"""A device without hardware: a hand that follows a written motion.
+"""A simulated hand that follows a prescribed motion: a device without hardware.
 
-The hand is a mass with a spring and a damper to a place that moves as a sum of sines, and with the force shown.  It
-moves by one period per reading, whatever the clock says, so that a run is the same every time.
+The hand is a mass, under the force shown and a spring and a damper to a target that moves as a sum of sines.  It moves
+by one period per reading, independent of the clock, so that runs are reproducible.
 
 Options
 -------
@@ -10,7 +10,7 @@ axes : int
 turns : list of int
     The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
 motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
-    The place that the hand is drawn to, from zero and gently over the first half second.
+    Target of the hand; amplitudes grow from zero over the first half second.
 mass, stiffness, damping : float
     Of the hand (0.3 kg, 300 N/m, 12 N s/m).
 period : float
@@ -18,9 +18,9 @@ period : float
 wire : str
     A file to which every force is written as a line, as to a device's transport.
 stop : str
-    What the device declares (``safe_frame`` with a wire, else ``none``).
+    Stop mechanism that the device declares (``safe_frame`` with a wire, else ``none``).
 fault, fault_at : str, float
-    A rehearsal: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or give ``nan``.
+    Fault injection: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or return ``nan``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GENTLE: Final = 0.5  # s
 
 
 def usual_motion(axes: int) -> list[list[float]]:
-    """Return a motion that shows something of most mechanisms: 10 cm at half a hertz, each axis at its own pace."""
+    """Return a motion that moves most mechanisms: 10 cm at half a hertz, with a frequency for each axis."""
     return [[axis, 0.1, 0.5 + 0.2 * axis, 0.3 * axis] for axis in range(axes)]
 
 
@@ -67,7 +67,7 @@ class Driver:
         self._hand: Any = None  # the compiled one
 
     def compiled(self) -> Any:
-        """Return how the hand is read and written by compiled code; None where it has a wire or rehearses a failure."""
+        """Return the compiled reading and writing of the hand; None with a wire or an injected fault."""
         if self._transport is not None or self._fault:
             return None
         # plain ticks have no use for it
@@ -115,7 +115,7 @@ class Driver:
         t = self._readings * self._period
         if self._fault and t >= self._fault_at:
             if self._fault == "raise":
-                raise RuntimeError("a rehearsed failure")
+                raise RuntimeError("an injected failure")
             if self._fault == "hang":
                 time.sleep(3600.0)
             if self._fault == "stall":

@@ -1,6 +1,6 @@
-"""A serial line that never makes anybody wait: opened raw, by the system's own calls.
+"""Non-blocking serial line, opened raw with system calls.
 
-What the tick process and its guard inherit is a descriptor; there is nothing that a library would add to it.
+Tick process and watchdog process inherit its descriptor, so that no library is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeviceNotReading(OSError):
 
 
 def ports() -> list[str]:
-    """Return the serial ports that a USB device made, each once, by the name that says most."""
+    """Return the serial ports of USB devices, each once, by their most descriptive name."""
     found: dict[str, str] = {}
     for pattern in PATTERNS:
         for path in sorted(glob.glob(pattern)):
@@ -49,7 +49,7 @@ def open_line(path: str, baud: int) -> int:
     Raises
     ------
     InputError
-        There is no such port, it may not be opened, somebody has it open, or it has no such rate.
+        There is no such port, access is denied, another process has it open, or it has no such rate.
     """
     if sys.platform == "win32":
         raise InputError("serial lines are opened on Linux and macOS only", remedy="run it there, or --emulate")
@@ -90,10 +90,10 @@ def _cannot(path: str, error: Exception) -> InputError:
 
 
 def read_line(line: int) -> bytes:
-    """Return what has come, at once; raises LineGone where nothing will come any more.
+    """Return the bytes received, at once; raises DeviceDisconnected at the end of the line.
 
-    Linux has a read of an empty line wait, whether it may block or not, for the thread of the kernel that hands bytes
-    on, which is no real-time one and comes late on a busy machine.  So it is asked first whether there is anything.
+    On Linux even a non-blocking read of an empty line waits for the thread of the kernel that forwards bytes, which has
+    no real-time priority and is late on a busy machine.  Therefore the number of bytes is queried first.
     """
     try:
         if not waiting(line):
@@ -118,9 +118,9 @@ def write_line(line: int, data: bytes) -> None:
 
     Raises
     ------
-    LineFull
-        The line did not take all of it.  Half a frame may be out; the zero that begins the next one ends it.
-    LineGone
+    DeviceNotReading
+        The line did not take all of it.  Half a packet may be sent; the zero that begins the next one ends it.
+    DeviceDisconnected
     """
     try:
         sent = os.write(line, data)
@@ -133,7 +133,7 @@ def write_line(line: int, data: bytes) -> None:
 
 
 def discard_unsent(line: int) -> None:
-    """Throw away what was sent and has not gone out, so that what is sent next comes first."""
+    """Discard unsent bytes, so that the next packet goes out first."""
     try:
         termios.tcflush(line, termios.TCOFLUSH)
     except termios.error as error:

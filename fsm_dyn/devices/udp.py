@@ -1,12 +1,12 @@
-"""Any device whose program sends datagrams: in C, Matlab or Rust, on this computer or another one.
+"""Any device with a program that sends datagrams, in any language, on this computer or another.
 
-The program sends samples to the port of this driver, which answers each tick with a force; the bytes are those of
-:mod:`fsm_dyn.devices.wire.datagrams`.  Nobody but one peer is listened to: the one declared or, on this computer alone,
-the first that sends a good sample.  Whatever is not a good, new sample of the peer is dropped and counted.
+The program sends samples to the port of this driver, which answers each tick with a force; the format is that of
+:mod:`fsm_dyn.devices.wire.datagrams`.  Only one peer is accepted: the declared one or, on this computer alone, the
+first that sends a valid sample.  All datagrams but valid, new samples of the peer are dropped and counted.
 
-The socket is connected to the peer as soon as it is known.  That makes it the transport of the guard too, which shares
-it: a write to it reaches the peer when this process is no more.  The program itself is to show no force once none has
-come for 20 ms, as the client in ``fsm_dyn/devices/clients`` does.
+The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can write
+to it after the end of this process.  The program itself must show no force when none has been received for 20 ms, as
+the client in ``fsm_dyn/devices/clients`` does.
 
 Options
 -------
@@ -21,8 +21,8 @@ port : int
 peer : str
     Address of the device program, with or without its port: ``192.0.2.7:4000``.
 watchdog : float
-    After how long without a datagram the program shows no force, s (0.02); 0: it does not see to that.  Where the
-    network could lose the guard's datagram too, the force is then capped as that of a device that nothing stops.
+    Time without a datagram after which the program shows no force, s (0.02); 0: it has no watchdog.  Where the
+    network could lose the datagram of the watchdog process too, the force is then capped as without a stop mechanism.
 bandwidth : float
     Of the velocity where the program sends none, Hz (30); see
     :class:`~fsm_dyn.devices.velocity_estimation.VelocityFilter`.
@@ -33,7 +33,7 @@ workspace : list
 force, torque : float
     The largest that the device can show, N and N m.
 mass, damping, friction, resolution, delay : float
-    What is known of the device as a hand feels it, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+    Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
 BANDWIDTH: Final = 30.0  # Hz
 PATIENCE: Final = 10.0  # s
-SILENCE: Final = 1.0  # s, after which a program may count from anywhere: it was started anew
+SILENCE: Final = 1.0  # s of silence after which any sequence number is accepted: the program was restarted
 _MOST: Final = 64  # datagrams taken in a tick
 _WAITED: Final = 4096  # in the first one: those that came while the model was made ready
 _REACH: Final = (1.0, 100.0)  # m and rad to either side
@@ -109,7 +109,7 @@ class Driver:
         self.spec = self.describe(options)
         self._socket = socket.socket(fileno=transport)
         self._socket.setblocking(False)
-        self._strangers: socket.socket | None = None  # what comes from elsewhere once the other one is connected
+        self._strangers: socket.socket | None = None  # datagrams of other senders, once the other one is connected
         declared = str(options.get("peer", ""))
         self._allowed = address_of(declared) if declared else None
         self._peer: Any = None
@@ -120,7 +120,7 @@ class Driver:
         self._heard = -SILENCE  # when the latest came, by the clock of this process
         self._sent = 0
         self._header: Any = None
-        self._link: Any = None  # what compiled code keeps of the conversation, where it reads and writes
+        self._link: Any = None  # state of the compiled code, where that reads and writes
         self.dropped: Counter[str] = Counter()
 
     @classmethod
@@ -151,7 +151,7 @@ class Driver:
 
     @staticmethod
     def _is_local(options: Mapping[str, Any]) -> bool:
-        """Tell whether everything stays on this computer; raise InputError where a peer is missing."""
+        """Return whether host and peer are on this computer; raise InputError where a peer is missing."""
         host, _ = address_of(str(options.get("host", "127.0.0.1")))
         if ipaddress.ip_address(host).is_loopback:
             return True
@@ -181,7 +181,7 @@ class Driver:
         return shared(found)
 
     def attach(self, block: shared_memory.SharedBlock) -> None:
-        """Take the memory in which the run says how it stands: what the flags of a force tell."""
+        """Take the shared memory with the run state, which the flags of a force report."""
         self._header = block.header
 
     def open(self) -> None:
@@ -209,7 +209,7 @@ class Driver:
         """The program has its own zero."""
 
     def compiled(self) -> Any:
-        """Return how the peer is read and written by compiled code; None where nobody has been met."""
+        """Return the compiled reading and writing of the peer; None where there is no peer yet."""
         if self._peer is None or self._header is None:
             return None
         # plain ticks have no use for it
@@ -242,7 +242,7 @@ class Driver:
         return self._latest
 
     def _take(self, data: bytes, sender: Any) -> None:
-        """Take a datagram for what it is worth."""
+        """Take a datagram: the latest sample, or one to drop and count."""
         if not self._may_send(sender):
             self.dropped["stranger"] += 1
             return

@@ -1,4 +1,4 @@
-"""Velocities for devices that measure none: from positions, or by following what jumps."""
+"""Velocity estimation for devices that measure none: from positions, or by a critically damped filter."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whether a held mechanism can make a device buzz: conditions of passivity, the loop's response, their verdicts."""
+"""Passivity of a coupled model with a device: conditions, response of the sampled loop, verdicts."""

@@ -1,4 +1,4 @@
-"""What the conditions of passivity say of a held model with a device, with the numbers they rest on."""
+"""Passivity assessment of a coupled model with a device: conditions, verdicts, and their numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """One condition along one axis: it holds where there is more than is needed.
+    """Result of one condition along one axis: it holds where more is available than required.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class ConditionResult:
         ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation`` or ``stable alone``.
     axis : str
     verdict : str
-        ``pass``, ``fail``, or ``unknown`` where something is not known; never ``pass`` then.
+        ``pass``, ``fail``, or ``unknown`` where a property of the device is not known.
     required : float or None
-        Damping or dry friction of the device; infinite where none would do, None where that is not known either.
+        Damping or dry friction of the device; infinite where none suffices, None where it is unknown.
     available : float or None
-        What there is of it, None: unknown.
+        Damping or dry friction that the device has, None: unknown.
     unit : str
     basis : str
-        What was compared, or what is missing.
+        Quantities compared, or those missing.
     """
 
     condition: str
@@ -55,7 +55,7 @@ class ConditionResult:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What the conditions say of a held model with a device.
+    """Passivity assessment of a coupled model with a device.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Assessment:
         The device, as far as it is known.
     stiffness, damping : mapping
         Of the coupler as the device feels it, by axis.
-    checks : tuple of Check
+    checks : tuple of ConditionResult
     """
 
     model: str
@@ -84,7 +84,7 @@ class Assessment:
         return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data, as JSON holds it (an infinite need as a text)."""
+        """Return plain data, as JSON holds it (infinite numbers as text)."""
         data = asdict(self)
         for check in data["checks"]:
             if check["required"] == np.inf:
@@ -122,16 +122,16 @@ def assess(
     method: str = "rk4",
     at: Mapping[str, float | str] | None = None,
 ) -> Assessment:
-    """Compare a held model with a device by the conditions of passivity (docs/theory.md, "Passivity").
+    """Assess a coupled model with a device by the conditions of passivity (docs/theory.md, "Passivity").
 
     Parameters
     ----------
     graph : ModeGraph
         Compiled from what :func:`fsm_dyn.live.port_coupling.add_couplers` returned.
     handle : Handle, optional
-        What is known of the device along its straight axes; nothing, without it.
+        Known dynamics of the device along its translation axes; by default none.
     modes : sequence of str
-        Modes whose own response is looked at; by default the one that the graph starts in.
+        Modes whose response is assessed; by default the initial mode of the graph.
     mapping, n_device, period, substeps, method
         As of a live run.
     turns : sequence of int, optional
@@ -178,7 +178,7 @@ def assess(
 def _of_coupler(
     axis: str, K: float, B: float, handle: DeviceDynamics, turns: bool, period: float
 ) -> list[ConditionResult]:
-    """Look at what depends on the coupler alone: a rigid model, any model, rounding, and a wall that nobody holds."""
+    """Assess the conditions on the coupler alone: a rigid model, any model, rounding, and a wall without a hand."""
     w, delay = conditions.frequencies(period), handle.delay
     late = f", {delay:g} s late" if delay else ""
     rigid = conditions.wall_damping_required(K, B, period)
@@ -198,7 +198,7 @@ def _of_coupler(
 
 
 def _of_mode(loop: SampledLoop, axes: list[int], name: str, handle: DeviceDynamics, turns: bool) -> ConditionResult:
-    """Look at the response of a mode, along one axis or along several together."""
+    """Assess the response of a mode, along one axis or along several together."""
     condition = f"mode {loop.mode}"
     if loop.growth > 1.0 + _GROWS:
         why = f"the model by itself grows by {loop.growth - 1.0:.2g} in a tick: it is not passive"

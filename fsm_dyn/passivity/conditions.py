@@ -1,8 +1,8 @@
-"""Conditions of passivity of a sampled loop with a device behind a hold, as formulae (docs/theory.md, "Passivity").
+"""Conditions of passivity of a sampled loop with zero-order hold, as formulae (docs/theory.md, "Passivity").
 
 Everything is along one axis of the device, or along several as matrices, in units of the device: N, m, s.  ``b`` is the
 viscous damping of the device alone, ``T`` the period of the loop, ``K`` and ``B`` stiffness and damping felt, the rate
-of the position being its backward difference.  Nothing is assumed of the hand but that it is passive.
+of the position being its backward difference.  The only assumption on the hand is that it is passive.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def coupler_damping_required(
     environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping, of which nothing
     but ``Re h11`` is made: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the
     coupler, which is integrated with the model, and ``h21`` how the positions of the device run from sample to sample.
-    Bands that sampling folds are left out, see :func:`coupler_needs_folded`.
+    Aliased bands are left out, see :func:`coupler_damping_required_aliased`.
     """
     w = np.asarray(w, dtype=np.float64)
     h12, h21, yields = _two_port(stiffness, damping, w, period, delay)
@@ -127,7 +127,7 @@ def _two_port(K: float, B: float, w: Floats, period: float, delay: float) -> tup
 def coupler_damping_required_aliased(
     stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0
 ) -> Floats:
-    """Return the same as :func:`coupler_needs` with all bands that sampling folds (N s/m), shape (k,).
+    """Return the same as :func:`coupler_damping_required` with all aliased bands (N s/m), shape (k,).
 
     The coupler shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, where ``s_m`` are the shares of the bands in a position
     that runs straight from sample to sample (they add up to one), and ``Y_m = Z / (Z_c + Z)`` at the band's frequency
@@ -150,8 +150,8 @@ def coupler_damping_required_aliased(
 def _most_on_rim(centre: Complexes, radius: Floats, w: Floats, period: float, delay: float) -> Floats:
     """Return the most that any response on a circle asks for, at each frequency.
 
-    The circle may be far larger than the part of it that counts: it is looked at ever more closely towards the point
-    that would be the worst without a part of a period of delay, and then between the two points beside the best.
+    The circle may be far larger than its relevant part: it is sampled more densely towards the point that would be the
+    worst without a fraction of a period of delay, and then between the two neighbours of the best sample.
     """
     turn = -np.angle(_direction(w, period, delay))
 

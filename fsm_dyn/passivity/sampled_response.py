@@ -1,4 +1,4 @@
-"""The discrete transfer function of a held mechanism, as the live loop carries it out (docs/theory.md, "Passivity")."""
+"""Discrete transfer function of a coupled model in the live loop (docs/theory.md, "Passivity")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHAIN = 4  # an input in a tick: value, rate, second rate, third rate
 
 @dataclass(frozen=True)
 class SampledLoop:
-    """A held port in one mode, to first order: what a tick makes of the state and of the inputs.
+    """Linearised sampled loop of a coupled port in one mode: the map of state and inputs over a tick.
 
     With the state ``s`` and the inputs' values and rates at the begin of a tick in ``i``, ``s_next = step s + push i``;
     the forces of the port on the model are ``out s + through i`` at the end of a tick.
@@ -139,7 +139,7 @@ def linearise_sampled_loop(
     method: str = "rk4",
     at: Mapping[str, float | str] | None = None,
 ) -> SampledLoop:
-    """Linearise a held mechanism in a mode, at rest, with the coupler closed and unstretched, tick by tick.
+    """Linearise a coupled model in a mode over a tick, at rest, with the coupler closed and unstretched.
 
     Parameters
     ----------

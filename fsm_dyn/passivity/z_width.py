@@ -1,4 +1,4 @@
-"""The largest stiffness that stays passive, against the rate of the loop (the Z-width of Colgate & Brown 1994)."""
+"""Z-width (Colgate & Brown 1994): the largest passive stiffness over the rate of the loop."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ZWidth:
     coupler : ndarray, shape (k,)
         Whatever the model, N/m, with the coupler's damping at its best for each rate.
     alone : ndarray, shape (k,)
-        Of a wall that is stable while nobody holds it, N/m.
+        Of a wall that is stable without a hand, N/m.
     quantised : float or None
-        What dry friction and resolution allow at any rate, N/m; None where one is unknown.
+        Limit by dry friction and resolution at any rate, N/m; None where one is unknown.
     """
 
     rate: Floats
@@ -46,7 +46,7 @@ class ZWidth:
 
 
 def z_width(handle: DeviceDynamics, rates: Sequence[float] = RATES, damping: float = 0.0) -> ZWidth:
-    """Return the largest stiffness that a device bears at each rate.
+    """Return the largest passive stiffness of a device at each rate.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-/* Live sessions: one tick from the device's sample to its force, and what other processes see of it. */
+/* Live sessions: one tick from the device's sample to its force, and its publication to other processes. */
 
 #ifndef FSM_LIVE_H
 #define FSM_LIVE_H

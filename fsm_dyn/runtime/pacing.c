@@ -1,7 +1,7 @@
-/* The whole loop without the interpreter, for drivers whose reading and writing is compiled: faster than 2 kHz.
+/* The paced loop without the interpreter, for drivers with compiled reading and writing: faster than 2 kHz.
 
-   A tick sleeps until its deadline, reads, advances, writes and counts; the loop returns where something has to be seen
-   to, and goes on from there.  The sleep is that of Linux; elsewhere the loop is the caller's. */
+   A tick sleeps until its deadline, reads, advances, writes and counts; the loop returns to its caller where attention
+   is needed, and is called again.  The sleep needs Linux; elsewhere the caller runs the loop. */
 
 #include "pacing.h"
 
@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define SECOND  1000000000LL // ns
-#define UNPACED 64           // ticks between breaths
+#define UNPACED 64           // ticks between returns to the caller
 
 static int64_t clock_time(clockid_t which)
 {
@@ -38,7 +38,7 @@ static int64_t sleep_until(int64_t deadline)
     return now;
 }
 
-/* Count the time that the tick took, and set the next deadline; time lost is lost. */
+/* Measure the duration of the tick and set the next deadline; lost time is not made up for. */
 FSM_API void fsm_end_tick(struct fsm_pace *pace)
 {
     struct fsm_pace_numbers *n = pace->numbers;
@@ -53,7 +53,7 @@ FSM_API void fsm_end_tick(struct fsm_pace *pace)
     }
 }
 
-/* Tick until something has to be seen to; return what (FSM_BACK_ENDS and so on). */
+/* Run ticks until the caller is needed; return the reason (FSM_BACK_...). */
 FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
 {
     struct fsm_live_header *header = tick->places->ring->header;
@@ -89,7 +89,7 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
             return FSM_BACK_WANTS;
         }
         if (FSM_ACQUIRE(header->zeroed) != counts->zeroed) {
-            // the guard has seen that no tick came: nothing old is shown
+            // the watchdog process has sent a safe packet: no old force is shown
             for (int64_t i = 0; i < tick->force.n; i++) {
                 tick->force.at[i] = 0.0;
             }
@@ -107,7 +107,7 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
     }
 }
 
-/* Count on in `beats`, every `interval` ns, until `ends` is set: an owner's sign of life. */
+/* Increase `beats` every `interval` ns until `ends` is set: the heartbeat of an owner. */
 FSM_API void fsm_beat_on(int64_t *beats, const int64_t *ends, int64_t interval)
 {
     struct timespec wait = {(time_t)(interval / SECOND), (long)(interval % SECOND)};

@@ -7,16 +7,16 @@
 
 #ifdef FSM_HAS_PACING
 
-/* Why the loop comes back to its caller. */
+/* Why the loop returns to its caller. */
 enum fsm_back {
-    FSM_BACK_ENDS = 1, // somebody has to say whether the run is over
+    FSM_BACK_ENDS = 1, // the caller decides whether the run is over
     FSM_BACK_MAIL = 2,
-    FSM_BACK_PENDS = 3, // a command has waited until the grip is open
+    FSM_BACK_PENDS = 3, // a command has waited until the engagement is zero
     FSM_BACK_WANTS = 4, // the tick cannot go on without a mode, a chart or room
     FSM_BACK_LOOK = 5,  // something happened in the tick, or it ended late
     FSM_BACK_READ_FAILED = 6,
     FSM_BACK_WRITE_FAILED = 7,
-    FSM_BACK_BREATHES = 8, // not paced: whoever records may be behind
+    FSM_BACK_BREATHES = 8, // not paced: a recorder may be behind
 };
 
 /* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number and buttons of the latest sample, and
@@ -37,7 +37,7 @@ struct fsm_pace_numbers {
     int64_t spent;    // ns of the thread's time, likewise
     int64_t late;     // ns that the tick ended after the next deadline, 0 if not
     int64_t mail;     // messages taken
-    int64_t watched;  // the tick from which on its end is looked for
+    int64_t watched;  // tick from which on the end of the run is checked
     int64_t passes;   // 1: the next tick is not the last, whatever was asked
 };
 

@@ -1,14 +1,14 @@
 /* Passivity observer and passivity controller: the excess energy of the sampled interface, and the added damping that
    dissipates it (Hannaford and Ryu 2002, *Time-domain passivity control of haptic interfaces*, IEEE Trans. Robot. Autom. 18).
 
-   Along every axis of the device an account is kept of three things (docs/theory.md, "Passivity at run time"): the energy
-   given to the device, which is exact, since the force is held, where no delay is in it; the energy that the model was
-   given where it is coupled; and what coupler and device are known to have turned into heat.  Neither a motor in the model
-   nor an impact adds to the sum, only sampling, holding and limiting do. */
+   The balance of an axis of the device has three parts (docs/theory.md, "Passivity at run time"): the energy given to the
+   device, exact without delay, since the force is constant over a tick; the energy given to the model at the port; and the
+   known dissipation of coupler and device.  Neither a motor in the model nor an impact adds to the sum, only sampling, hold
+   and limits do. */
 
 #include "live.h"
 
-#define FSM_MEMORY 0.1 // s, for which what was lost counts against what is gained later, and a gain against the loop
+#define FSM_MEMORY 0.1 // s, in which a deficit decays, and for which the damping of the device does not count after an excess
 
 static void device_side(struct fsm_tick *tick);
 static void take_back(struct fsm_tick *tick, bool wanted);
@@ -16,7 +16,7 @@ static void model_side(struct fsm_tick *tick);
 static double acting(struct fsm_tick *tick, int64_t device);
 static double most_damping(const struct fsm_tick *tick, int64_t device);
 
-/* Bring the accounts up to the tick that has just been made, and work out what is to be taken back. */
+/* Update the energy balances with the last tick, and compute the force of the controller. */
 FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
 {
     bool held = tick->numbers->grip > 0.0 && tick->counts->advancing != 0;
@@ -32,7 +32,7 @@ FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
             tick->balance.at[i] *= fsm_larger(0.0, 1.0 - tick->numbers->period / FSM_MEMORY);
         }
         excess += fsm_larger(0.0, tick->balance.at[i]);
-        // who gave too much lately is to calm down, not only to stay as he is: what the device takes is its own then
+        // for a while after an excess the damping of the device is not credited to the loop
         tick->distrust.at[i] = fsm_larger(0.0, tick->distrust.at[i] - tick->numbers->period);
         if (tick->balance.at[i] > 0.0 && tick->counts->passivity == FSM_PASSIVITY_CONTROL) {
             tick->distrust.at[i] = FSM_MEMORY;
@@ -47,21 +47,21 @@ FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
     take_back(tick, held && tick->counts->passivity == FSM_PASSIVITY_CONTROL);
 }
 
-/* Add what was given to the device since the tick before, less what its own damping is known to take. */
+/* Add the energy given to the device since the tick before, less the dissipation of its own damping. */
 static void device_side(struct fsm_tick *tick)
 {
     double period = tick->numbers->period;
     for (int64_t i = 0; i < tick->balance.n; i++) {
         double way = tick->device.at[i] - tick->before.at[i];
         tick->before.at[i] = tick->device.at[i];
-        // the least that b v^2 can come to over a way in a time
+        // lower bound of the integral of b v^2 over a given displacement and time
         double heat = tick->distrust.at[i] <= 0.0 ? tick->device_damping.at[i] * way * way / period : 0.0;
         tick->balance.at[i] += acting(tick, i) * way - heat;
         tick->numbers->taken_back -= tick->back.at[i] * way;
     }
 }
 
-/* Return the force that acted on an axis of the device between its last two samples, as late as it is known to. */
+/* Return the force on an axis of the device between its last two samples, delayed as far as known. */
 static double acting(struct fsm_tick *tick, int64_t device)
 {
     int64_t first = device * (FSM_LATEST + 2), whole = (int64_t)tick->numbers->delay;
@@ -73,7 +73,7 @@ static double acting(struct fsm_tick *tick, int64_t device)
     return (1.0 - part) * tick->shown.at[first + whole] + part * tick->shown.at[first + whole + 1];
 }
 
-/* Add what the model was given in a tick by the coupled axes, less what the dampers of the couplers took. */
+/* Add the energy given to the model in a tick by the coupled axes, less the dissipation of the couplers. */
 static void model_side(struct fsm_tick *tick)
 {
     int64_t n_a = tick->source.n;
@@ -85,7 +85,7 @@ static void model_side(struct fsm_tick *tick)
         double way = place - tick->coupled.at[n_a + a];
         double energy = 0.5 * (tick->coupled.at[a] + force) * way;
         if (tick->row.at[a] < 0) {
-            // the damper feels the rates sampled, but opens at those of the places: both change evenly
+            // the damper's force follows the sampled rate, its elongation the positions: both vary linearly
             rate = tick->now.at[tick->slot.at[n_a + a]] - port;
             double rate_before = tick->coupled.at[2 * n_a + a], opens_before = way / h - tick->coupled.at[3 * n_a + a];
             double opens = way / h - port;
@@ -102,7 +102,7 @@ static void model_side(struct fsm_tick *tick)
     }
 }
 
-/* Work out the forces that are to take back what was given too much, against the motion of the device. */
+/* Compute the damping forces that dissipate the excess energy. */
 static void take_back(struct fsm_tick *tick, bool wanted)
 {
     int64_t n_d = tick->balance.n;
@@ -112,7 +112,7 @@ static void take_back(struct fsm_tick *tick, bool wanted)
         if (!wanted || tick->balance.at[i] <= 0.0 || velocity == 0.0) {
             continue;
         }
-        // within a tick at the present velocity, but with no more damping than twice what a rigid wall could ask for
+        // within a tick at the present velocity, with at most twice the damping that a rigid wall requires
         double damping = tick->balance.at[i] / (tick->numbers->period * velocity * velocity);
         tick->back.at[i] = -fsm_smaller(damping, most_damping(tick, i)) * velocity;
     }

@@ -1,4 +1,4 @@
-/* What the live loop works on: a tick, the memory it shares with other processes, checkpoints. */
+/* Data of the live loop: a tick, the memory it shares with other processes, checkpoints. */
 
 #ifndef FSM_TICK_H
 #define FSM_TICK_H
@@ -8,7 +8,7 @@
 /* What a live tick returns. */
 enum fsm_tick_result {
     FSM_TICK_OK = 0,
-    FSM_TICK_ATTENTION_NEEDED = 1, // something happened that the caller has to see to
+    FSM_TICK_ATTENTION_NEEDED = 1, // something happened that the caller has to handle
     FSM_TICK_SUPPLY_NEEDED = 2,   // the tick cannot go on without a mode, a chart or room; it is to be finished
 };
 
@@ -39,7 +39,7 @@ enum fsm_release_reason {
     FSM_RELEASED_NO_SAMPLE = 1,
     FSM_RELEASED_HELD_UP = 2, // no tick for too long
     FSM_RELEASED_GUARD_SILENT = 3,
-    FSM_RELEASED_AWAY = 4, // something took long, or the loop came back from it
+    FSM_RELEASED_AWAY = 4, // a long operation, or the return from one
 };
 
 /* Run states of a live session (`fsm_tick_counts.phase`). */
@@ -71,7 +71,7 @@ struct fsm_tick_numbers {
     double period;        // of the tick, s of the wall clock
     double leak;          // largest excess energy of any tick while the device was engaged, J
     double taken_back;    // by damping, J
-    double delay;         // of the device, ticks, up to ``LATEST``
+    double delay;         // of the device, ticks, up to FSM_LATEST
     double leak_opening;  // the same beyond that, while the engagement was ramped down, J
     double excess;        // excess energy when the device was last engaged, J
     double force_wanted;  // norm of the force wanted when the last occasion of saturation began, N
@@ -106,7 +106,7 @@ struct fsm_tick_counts {
     int64_t waiting;          // commands that wait until the engagement is zero
     int64_t steps_left;       // ticks to advance while paused
     int64_t until_transition; // 1: the caller wants to know of transitions
-    int64_t look;             // 1: something happened that the caller has to see to
+    int64_t look;             // 1: something happened that the caller has to handle
     int64_t wall;             // ns since the loop began
     int64_t lateness;         // ns
     int64_t duration;         // ns of the tick before
@@ -189,27 +189,25 @@ struct fsm_ring {
 
 /* The checkpoints of a session: a ring of copies of the state. */
 struct fsm_checkpoints {
-    // See the index constants.
     struct fsm_checkpoint_counts *counts;
     int64_t counts_count;
     // The memory in which the stepper keeps its state.
     fsm_indices block;
-    // (MOST, len(block)): copies of it.
+    // (FSM_CHECKPOINTS_MOST, block.n): copies of it.
     fsm_index_table states;
-    // (MOST, 1 + n_w + 2 n_s): model time (s), inputs, rates and second rates of the smooth ones.
+    // (FSM_CHECKPOINTS_MOST, 1 + n_w + 2 n_s): model time (s), inputs, rates and second rates of the smooth ones.
     fsm_matrix inputs;
 };
 
 struct fsm_tick_places {
     struct fsm_run run;
     const struct fsm_input_tables *schedule;
-    struct fsm_ring *ring; // 0: nobody looks
+    struct fsm_ring *ring; // 0: no other process reads
     struct fsm_checkpoints *checkpoints;
 };
 
-/* What a tick works on; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth. */
+/* Data of a tick; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth. */
 struct fsm_tick {
-    // See the index constants.
     struct fsm_tick_numbers *numbers;
     int64_t numbers_count;
     struct fsm_tick_counts *counts;
@@ -233,19 +231,19 @@ struct fsm_tick {
     fsm_vector device;
     // (2 n_d,): position and velocity of the sample taken last.
     fsm_vector taken;
-    // (3 n_a,): force on the model, position and rate of the port, for all axes.
     // (n_a,): the device axis behind each axis of all ports, -1 for none.
     fsm_indices source;
-    // (3 n_a,): the inputs that are position, rate and grip of each axis; of an axis that the device prescribes,
-    // position only, and its place among the smooth ones instead of the rate, with -1 for the grip.
+    // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
+    // position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     fsm_indices slot;
-    // (n_a,): the constraint by which a device prescribes the axis, -1 where a coupler holds it.
+    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler.
     fsm_indices row;
     // (n_a,): model position = offset + scale * device position.
     fsm_vector scale;
     fsm_vector offset;
+    // (3 n_a,): force on the model, position and rate of the port, for all axes.
     fsm_vector ports;
-    // (n_d,): what the device shows, and what it would show without limits.
+    // (n_d,): force on the device, and the same without limits, N or N m.
     fsm_vector force;
     fsm_vector wanted;
     // (n_d,): the device's workspace, and its largest velocity along each axis.
@@ -254,24 +252,24 @@ struct fsm_tick {
     fsm_vector fastest;
     // (n_d,): 1 for an axis in rad.
     fsm_indices turns;
-    // (n_d,): position of the device in the tick before; what it was given too much, J; the force that takes it back;
-    // for how long its own damping does not count, s.
+    // (n_d,): position of the device in the tick before; excess energy, J; the force that dissipates it; time for
+    // which its own damping does not count, s.
     fsm_vector before;
     fsm_vector balance;
     fsm_vector back;
     fsm_vector distrust;
-    // (n_d (LATEST + 2),): forces of the last ticks, the latest first, for each axis.
+    // (n_d (FSM_LATEST + 2),): forces of the last ticks, the latest first, for each axis.
     fsm_vector shown;
     // (n_d,): known of the device, N s/m or N m s/rad.
     fsm_vector device_damping;
-    // (4 n_a,): of the tick before: forces on the model, places of the device in the model, rates in the couplers, of
-    // the ports.
+    // (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
+    // rates of the ports.
     fsm_vector coupled;
-    // (n_c,): in which the schedule is evaluated.
     // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.
     fsm_vector full;
+    // (n_c,): in which the schedule is evaluated.
     fsm_vector context;
 };
 

@@ -59,7 +59,7 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
 
 /* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
 
-   What takes energy back that the device was given too much comes on top. */
+   The force of the passivity controller is added. */
 static void combine_ports(struct fsm_tick *tick)
 {
     for (int64_t i = 0; i < tick->force.n; i++) {
@@ -120,7 +120,7 @@ static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
 
 /* Count the occasions on which the model asks for more than the device may show; norms, 0 within the limits.
 
-   An occasion ends when nothing was beyond the limits for a while; who feels nothing has none. */
+   An occasion ends when nothing was beyond the limits for a while; a device that shows no force has none. */
 static void note_saturation(struct fsm_tick *tick, double force, double torque)
 {
     struct fsm_tick_counts *counts = tick->counts;

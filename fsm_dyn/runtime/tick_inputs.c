@@ -136,7 +136,7 @@ FSM_LOCAL bool fsm_is_disengaged(const struct fsm_tick *tick)
     return opened;
 }
 
-/* Make the inputs at the end of the tick those at hand. */
+/* Make the inputs at the end of the tick the current ones. */
 FSM_LOCAL void fsm_take_over(struct fsm_tick *tick)
 {
     fsm_put(tick->now, tick->next);

@@ -1,4 +1,4 @@
-/* What a tick shows to other processes: heartbeats, its row and its transitions in rings, its times in histograms.
+/* Publication of a tick to other processes: heartbeats, its row and its transitions in rings, its times in histograms.
 
    The rings and counters lie in a shared memory block; this process alone writes them (atomic.h). */
 
@@ -27,7 +27,7 @@ FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts
 {
     FSM_RELEASE(ring->header->beats, ring->header->beats + 1);
     int64_t beats = FSM_ACQUIRE(ring->header->guard_beats), patience = counts->guard_patience;
-    // a tick that was itself held up has seen nothing meanwhile
+    // a tick that was itself delayed could not see heartbeats meanwhile
     if (beats != counts->guard_beats || 2 * since > patience) {
         counts->guard_beats = beats;
         counts->guard_seen = counts->wall;

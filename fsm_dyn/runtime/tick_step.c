@@ -143,7 +143,7 @@ static void count_transitions(struct fsm_tick *tick)
     tick->counts->transitions += made;
 }
 
-/* Draw the consequences of a tick's status and fault: run state, counts, whether the caller is to look. */
+/* Update run state and counts from a tick's status and fault, and whether attention is needed. */
 static void conclude(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
@@ -170,7 +170,7 @@ static void conclude(struct fsm_tick *tick)
     }
 }
 
-/* End a tick: draw the consequences and publish its row; return FSM_TICK_OK or FSM_TICK_ATTENTION_NEEDED. */
+/* End a tick: update the run state and publish its row; return FSM_TICK_OK or FSM_TICK_ATTENTION_NEEDED. */
 static int64_t end_tick(struct fsm_tick *tick)
 {
     conclude(tick);

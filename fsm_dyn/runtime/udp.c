@@ -1,7 +1,7 @@
 /* Reading and writing of the driver `udp`, for loops faster than 2 kHz.
 
-   Datagrams are those of fsm_dyn/devices/wire/datagrams.py, on a socket that is connected: others' do not come here.  A
-   header is looked at as two whole numbers and a float, as it stands in the memory of a little-endian machine. */
+   Datagrams are those of fsm_dyn/devices/wire/datagrams.py, on a connected socket, so that only those of the peer arrive.
+   A header is read as two integers and a float, in the memory layout of a little-endian machine. */
 
 #include "elementary.h"
 #include "pacing.h"
@@ -38,7 +38,7 @@ struct fsm_udp_numbers {
     int64_t before; // 1: a position is known from which a velocity can be estimated
 };
 
-/* What is kept of the conversation: `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
+/* State of the connection: `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
    `times`: the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s). */
 struct fsm_udp_link {
     struct fsm_udp_numbers *numbers;
@@ -56,7 +56,7 @@ struct fsm_udp_link {
 FSM_API int64_t fsm_udp_read(void *data, double *sample);
 FSM_API int64_t fsm_udp_write(void *data, const double *force);
 
-/* Why what came is no sample, -1 if it is one. */
+/* Return why a datagram is no valid sample, -1 if it is one. */
 static int64_t refused(const struct fsm_udp_link *link, int64_t length)
 {
     int64_t n = link->position.n, first = link->words.at[0];
@@ -85,7 +85,7 @@ static int64_t refused(const struct fsm_udp_link *link, int64_t length)
     return length == HEADER_LENGTH + 8 * count ? -1 : WRONG_SIZE;
 }
 
-/* Take the datagram of `length` bytes that stands in `words`: the latest sample, or one more that is dropped. */
+/* Take the datagram of `length` bytes in `words`: the latest sample, or one to drop and count. */
 static void take(struct fsm_udp_link *link, int64_t length)
 {
     struct fsm_udp_numbers *numbers = link->numbers;
@@ -123,14 +123,14 @@ static void take(struct fsm_udp_link *link, int64_t length)
     link->times.at[0] = time;
 }
 
-/* Receive what has come; write the latest sample: positions, velocities, sequence number, buttons. */
+/* Receive all datagrams; write the latest sample: positions, velocities, sequence number, buttons. */
 FSM_API int64_t fsm_udp_read(void *data, double *sample)
 {
     struct fsm_udp_link *link = data;
     struct fsm_udp_numbers *numbers = link->numbers;
     for (int64_t k = 0; k < MOST_DATAGRAMS; k++) {
         int64_t length = recv((int)numbers->descriptor, link->words.at, (size_t)numbers->longest, MSG_DONTWAIT);
-        if (length < 0) { // nothing; or a peer that is no more, which a stall will tell
+        if (length < 0) { // nothing, or the peer has ended, which becomes a stall
             break;
         }
         take(link, length);
@@ -145,7 +145,7 @@ FSM_API int64_t fsm_udp_read(void *data, double *sample)
     return 0;
 }
 
-/* Send a force (N or N m per axis) and what it answers; one that cannot be sent is counted as dropped. */
+/* Send a force (N or N m per axis) with the sequence number that it answers; one that cannot be sent is counted as dropped. */
 FSM_API int64_t fsm_udp_write(void *data, const double *force)
 {
     struct fsm_udp_link *link = data;

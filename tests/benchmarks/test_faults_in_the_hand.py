@@ -134,7 +134,7 @@ def test_every_fault(wall):
                 blind = name in BLIND and not watchdog
                 if (after is None) != blind or (after is not None and not own and after > SLOWEST):
                     late.append((driver, name, watchdog, after))
-    put_table("faults in the hand", lines)
+    put_table("device faults", lines)
     assert not late
 
 

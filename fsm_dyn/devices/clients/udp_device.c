@@ -1,4 +1,4 @@
-/* A device made of numbers that holds a port through fsm_dyn's driver `udp`: what a device program looks like.
+/* Example of a device program: a simulated device coupled to a port through fsm_dyn's driver `udp`.
  *
  *     cc -O2 -o udp_device udp_device.c -lm
  *     ./udp_device 2 10 &

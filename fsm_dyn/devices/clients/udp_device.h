@@ -11,7 +11,7 @@
  *         while there is a datagram: fsm_device_take(&device, now, datagram, its_length);
  *         show fsm_device_force(&device, now)[i] on axis i
  *
- * fsm_device_force() is zero before the first force, after the driver has said to let go, and where nothing has come for
+ * fsm_device_force() is zero before the first force, after a flag 4 of the driver, and where nothing was received for
  * FSM_WATCHDOG: call it at least that often, also when nothing comes.
  */
 #ifndef FSM_UDP_DEVICE_H
@@ -70,7 +70,7 @@ static inline double fsm_get_double(const unsigned char *at) {
 static inline int fsm_is_finite(double value) {
     uint64_t bits;
     memcpy(&bits, &value, 8);
-    return (bits >> 52 & 0x7ff) != 0x7ff; /* also where the compiler is told that nothing is infinite */
+    return (bits >> 52 & 0x7ff) != 0x7ff; /* works with -ffinite-math-only too */
 }
 
 static inline void fsm_device_init(fsm_device *device, unsigned axes) {

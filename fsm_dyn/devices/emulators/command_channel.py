@@ -1,4 +1,4 @@
-"""The emulator's side of its commands: JSON, a line each, without ever waiting for one."""
+"""Command channel of an emulator: one line of JSON per command, read without blocking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHUNK: Final = 65536
 
 
 def given_options() -> dict[str, Any]:
-    """Return what stands behind ``--options`` on the command line."""
+    """Return the value of ``--options`` on the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--options", default="{}", help="a mapping as JSON")
     found: dict[str, Any] = json.loads(parser.parse_args().options)
@@ -26,21 +26,21 @@ class CommandChannel:
     Parameters
     ----------
     table : mapping
-        What carries out each command; called with the arguments by name, returns the answer or None.
+        Function of each command; called with the arguments by name, returns the answer or None.
     """
 
     def __init__(self, table: Mapping[str, Callable[..., Mapping[str, Any] | None]]) -> None:
         self._table = table
         self._rest = b""
-        self.descriptor: Final = sys.stdin.fileno()  # to be waited for beside other things
+        self.descriptor: Final = sys.stdin.fileno()  # to wait for together with other descriptors
         os.set_blocking(self.descriptor, False)
 
     def ready(self, options: Mapping[str, Any], commands: Iterable[str]) -> None:
-        """Say that the device can be opened, with these options of its driver."""
+        """Report that the device can be opened, with these options of its driver."""
         self._tell({"options": dict(options), "commands": list(commands)})
 
     def serve(self) -> bool:
-        """Carry out the commands that have come; return whether there may be more."""
+        """Carry out the commands received; return whether there may be more."""
         try:
             found = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:

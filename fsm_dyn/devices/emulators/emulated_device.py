@@ -1,4 +1,4 @@
-"""What emulated devices of several axes have in common: handles, a watchdog, and all that can happen to them."""
+"""Common part of emulated devices with several axes: handles, watchdog, and commands that inject faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 
 
 def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
-    """Raise InputError for options of an emulator that there are none of, or that cannot be."""
+    """Raise InputError for unknown or invalid options of an emulator."""
     given = OptionReader(f"emulated {device}", options, OPTIONS | set(known))
     given.count("axes", 3, 1, 6)
     given.count("port", 0, 0, 65535)
@@ -33,7 +33,7 @@ def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) 
 
 
 class EmulatedDevice:
-    """A device's handles, one per axis, and what is shown on them.
+    """Handles of a device, one per axis, with the forces shown on them.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class EmulatedDevice:
     Attributes
     ----------
     plugged, stalled, frozen : bool
-        Whether it has power, gives no samples, does nothing at all.
+        Whether it has power, sends no samples, is stopped altogether.
     counts : Counter
-        Of whatever is worth counting.
+        Events, by name.
     spoiling : Spoiling
-        What becomes of its samples on their way.
+        Faults injected into its samples on the line.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -66,24 +66,24 @@ class EmulatedDevice:
         self.let_go = ""
         self.counts: Counter[str] = Counter(forces=0)
         self._log: list[dict[str, Any]] = []
-        self.handles[0].advance(STEP)  # what it takes for the first time, it takes before the device is there
+        self.handles[0].advance(STEP)  # the first call is slow: it is made before the device is ready
         self._moved_until = self._heard = time.monotonic()
 
     @property
     def known(self) -> dict[str, float]:
-        """What a driver may be told of the device; its samples are as old as their period."""
+        """Options of a driver about the device; the delay of its samples is their period."""
         one = self.handles[0]
         numbers = {"mass": one.mass, "damping": one.damping, "friction": one.friction, "resolution": one.resolution}
         return {**numbers, "delay": self.period}
 
     @property
     def force(self) -> list[float]:
-        """What is shown on each axis, N."""
+        """Force shown on each axis, N."""
         return [handle.force for handle in self.handles]
 
     @property
     def position(self) -> tuple[float, ...]:
-        """What the sensors tell, m."""
+        """Positions that the sensors measure, m."""
         return tuple(handle.measured + self.spoiling.shift for handle in self.handles)
 
     @property
@@ -97,7 +97,7 @@ class EmulatedDevice:
         return self.plugged and not self.stalled and not self.frozen
 
     def apply_force(self, force: Sequence[float]) -> None:
-        """Show a force that came from the host."""
+        """Show a force received from the host."""
         self._heard = time.monotonic()
         self.counts["forces"] += 1
         if self.plugged:
@@ -105,7 +105,7 @@ class EmulatedDevice:
             self._show(force, "host")
 
     def advance(self) -> None:
-        """Move until now, and let the watchdog look."""
+        """Advance to the present time and evaluate the watchdog."""
         now = time.monotonic()
         self._moved_until = max(self._moved_until, now - _LATE)
         while now - self._moved_until >= STEP:
@@ -128,10 +128,10 @@ class EmulatedDevice:
             {"time": time.monotonic(), "force": self.force, "position": [h.position for h in self.handles], "why": why}
         )
 
-    # -- what can happen to it -------------------------------------------------------------------------------
+    # -- fault injection -----------------------------------------------------------------------------------
 
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
-        """Return what carries out the commands that every such device has."""
+        """Return the functions of the commands that every such device has."""
         return {
             "unplug": self._unplug, "plug": self._plug, "stall": self._stall, "freeze": self._freeze,
             **self.spoiling.commands(), "hand": self._hand, "watchdog": self._watchdog, "measure": self._measure,
@@ -164,7 +164,7 @@ class EmulatedDevice:
         damping: float | None = None,
         target: float | Sequence[float] | None = None,
     ) -> None:
-        """Let a hand hold the device, or move to another place; a stiffness of zero: nobody does."""
+        """Attach a hand to the device, or move its target; a stiffness of zero removes it."""
         given = [value for value in (stiffness, damping) if value is not None]
         places = [target] * len(self.handles) if isinstance(target, int | float | None) else list(target)
         if (
@@ -197,19 +197,19 @@ class EmulatedDevice:
 
 
 class PacketCorruption:
-    """What spoils samples on their way: ``garbage``, ``half`` frames, positions that ``jump``; until switched off."""
+    """Corruption of samples on the line until it is switched off: ``garbage``, ``half`` packets, a ``jump``."""
 
     def __init__(self) -> None:
         self.how = ""
-        self.once = 0  # bytes of garbage that are to come
+        self.once = 0  # bytes of garbage still to be sent
         self.shift = 0.0  # of all positions, m
 
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
-        """Return what carries out the commands."""
+        """Return the functions of the commands."""
         return {"garbage": self._garbage, "half": self._half, "jump": self._jump}
 
     def state(self) -> dict[str, bool]:
-        """Return what is spoilt at the moment."""
+        """Return the active corruption."""
         return {"garbled": self.how == "garbage", "halved": self.how == "half"}
 
     def _garbage(self, on: bool = True, bytes: int = 0) -> None:

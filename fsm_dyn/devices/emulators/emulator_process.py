@@ -1,4 +1,4 @@
-"""Emulators as whoever starts them sees them: processes that are told what happens to the device."""
+"""Emulator processes: their start, and the commands that inject faults and move the hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsm_dyn.errors import InputError, RunError
 
 PATIENCE: Final = 20.0  # s until an emulator is ready: it loads NumPy and SciPy
 ANSWER: Final = 5.0  # s for an answer
-# threads of the libraries behind NumPy would hold up an emulator that goes before them
+# threads of the libraries behind NumPy would delay an emulator of higher priority
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -29,44 +29,43 @@ class Emulation(Protocol):
     Attributes
     ----------
     options : mapping
-        What the driver has to be told to meet it.
+        Options with which the driver finds it.
     commands : tuple of str
-        What can happen to it: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``,
-        ``play``, ``watchdog``, ``jump``, ``measure``, as far as the device can have it.
+        Commands that it supports, of: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``,
+        ``play``, ``watchdog``, ``jump``, ``measure``.
     """
 
     options: dict[str, Any]
     commands: tuple[str, ...]
 
     def do(self, command: str, **arguments: Any) -> None:
-        """Let something happen to the device; returns once it has.
+        """Send a command to the device; return after it was carried out.
 
-        ``unplug`` and ``plug``; ``garbage`` and ``half`` (a frame) with ``on`` (true until it is false) or, once,
-        ``bytes``; ``stall`` with ``on`` (no samples, forces are taken); ``freeze`` with ``on`` (reads nothing, tells
-        nothing); ``hand`` with ``stiffness``, ``damping``, ``target`` (one number, or one per axis; stiffness 0:
-        nobody holds it) and perhaps ``speed``, the largest on the way there (m/s); ``play`` with ``rate`` (notes a
-        second), ``notes``, ``pressed`` and ``lifted`` (the hand's places, m); ``watchdog`` with ``on``; ``jump`` with
-        ``by`` (m, by which positions told are wrong);
-        ``measure``, which begins the meter anew.
+        ``unplug`` and ``plug``; ``garbage`` and ``half`` (a packet) with ``on`` (true until it is false) or, once,
+        ``bytes``; ``stall`` with ``on`` (no samples, forces are taken); ``freeze`` with ``on`` (reads nothing, sends
+        nothing); ``hand`` with ``stiffness``, ``damping``, ``target`` (one number, or one per axis; stiffness 0: no
+        hand) and optionally ``speed``, the largest towards the target (m/s); ``play`` with ``rate`` (notes a second),
+        ``notes``, ``pressed`` and ``lifted`` (positions of the hand, m); ``watchdog`` with ``on``; ``jump`` with ``by``
+        (m, error of the positions sent); ``measure``, which restarts the meter.
 
         Raises
         ------
         InputError
-            There is no such command, or an argument cannot be.
+            There is no such command, or an argument is invalid.
         """
 
     def state(self) -> dict[str, Any]:
-        """Return the device as it is: ``time`` (s, of ``time.monotonic``), ``position``, ``velocity``, ``force``.
+        """Return the state of the device: ``time`` (s, of ``time.monotonic``), ``position``, ``velocity``, ``force``.
 
         These are the true ones, one number per axis.  Beside them ``plugged``, ``stalled``, ``frozen``, ``let_go``
-        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand``, ``counts`` and the ``meter``: what forces
-        shown gave the handle since ``measure``, as :class:`.handle.Meter` has it.
+        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand``, ``counts`` and the ``meter``: work of the
+        forces shown since ``measure``, as in :class:`.handle.Meter`.
         """
 
     def log(self) -> list[dict[str, Any]]:
         """Return every change of the force shown since this was asked last: ``time``, ``force``, ``position``, ``why``.
 
-        ``why`` is ``host`` or what else changed it, as ``let_go``.
+        ``why`` is ``host`` or another cause, as in ``let_go``.
         """
 
     def close(self) -> None:
@@ -126,7 +125,7 @@ class EmulationProcess:
         except queue.Empty:
             raise RunError(f"the emulator {self._module} does not answer") from None
         if found is None:
-            self._answers.put(None)  # for whoever asks again
+            self._answers.put(None)  # for later calls
             self._noise.seek(0)
             raise RunError(f"the emulator {self._module} has ended\n{self._noise.read().decode(errors='replace')}")
         if "refused" in found:
@@ -140,17 +139,17 @@ class EmulationProcess:
                 self._process.stdin.write(json.dumps({"do": command, **arguments}) + "\n")
                 self._process.stdin.flush()
             except (OSError, ValueError):
-                pass  # it has ended: the answer says so
+                pass  # it has ended, as the answer reports
             return self._answer(ANSWER)
 
     def do(self, command: str, **arguments: Any) -> None:
-        """Let something happen to the device; see :meth:`Emulation.do`."""
+        """Send a command to the device; see :meth:`Emulation.do`."""
         if command not in self.commands:
             raise InputError(f"the emulated device knows no '{command}'", allowed=", ".join(self.commands))
         self._ask(command, arguments)
 
     def state(self) -> dict[str, Any]:
-        """Return the device as it is; see :meth:`Emulation.state`."""
+        """Return the state of the device; see :meth:`Emulation.state`."""
         return self._ask("state", {})
 
     def log(self) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""A gamepad as a pipe that carries what the kernel tells of one: whole ``struct input_event``, and only of changes.
+"""Emulated gamepad: a pipe with the events of the kernel, whole ``struct input_event``, for changes only.
 
-What a person does with it comes as commands: ``hand`` with ``target``, the deflection of each axis, in m, as a part of
-``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl: the driver
-is told the ranges.
+The operator's actions are commands: ``hand`` with ``target``, the deflection of each axis, in m, as a part of
+``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl, so that the
+driver gets the ranges as an option.
 
-Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, of a gamepad's looks at its sticks), ``reach`` (0.1 m).
+Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, at which the sticks are sampled), ``reach`` (0.1 m).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 
 
 class EmulatedGamepad:
-    """Sticks and buttons, and the pipe that tells of them."""
+    """Sticks and buttons, and the pipe for their events."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._axes = list(named_axes(options))
@@ -68,12 +68,12 @@ class EmulatedGamepad:
 
     @property
     def driver_options(self) -> dict[str, Any]:
-        """What the driver has to be told."""
+        """Options of the driver for this device."""
         ranges = {name: [-FULL, FULL] for name in self._names}
         return {"device": self._path, "axes": self._axes, "ranges": ranges, "reach": self._reach}
 
     def commands(self) -> dict[str, Any]:
-        """Return what carries out what is asked on the standard input."""
+        """Return the functions of the commands on the standard input."""
         return {
             "unplug": self.unplug, "plug": self.plug, **self.spoiling.commands(), "stall": self._stall,
             "freeze": self._freeze, "hand": self._hand, "press": self._press, "state": self._state, "log": self._log,
@@ -86,7 +86,7 @@ class EmulatedGamepad:
         self._pipe = -1
 
     def plug(self) -> None:
-        """Open the pipe for both, so that it is there without a reader too."""
+        """Open the pipe for reading and writing, so that it exists without a reader."""
         if self._pipe < 0:
             self._pipe = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
             self._told = [0] * len(self._axes)
@@ -103,7 +103,7 @@ class EmulatedGamepad:
         damping: float | None = None,
         target: float | Sequence[float] | None = None,
     ) -> None:
-        """Move the sticks; let go of, without a target, they return to their middle."""
+        """Move the sticks; without a target they return to their middle."""
         given = [target or 0.0] * len(self._axes) if isinstance(target, int | float | None) else list(target)
         parts = [max(-1.0, min(1.0, float(x) / self._reach)) for x in given]
         self._values = [round(FULL * sign * part) for sign, part in zip(self._signs, parts, strict=True)]
@@ -126,7 +126,7 @@ class EmulatedGamepad:
         return {"log": []}  # there is no force that could change
 
     def tell(self) -> None:
-        """Write what has changed, and that this is all."""
+        """Write the events of all changes and the event that ends them."""
         if self._pipe < 0 or self.stalled or self.frozen:
             return
         for i, value in enumerate(self._values):
@@ -145,7 +145,7 @@ class EmulatedGamepad:
         elif self.spoiling.how == "half":
             data = EVENT.pack(0, 0, EV_ABS, CODES[self._names[0]], FULL)[: EVENT.size // 2]
         self.counts["bytes"] += len(data)
-        with contextlib.suppress(BlockingIOError):  # nobody reads: what is told is lost
+        with contextlib.suppress(BlockingIOError):  # without a reader the events are lost
             os.write(self._pipe, data)
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
-"""The mechanics of an emulated device along one axis: a mass with damping and dry friction, and perhaps a hand.
+"""Mechanics of an emulated device along one axis: a mass with damping, dry friction and optionally a hand.
 
-Between two instants the force shown is held, as a device's output stage does, and the motion is the exact solution of
+The force shown is constant between two instants, as at the output stage of a device, and the motion is the exact
+solution of
 
     m x'' + b x' = force + k (target - x) - c x'
 
-so that whatever energy a loop gains, it gains by sampling and holding, not by how the handle is integrated.  Dry
-friction is taken as an impulse per step, at most what stops the handle (Moreau); steps are short where there is some.
+so that any energy gained in a loop is due to sampling and hold, not to the integration of the handle.  Dry friction is
+an impulse per step, at most the one that stops the handle (Moreau), with short steps.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class EmulatedHandle:
     resolution : float
         Of the sensor, m; 0: exact.
     hand_stiffness, hand_damping : float
-        Of the hand that holds it, N/m and N s/m; zero: nobody does.
+        Of the hand that holds it, N/m and N s/m; zero: no hand.
     target : float
-        Where the hand wants to be, m.
+        Target of the hand, m.
     force : float
-        Shown, N; held until it is changed.
+        Shown, N; constant until it is changed.
     position, velocity : float
         True ones, m and m/s.
     """
@@ -62,13 +63,13 @@ class EmulatedHandle:
 
     @property
     def measured(self) -> float:
-        """What the sensor tells of the position, m."""
+        """Position that the sensor measures, m."""
         if self.resolution <= 0.0:
             return self.position
         return self.resolution * math.floor(self.position / self.resolution + 0.5)
 
     def advance(self, duration: float) -> None:
-        """Move for a while (s) under the force shown; solutions for a few durations are kept, let them be regular."""
+        """Advance by a time (s) under the force shown; solutions for a few durations are cached."""
         if duration <= 0.0:
             return
         steps = max(1, math.ceil(duration / _SHORT - 1e-9)) if self.friction > 0.0 else 1
@@ -89,12 +90,12 @@ class EmulatedHandle:
 
 @dataclass
 class Meter:
-    """What a device was given since this was made: by handles that moved under the forces shown.
+    """Meter of the work done on the handles of a device by the forces shown, and of their speed.
 
     Attributes
     ----------
     work, most_work : float
-        Done on handles and hand by the forces shown, J, and the most that it was at any time.
+        Done on handles and hand by the forces shown, J, and its largest value so far.
     peak_speed : float
         Norm of the velocities of all axes, m/s.
     peak_energy : float
@@ -107,7 +108,7 @@ class Meter:
     peak_energy: float = 0.0
 
     def advance(self, handles: Sequence[EmulatedHandle], duration: float) -> None:
-        """Move handles for a while (s) under the forces shown, and see what that gives."""
+        """Advance the handles by a time (s) under the forces shown, and measure."""
         square = energy = 0.0
         for handle in handles:
             before = handle.position

@@ -1,23 +1,23 @@
-"""An emulated paddle across a pseudo-terminal: the firmware's machine and the mechanics of a handle.
+"""An emulated paddle across a pseudo-terminal: state machine of the firmware, and mechanics of a handle.
 
 Options
 -------
 mass, damping, friction : float
     Of the handle: kg, N s/m and N (0.1, 0.5 and 0).
 resolution : float
-    Way per count of the sensor, m (20 µm).
+    Distance per count of the sensor, m (20 µm).
 force : float
     The largest it shows, N (5).
 watchdog : float
-    After how long without a force the firmware lets go, s (0.02); 0: never.
+    Time without a force after which the firmware removes the force, s (0.02); 0: never.
 rate : float
     Samples a second (2000).
 radius : float
     Of the handle, m (0.08).
 power : str
-    Where the board's comes from: the ``line``, so that no force is left once that is unplugged, or its ``own``.
+    Supply of the board: the ``line``, so that there is no force when that is unplugged, or its ``own``.
 hand : mapping
-    That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: nobody does.
+    That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: no hand.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with those that were not given; raise InputError for what cannot be."""
+    """Return the options completed by their defaults; raise InputError for invalid ones."""
     for name in options:
         if name not in USUAL:
             raise InputError(f"the emulated hapkit has no option '{name}'", allowed=", ".join(USUAL))
@@ -106,7 +106,7 @@ class EmulatedHapkit:
         self._folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_hapkit_"))
         self.path = self._folder / "port"
         self._line = self._kept = -1
-        self._begun = self._at = time.monotonic()  # the mechanics has reached
+        self._begun = self._at = time.monotonic()  # time that the mechanics has reached
         self._last = self._at, 0  # time and counts of the sample before, for the velocity
         self._velocity = 0.0  # as the firmware works it out, m/s
         self._shown, self._why = 0.0, BEGINS
@@ -123,10 +123,10 @@ class EmulatedHapkit:
             round(MICRO * given["radius"]), self._nm, round(MICRO * given["force"]), round(MICRO * given["watchdog"])
         )
 
-    # -- what happens to it --------------------------------------------------------------------------------
+    # -- fault injection -----------------------------------------------------------------------------------
 
     def plug(self) -> None:
-        """Connect the line; a board that had its power from there begins anew."""
+        """Connect the line; a board that is powered by it restarts."""
         if self._line >= 0:
             return
         self._line, self._kept = os.openpty()  # kept open: the line stays when a driver closes its end
@@ -139,7 +139,7 @@ class EmulatedHapkit:
         link.replace(self.path)
 
     def unplug(self) -> None:
-        """Pull the line out."""
+        """Disconnect the line."""
         if self._line < 0:
             return
         self.path.unlink()
@@ -164,11 +164,11 @@ class EmulatedHapkit:
             self._send(frame[: len(frame) // 2])
 
     def jump(self, by: float = 0.0) -> None:
-        """Tell positions that are wrong by so much, m."""
+        """Add an error to the positions sent, m."""
         self._shift = float(by)
 
     def measure(self) -> None:
-        """Begin anew to measure what the handle is given."""
+        """Restart the meter."""
         self._meter = Meter()
 
     def stall(self, on: bool = True) -> None:
@@ -182,7 +182,7 @@ class EmulatedHapkit:
     def hand(
         self, stiffness: float | None = None, damping: float | None = None, target: Any = None, speed: float = 0.0
     ) -> None:
-        """Let a hand hold the handle, or move to another place: at once, or with a largest speed (m/s)."""
+        """Attach a hand to the handle, or move its target: at once, or with a largest speed (m/s)."""
         handle = self.handle
         target = target[0] if isinstance(target, list) else target
         given = [value for value in (stiffness, damping, target, speed) if value is not None]
@@ -209,13 +209,13 @@ class EmulatedHapkit:
         self._motion, self._motion_began = motion, self._at
 
     def watchdog(self, on: bool = True) -> None:
-        """Take the watchdog out of the firmware, or put it in again."""
+        """Disable or enable the watchdog of the firmware."""
         self.board.watchdog = round(MICRO * self._options["watchdog"]) if on else 0
 
     def state(self) -> dict[str, Any]:
-        """Return the device as it is; see :class:`.starting.Emulation`."""
+        """Return the state of the device; see :class:`.emulator_process.Emulation`."""
         handle, board = self.handle, self.board
-        zero = self._zero * self._resolution  # whoever asks counts from where the driver does
+        zero = self._zero * self._resolution  # positions are relative to the zero of the driver
         return {
             "time": self._at,
             "position": [handle.position - zero], "velocity": [handle.velocity], "force": [self._shown],
@@ -230,14 +230,14 @@ class EmulatedHapkit:
         }  # fmt: skip
 
     def log(self) -> dict[str, Any]:
-        """Return the changes of the force shown since this was asked last, and which force frame came last before."""
+        """Return the changes of the force shown since this was asked last, and the last force packet before each."""
         found, self._log = self._log, []
         return {"log": found}
 
     # -- time ----------------------------------------------------------------------------------------------
 
     def run(self, lines: CommandChannel) -> None:
-        """Live until the commands end."""
+        """Run until the commands end."""
         pause = 1.0 / self._options["rate"]
         next_sample = time.monotonic()
         while True:
@@ -260,7 +260,7 @@ class EmulatedHapkit:
         return int(MICRO * (now - self._begun)) % WORD
 
     def _obey(self, now: float) -> None:
-        """Carry out what has come over the line."""
+        """Carry out the packets received."""
         try:
             data = os.read(self._line, _MOST)
         except BlockingIOError:
@@ -273,7 +273,7 @@ class EmulatedHapkit:
             self._zero += self._measured()
 
     def _show(self, why: str) -> None:
-        """Let the board's force act from now on; the mechanics has moved until here under the one before."""
+        """Apply the board's force from now on; the mechanics has advanced to now under the previous one."""
         force = 1e-6 * self.board.force
         if force == self._shown:
             if not self.board.let_go:
@@ -304,7 +304,7 @@ class EmulatedHapkit:
         return math.floor(self.handle.position / self._resolution + 0.5) - self._zero
 
     def _move(self, now: float) -> None:
-        """Move, and work out the velocity as the firmware does: differences, smoothed."""
+        """Advance, and estimate the velocity as the firmware does, from filtered differences."""
         self._advance(now)
         at, counts = self._at, self._measured() + self._zero
         before, counted = self._last
@@ -323,7 +323,7 @@ class EmulatedHapkit:
         return frame[: len(frame) // 2] if self._halves else frame
 
     def _send(self, data: bytes) -> None:
-        """Send what the line takes; a host that does not read loses the rest."""
+        """Send what fits into the buffer of the line; the rest is lost."""
         if self._line >= 0:
             with contextlib.suppress(BlockingIOError):
                 os.write(self._line, data)

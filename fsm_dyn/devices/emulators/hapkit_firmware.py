@@ -1,6 +1,6 @@
-"""The paddle's firmware as a machine: which force is shown, and what is told.
+"""State machine of the paddle's firmware: the force shown, and the packets sent.
 
-The same as ``hapkit_board`` in ``firmware/hapkit/hapkit_protocol.h``; a test holds them against each other.
+The same as ``hapkit_board`` in ``firmware/hapkit/hapkit_protocol.h``; a test compares them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ HALF_WORD: Final = 1 << 16
 
 @dataclass
 class Board:
-    """What the firmware knows; units as in the frames: µm, nm, µN, µs.
+    """State of the firmware; units as in the packets: µm, nm, µN, µs.
 
-    After its start, and once its watchdog has let go, it shows no force before one of zero has come: whatever the host
-    believes, it begins again from nothing.
+    After its start, and after its watchdog has removed the force, it shows no force before it has received one of zero.
     """
 
     radius: int
@@ -37,7 +36,7 @@ class Board:
     reader: hf.PacketReader = field(default_factory=hf.PacketReader)
 
     def take(self, data: bytes, now: int) -> bytes:
-        """Carry out the frames that end in these bytes; return the answers."""
+        """Carry out the packets that end in these bytes; return the answers."""
         answers = b""
         for body in self.reader.feed(data):
             answers += self._obey(body, now)
@@ -61,12 +60,12 @@ class Board:
         return b""
 
     def watch(self, now: int) -> None:
-        """Let go when no force has come for too long; called at every turn, after the frames that have come."""
+        """Remove the force when none was received in time; called in every cycle, after the packets received."""
         if self.watchdog and not self.let_go and (now - self.last) % WORD > self.watchdog:
             self.force, self.let_go = 0, True
 
     def sample(self, now: int, counts: int, velocity: int) -> bytes:
-        """Return a sample as a frame."""
+        """Return a sample as a packet."""
         self.sequence = (self.sequence + 1) % HALF_WORD
         state = hf.LET_GO * self.let_go | hf.LIMITED * self.limited
         return hf.encode_packet(

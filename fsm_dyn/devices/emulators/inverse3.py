@@ -1,12 +1,11 @@
-"""A service that answers as Haply's does, see :mod:`fsm_dyn.devices.inverse3`, with one device made of numbers.
+"""Emulated service of an Inverse3, see :mod:`fsm_dyn.devices.inverse3`, with one device.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (to listen at; a
 free one), ``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true), ``service`` (``3.5``, or
 ``3.1``), ``calibrated``, ``gravity_compensation`` and ``torque_scaling`` (true).  A service takes the force under the
-key of its version, ``vector`` or ``values``, and ignores any other without a word; one of 3.5 takes the profile of a
-session.  It lets go when its client leaves, and its watchdog is what makes a device idle that is sent nothing.
-Commands beyond the others: ``leave`` closes the connection, ``ignore`` (``on``) has forces ignored, ``calibrated``
-(``on``).
+key of its version, ``vector`` or ``values``, and ignores any other without an error; one of 3.5 takes the profile of a
+session.  It removes the force when its client leaves, and its watchdog makes a device idle that is sent nothing.
+Further commands: ``leave`` closes the connection, ``ignore`` (``on``) makes it ignore forces, ``calibrated`` (``on``).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from fsm_dyn.live.realtime import ask_for_privileges
 
 _SWITCHES: Final = ("velocity", "calibrated", "gravity_compensation", "torque_scaling")
 _KNOWN: Final = frozenset({"port", "device_id", "service", *_SWITCHES})
-_IDLE: Final = 0.001  # s between looks at the handles where nobody asks
+_IDLE: Final = 0.001  # s between updates of the handles without a request
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
@@ -58,7 +57,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 
 
 class Client:
-    """Somebody who is connected."""
+    """Connection of a client."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)
@@ -81,19 +80,19 @@ class Client:
         return self.protocol.events_received()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, whatever they are; what a client does not read is lost."""
+        """Send bytes; those that a client does not read are lost."""
         with contextlib.suppress(OSError):
             self.socket.send(data)
 
     def pass_on(self) -> None:
-        """Send what the protocol has to say."""
+        """Send the pending output of the protocol."""
         for data in self.protocol.data_to_send():
             self.send(data)
             self.gone = self.gone or not data
 
 
 class Service:
-    """Tells of the device, and has forces shown on it."""
+    """Service with one device: it sends states and applies forces."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.body = EmulatedDevice(options)
@@ -109,16 +108,16 @@ class Service:
 
     @property
     def driver_options(self) -> dict[str, Any]:
-        """What the driver has to be told."""
+        """Options of the driver for this device."""
         return {"device_id": self.device, "port": self.listening.getsockname()[1], **self.body.known}
 
     def commands(self) -> dict[str, Any]:
-        """Return what carries out what is asked on the standard input."""
+        """Return the functions of the commands on the standard input."""
         more = {"leave": self._leave, "ignore": self.ignore, "calibrated": self.calibrate}
         return {**self.body.commands(), **more}
 
     def _configuration(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the service tells of the device's configuration, as on docs.haply.co, "WebSocket Protocol"."""
+        """Return the configuration of the device as on docs.haply.co, "WebSocket Protocol"."""
         found = {
             "type": "inverse3",
             "gravity_compensation": {"enabled": bool(options.get("gravity_compensation", True)), "scaling_factor": 1.0},
@@ -129,12 +128,12 @@ class Service:
         return {**found, **(filters if self._version == "3.5" else {})}
 
     def ignore(self, on: bool = True) -> None:
-        """Have forces ignored from now on, or taken again."""
+        """Ignore forces from now on, or accept them again."""
         self._ignoring = bool(on)
         self.body.release("ignored")
 
     def calibrate(self, on: bool = True) -> None:
-        """Have the device's status say that it is calibrated, or is not."""
+        """Set whether the status reports the device as calibrated."""
         self._calibrated = bool(on)
 
     def _leave(self) -> None:
@@ -144,7 +143,7 @@ class Service:
         self.body.release("no client")
 
     def turn(self, patience: float, beside: int) -> None:
-        """Wait for whatever comes, and see to it."""
+        """Wait for input or the next update, and handle it."""
         heard = {} if self.body.frozen else {client.socket: client for client in self.clients}
         waited: list[Any] = [self.listening, beside, *heard]
         ready, _, _ = select.select(waited, [], [], patience)
@@ -160,7 +159,7 @@ class Service:
         self.body.advance()
 
     def _see_to(self, client: Client) -> None:
-        """Answer what a client said: states to forces, one to one."""
+        """Answer the messages of a client, each with one state."""
         for event in client.hear():
             if isinstance(event, Request):
                 client.protocol.send_response(client.protocol.accept(event))
@@ -171,7 +170,7 @@ class Service:
         client.pass_on()
 
     def _obey(self, message: bytes | bytearray | memoryview) -> bool:
-        """Do what a message says, as far as this version knows the words; return whether all is to be told."""
+        """Carry out a message, as far as this version knows its keys; return whether a full state is requested."""
         try:
             said = parsed(bytes(message))
             device = listed(said).get(self.device)
@@ -191,7 +190,7 @@ class Service:
         return within(said, "session", "force_render_full_state") is not None
 
     def _answer(self, client: Client, full: bool) -> None:
-        """Send a state, or what is left of it on this line."""
+        """Send a state, with the corruption that is switched on."""
         if self.body.stalled or self.body.frozen or client.protocol.state is not State.OPEN:
             return
         if self.body.spoiling.once:
@@ -206,7 +205,7 @@ class Service:
         client.send(data)
 
     def _told(self, first: bool = False, full: bool = False) -> bytes:
-        """Return what the service says of its devices: none, where there is no power."""
+        """Return the message about the devices: none, where there is no power."""
         body = self.body
         state = {"cursor_position": dict(zip(AXES, body.position, strict=True))}
         if self._with_velocity:
@@ -227,7 +226,7 @@ def main() -> None:
     service = Service(given_options())
     commands = service.commands()
     lines = CommandChannel(commands)
-    ask_for_privileges()  # a device is punctual
+    ask_for_privileges()  # a device is on time
     lines.ready(service.driver_options, [name for name in commands if name not in ("state", "log")])
     due = time.monotonic()
     while lines.serve():

@@ -1,4 +1,4 @@
-"""A device program that speaks the datagrams of :mod:`fsm_dyn.devices.wire.datagrams`, with handles made of numbers.
+"""Emulated device program with the datagrams of :mod:`fsm_dyn.devices.wire.datagrams`.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (that the driver
 is to listen at; a free one), ``velocity`` (whether samples have velocities; true).
@@ -37,7 +37,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 
 
 class DeviceProgram:
-    """Sends samples, obeys forces, and lets go by itself where none comes."""
+    """Device program: sends samples, applies forces, and removes them by its watchdog."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.body = EmulatedDevice(options)
@@ -52,18 +52,18 @@ class DeviceProgram:
 
     @property
     def driver_options(self) -> dict[str, Any]:
-        """What the driver has to be told."""
+        """Options of the driver for this device."""
         return {"axes": self._axes, "port": self.port, **self.body.known}
 
     def listen(self) -> None:
-        """Obey the latest force that came; what came to a device without power is lost."""
+        """Apply the latest force received; without power it is lost."""
         latest = None
         while True:
             try:
                 data = self.socket.recv(1024)
             except BlockingIOError:
                 break
-            except ConnectionRefusedError:  # nobody listens at the moment
+            except ConnectionRefusedError:  # no receiver at the moment
                 continue
             if not self.body.plugged:
                 continue
@@ -83,7 +83,7 @@ class DeviceProgram:
             self.body.apply_force(latest.force)
 
     def speak(self) -> None:
-        """Send a sample, or what is left of it on this line."""
+        """Send a sample, with the corruption that is switched on."""
         if not self.body.speaks:
             return
         body = self.body
@@ -117,7 +117,7 @@ def main() -> None:
     body = program.body
     commands = body.commands()
     lines = CommandChannel(commands)
-    ask_for_privileges()  # a device is punctual
+    ask_for_privileges()  # a device is on time
     lines.ready(program.driver_options, [name for name in commands if name not in ("state", "log")])
     due = time.monotonic()
     while lines.serve():

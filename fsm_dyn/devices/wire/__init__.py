@@ -1,4 +1,4 @@
-"""What is said to devices across a network, apart from who says it."""
+"""Wire formats and connections of devices across a network, without the drivers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fsm_dyn.errors import InputError
 
 
 def shared(found: socket.socket) -> int:
-    """Return the descriptor of a socket that the tick process and its guard are to inherit.
+    """Return the descriptor of a socket for the tick process and the watchdog process to inherit.
 
     Raises
     ------
     InputError
-        On Windows, where a child cannot inherit one: the guard could not let the device go.
+        On Windows, where a child process cannot inherit one: the watchdog process could not remove the force.
     """
     if os.name == "nt":
         found.close()

@@ -1,7 +1,7 @@
-"""The driver ``udp`` as the runtime reads and writes it (``runtime/udp.c``), for loops faster than 2 kHz.
+"""Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 kHz.
 
-It takes and sends the datagrams that the driver would, on its socket, which is connected by then: others' do not come
-here.  A header is looked at as two whole numbers and a float, as it stands in the memory of a little-endian machine.
+It receives and sends the same datagrams on the socket of the driver, which is connected by then, so that only those of
+the peer arrive.  A header is read as two integers and a float, in the memory layout of a little-endian machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SECOND: Final = 1_000_000_000
 
 
 class Link(NamedTuple):
-    """What is kept of the conversation.
+    """State of the connection.
 
     ``numbers`` see the constants; ``dropped`` counts by ``REASONS``; ``words`` and ``floats`` are one memory, the
     datagram; ``position velocity`` are per axis; ``times`` the device's time of the latest sample, and the rate of the
@@ -74,7 +74,7 @@ LINK: Final = Bundle(Link)
 def new_link(
     descriptor: int, bandwidth: float, latest: Sample, heard: float, header: Integers
 ) -> tuple[Link, CompiledIO] | None:
-    """Return a conversation on a connected socket, and how it is read and written; None where it cannot be.
+    """Return the state of a connected socket with its reading and writing; None where unsupported.
 
     Parameters
     ----------

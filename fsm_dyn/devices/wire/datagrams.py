@@ -1,4 +1,4 @@
-"""The datagrams that a device program and the driver ``udp`` exchange; docs/how_to/protocols.md has them as tables.
+"""Datagrams between a device program and the driver ``udp``; docs/how_to/protocols.md has them as tables.
 
 Both ways a header of 24 bytes is followed by doubles, all little-endian and without gaps:
 
@@ -25,13 +25,13 @@ _WRAP: Final = 1 << 32
 # flags of a sample
 HAS_VELOCITY: Final = 1
 # flags of a force
-RUNNING: Final = 1  # the model runs: the force is one that is to be felt
-FAULT: Final = 2  # the run has a fault, which a person has to clear
-LET_GO: Final = 4  # show nothing, whatever the sequence number: the run is over, or its process is no more
+RUNNING: Final = 1  # the model runs: the force is to be shown
+FAULT: Final = 2  # the run has a fault, until it is cleared
+LET_GO: Final = 4  # show no force, whatever the sequence number: the run or its process has ended
 
 
 class BadDatagramError(ValueError):
-    """What a datagram cannot be taken for: ``size``, ``magic``, ``version``, ``axes`` or ``number``."""
+    """Reason why a datagram is invalid: ``size``, ``magic``, ``version``, ``axes`` or ``number``."""
 
 
 class SampleDatagram(NamedTuple):

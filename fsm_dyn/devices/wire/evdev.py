@@ -1,7 +1,7 @@
-"""What goes between a program and Linux's ``/dev/input/event*``: events, requests, and effects that push or shake.
+"""Interface of Linux's ``/dev/input/event*``: events, requests, and force-feedback effects.
 
-Sizes, offsets and numbers are those of ``linux/input.h``, where a C compiler finds them too (see the tests).  How
-effects are used is told by the kernel's "Force feedback for Linux" (Documentation/input/ff.rst).
+Sizes, offsets and numbers are those of ``linux/input.h``, with which the tests compare them.  Effects are used as in
+the kernel's "Force feedback for Linux" (Documentation/input/ff.rst).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A WebSocket (RFC 6455) on a socket that never waits, and whose frames another process can write too.
+"""WebSocket client (RFC 6455) on a non-blocking socket whose frames another process can write too.
 
-What is received goes through the protocol of the package ``websockets``, which does no reading or writing itself.  What
-is sent is framed here, whatever has become of the receiving side: a peer that speaks nonsense is still told to let go.
+Received bytes go through the protocol of the package ``websockets``, which does no input or output itself.  Messages to
+be sent are framed here, independent of the receiving side, so that the force can be removed after invalid input too.
 """
 
 from __future__ import annotations
