@@ -39,7 +39,7 @@ FAULTS: Final = {
     ct.OUT_OF_WORKSPACE: "the device left its workspace",
     ct.DRIVER_EXCEPTION: "the driver raised an exception",
     ct.STALLED: "the device gave no new sample",
-    ct.WATCHDOG_LOST: "the guard process is gone",
+    ct.WATCHDOG_LOST: "the watchdog process is gone",
     ct.OVERRUN: "a tick took too long",
     ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
 }
