@@ -83,7 +83,7 @@ class DeviceSpec:
     safe_packet : bytes
         Bytes that the watchdog process writes to the device's transport when the tick process has ended.
     zero_frame : bytes
-        Bytes that the watchdog process writes while ticks are missing: a force of zero after which the run can continue.
+        Bytes that the watchdog process writes while ticks are missing: zero force, after which the run can continue.
     force, torque : float
         Largest force and torque of the device, N and N m.
     blocking_read : bool
@@ -165,7 +165,9 @@ def driver_class(name: str) -> Any:
         missing = getattr(error, "name", None) or ""
         if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{missing}."):
             raise InputError(
-                f"the driver '{name}' needs an additional package", found=str(error), remedy="pip install 'fsm-dyn[devices]'"
+                f"the driver '{name}' needs an additional package",
+                found=str(error),
+                remedy="pip install 'fsm-dyn[devices]'",
             ) from error
         raise InputError(
             f"there is no driver '{name}'",

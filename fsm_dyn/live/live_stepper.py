@@ -71,7 +71,8 @@ class LiveStepper:
         Entries that replace those of the model's ``initial``.
     work_per_tick : int, optional
         Work after which a tick ends, complete or not, besides two trial steps for each of the ``substeps``; 0: no
-        limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs: :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
+        limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs:
+        :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
     """
 
     graph: ModeGraph
