@@ -1,1 +1,1 @@
-"""The live loop: a mechanism in the hand, tick by tick; what a device may do to it and what it feels."""
+"""Live sessions: a model coupled to a device in real time, its servo loop, limits, recording and replay."""

@@ -1,4 +1,4 @@
-"""How a device with a zero of its own is put at a port: which axes it moves, and where on them its zero lies."""
+"""Device maps for devices with a zero of their own: selection of port axes, and offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP: Final = 1e-6  # of a coordinate, for a difference
 
 
 def port_of(graph: ModeGraph, name: str) -> CoupledPort:
-    """Return a port of a held graph by name, the first one for an empty name.
+    """Return a port of a coupled graph by name; the first one for an empty name.
 
     Raises
     ------
@@ -43,25 +43,25 @@ def device_map_for(
     *,
     zeroed: bool = True,
 ) -> DeviceMap:
-    """Return the map that puts a device's zero, where it has one, at the place of a port where the model begins.
+    """Return the device map that puts the zero of a device, if it has one, at the port's initial position.
 
-    Such a device stays where it is when it takes hold anew: after other parameters, after a
-    reset; the grip closes slowly enough for that.
+    The offset of such a device is kept when it engages again after a reset or a change of parameters; the ramp of the
+    engagement bounds the force that follows.
 
     Parameters
     ----------
     graph : ModeGraph
-        Held.
+        Of a coupled model.
     name : str
         Of the port; empty: the first.
     n_device : int
         Number of the device's axes.
     axes : tuple of int
-        As in :class:`~fsm_dyn.live.device_map.DeviceMap`; empty: as :func:`facing_axes` says.
+        As in :class:`~fsm_dyn.live.device_map.DeviceMap`; empty: those of :func:`aligned_axes`.
     scale : float or tuple of float
         As in :class:`~fsm_dyn.live.device_map.DeviceMap`.
     zeroed : bool
-        Whether it has a zero; otherwise it is at the port wherever it takes hold.
+        Whether the device has a zero; otherwise its position counts from where it engages.
     """
     port = port_of(graph, name)
     axes = axes or aligned_axes(graph, port.name, n_device)
@@ -75,15 +75,15 @@ def device_map_for(
 
 
 def aligned_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
-    """Return for each axis of a port the device's axis that moves it, -1 for none; empty: in order, they suffice.
+    """Return the device axis for each axis of a port, -1 for none; empty if the device has axes enough.
 
-    Of more axes than the device has, those are taken along which a motion of the port closes a gap of the model where
-    it begins most directly: by the cosine between the gradients of port position and gap in the coordinates.
+    A port with more axes than the device uses those that are best aligned with a gap at the initial state, by the
+    cosine between the gradients of port position and gap with respect to the coordinates.
 
     Parameters
     ----------
     graph : ModeGraph
-        Held.
+        Of a coupled model.
     name : str
         Of the port; empty: the first.
     n_device : int
@@ -96,22 +96,22 @@ def aligned_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
     lengths = np.linalg.norm(at, axis=1)[:, None] * np.linalg.norm(gaps, axis=1)[None, :]
     facing = np.abs(at @ gaps.T) / np.where(lengths > 0.0, lengths, np.inf)
     scores = facing.max(axis=1, initial=0.0)
-    # of equals the first ones
+    # equal scores: the first axes
     chosen = sorted(sorted(range(len(port.axes)), key=lambda i: (-round(float(scores[i]), 6), i))[:n_device])
     return tuple(chosen.index(i) if i in chosen else -1 for i in range(len(port.axes)))
 
 
 def _outputs(graph: ModeGraph, port: CoupledPort) -> list[int]:
-    """Return which outputs of the model are the positions of a port's axes."""
+    """Return the numbers of the outputs that are positions of a port's axes."""
     names = list(graph.automaton.mechanism.outputs)
     return [names.index(axis.outputs[1]) for axis in port.axes]
 
 
 def _gradients(graph: ModeGraph, port: CoupledPort) -> tuple[Floats, Floats]:
-    """Return how the port's axes, shape (n_a, n_q), and all gaps, shape (n_c, n_q), change with the coordinates."""
+    """Return the gradients of the port's axes, shape (n_a, n_q), and of all gaps, shape (n_c, n_q)."""
     automaton = graph.automaton
     start = initial_state(automaton, graph.values, graph.parameters)
-    # an axis that turns with a body has its way as a coordinate of its own, which closes no gap by itself
+    # outputs, not coordinates: the coordinate of a body-fixed axis is in no gap
     outputs = _outputs(graph, port)
     rows = [contact.normal_row for contact in automaton.contacts if contact.normal_row >= 0]
     report, terms = compile_programs([automaton.report, automaton.terms])

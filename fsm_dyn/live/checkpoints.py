@@ -1,4 +1,4 @@
-"""Marks on the way of a run, to which it can go back: copies of all that the stepper knows, every few ticks."""
+"""Checkpoints of a live run: copies of the stepper's state every few ticks, to rewind to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 EVERY: Final = 10  # ticks
-MOST: Final = 2000  # marks, of which the oldest goes: 20 s at 1 kHz
+MOST: Final = 2000  # checkpoints, the oldest is overwritten: 20 s at 1 kHz
 
 # ``Marks.counts``
 MADE: Final = 0
@@ -22,14 +22,14 @@ COUNT_COUNT: Final = 2
 
 
 class Checkpoints(NamedTuple):
-    """The marks.
+    """The checkpoints of a run.
 
     Attributes
     ----------
     counts : int64 array
         See the index constants.
     block : int64 array
-        The memory in which the stepper keeps its state.
+        Memory of the stepper's state.
     states : int64 array, shape (MOST, len(block))
         Copies of it.
     inputs : float64 array, shape (MOST, 1 + n_w + 2 n_s)
@@ -46,19 +46,19 @@ MARKS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
 
 
 def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoints:
-    """Return room for marks of a run that keeps its state in ``block``; that of the run before serves again."""
+    """Return empty checkpoints for a run with its state in ``block``; memory of the run before is reused."""
     if old is not None and old.states.shape[1] == len(block):
         return old._replace(counts=np.zeros(COUNT_COUNT, np.int64), block=block)
     marks = Checkpoints(
         np.zeros(COUNT_COUNT, np.int64), block, np.empty((MOST, len(block)), np.int64), np.empty((MOST, 1 + inputs))
     )
-    marks.states.fill(0)  # touched here, so that no tick has to wait for memory
+    marks.states.fill(0)  # page faults here, not in a tick
     marks.inputs.fill(0.0)
     return marks
 
 
 def last_before(marks: Checkpoints, t: float) -> int:
-    """Return the row of the last mark not after ``t`` (s), or of the first there is; later ones are forgotten."""
+    """Return the row of the last checkpoint not after ``t`` (s), or of the first; later ones are dropped."""
     made, room = int(marks.counts[MADE]), len(marks.states)
     oldest = max(0, made - room)
     number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)

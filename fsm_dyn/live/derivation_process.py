@@ -1,8 +1,9 @@
-"""The deriver: a process that makes kernels of modes which a live run meets and its graph does not have.
+"""Derivation process: makes kernels of the modes that a live run reaches and its graph lacks.
 
-Started by the guard as ``python -m fsm_dyn.live.derivation_process``, at a lower priority.  It reads in shared memory
-which modes the run has met, and sends their machine code through a pipe.  While none waits, it prepares those to which
-one guard of the present mode leads.  It ends when its standard input closes, with the guard.
+The watchdog process starts it as ``python -m fsm_dyn.live.derivation_process``, at a lower priority.  It reads the
+modes that the run has reached from shared memory and sends their machine code through a pipe.  When idle, it prepares
+the modes that are one guard away from the present one.  It ends when its standard input closes, with the watchdog
+process.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from fsm_dyn.online.earned_modes import own_programs
 from fsm_dyn.programs.kernels import machine_code
 from fsm_dyn.simulation.executable import compiled_together
 
-INTERVAL: Final = 0.02  # s between looks at what the run has met
-MOST_AHEAD: Final = 256  # modes prepared that were not met
+INTERVAL: Final = 0.02  # s between polls of the events
+MOST_AHEAD: Final = 256  # modes prepared but not reached
 _MODE: Final = FIXED.index("mode")
 
 States = tuple[int, ...]
 
 
 def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> bytes | None:
-    """Return machine code of a mode as it is sent: a line of JSON, object code; None where it runs on line alone."""
+    """Return the message with a mode's machine code: a line of JSON, object code; None if it stays online."""
     programs = own_programs(automaton, states, home)
     if programs is None:
         return None
@@ -47,13 +48,13 @@ def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> 
 
 
 class Deriver:
-    """Follows a live run and makes what it lacks.
+    """Derivation of the modes that a live run reaches and its graph lacks.
 
     Parameters
     ----------
     automaton : Automaton
     block : Block
-        Of the run.
+        Shared memory of the run.
     states : sequence
         Contact states of the modes that the run begins with, by their numbers.
     pipe : int
@@ -73,7 +74,7 @@ class Deriver:
         self._meet(states)
 
     def run(self) -> None:
-        """Derive what is wanted, one mode after the other, until the process is ended."""
+        """Derive the requested modes one after the other, until the process is ended."""
         while True:
             self._listen()
             if self._wanted:
@@ -90,7 +91,7 @@ class Deriver:
                 self._wanted.append(states)
 
     def _listen(self) -> None:
-        """Take in which modes were met, and how they are numbered."""
+        """Read from the events which modes were reached, and their numbers."""
         block = self._block
         found, self._events_at = shared_memory.take_texts(
             block.events, block.header, shared_memory.EVENTS, self._events_at
@@ -113,7 +114,7 @@ class Deriver:
             data = data[os.write(self._pipe, data) :]
 
     def _ahead(self) -> Iterator[States]:
-        """Yield modes not made to which one guard of the present mode leads."""
+        """Yield modes one guard away from the present one that are not derived yet."""
         at = max(0, int(self._block.header[shared_memory.ROWS]) - 1)
         rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, at)
         number = int(rows[-1, _MODE]) if len(rows) else -1
@@ -129,7 +130,7 @@ class Deriver:
 
 
 def end_with_owner() -> None:
-    """End this process, in the middle of its work, when its standard input closes."""
+    """End this process at once when its standard input closes."""
     with contextlib.suppress(OSError):
         while os.read(0, 1):
             pass
@@ -137,8 +138,8 @@ def end_with_owner() -> None:
 
 
 def main() -> None:
-    """Run the deriver; settings and automaton come from its standard input, as many bytes as its argument says."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
+    """Run the derivation process; its argument is the length of settings and automaton on standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the session handles Ctrl-C and ends all processes in order
     given: dict[str, Any] = json.loads(sys.stdin.buffer.read(int(sys.argv[1])))
     threading.Thread(target=end_with_owner, daemon=True).start()
     settings = given["settings"]
@@ -147,7 +148,7 @@ def main() -> None:
     block = shared_memory.SharedBlock.open(
         shared_memory.BlockLayout(settings["row"], settings["record"]), settings["memory"]
     )
-    while block.header[shared_memory.TICK_STATE] == shared_memory.STARTING:  # which wants the processor for itself
+    while block.header[shared_memory.TICK_STATE] == shared_memory.STARTING:  # the tick process needs the processor
         time.sleep(INTERVAL)
     automaton = storage.from_data(given["graph"])
     with contextlib.suppress(BrokenPipeError):  # the tick process has ended

@@ -1,4 +1,4 @@
-"""How a device moves a port, and what it may be asked to do."""
+"""Device maps and limits: the motion of a port by a device, and bounds on forces and samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALLEST: Final = 1e-6  # of a scale, and the reciprocal of the largest
 
 @dataclass(frozen=True)
 class DeviceMap:
-    """How a device's axes move a port: model position = offset + scale * device position.
+    """Affine map from device to port: model position = offset + scale * device position.
 
     Attributes
     ----------
@@ -25,12 +25,12 @@ class DeviceMap:
         For each axis of the port the device's axis, -1 for none; empty: in order, as far as the device goes.
     scale : float or tuple of float
         Model metres per metre of the device along the straight axes (angles are taken as they are); or one number for
-        each axis of the port, in units of the model per unit of the device, negative to turn the direction.
+        each axis of the port, in units of the model per unit of the device, negative to reverse the direction.
     force_scale : float
-        Device newtons per newton of the model, beyond what conjugate power asks for (which is ``scale``).
+        Device newtons per newton of the model, on top of the factor ``scale`` that conserves power.
     offset : tuple of float
-        Where the device's zero lies, for each axis of the port, m or rad; empty: such that the device is at the port
-        whenever it takes hold.
+        Position of the device's zero on each axis of the port, m or rad; empty: such that the device is at the port
+        whenever it engages.
     """
 
     port: str = ""
@@ -41,7 +41,7 @@ class DeviceMap:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> DeviceMap:
-        """Return the map of which ``dataclasses.asdict`` made ``data``, perhaps by way of JSON."""
+        """Return a device map from ``dataclasses.asdict`` of one, also after conversion to JSON and back."""
         given = dict(data)
         for name in ("axes", "scale", "offset"):
             if isinstance(given.get(name), Sequence):
@@ -93,7 +93,7 @@ class DeviceMap:
         return found
 
     def offsets(self, port: CoupledPort) -> tuple[float, ...]:
-        """Return the offsets given, checked.
+        """Return the validated offsets.
 
         Raises
         ------
@@ -109,36 +109,36 @@ class DeviceMap:
         return self.offset
 
 
-LAST_BUTTON: Final = 62  # buttons are bits of a whole number
+LAST_BUTTON: Final = 62  # buttons are bits of an int64
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device may be asked to do, and when it is let go.
+    """Limits of a device: force and torque, velocities, workspace, ramp, buttons and rejected samples.
 
-    Straight axes and those that turn have limits of their own, in their own units.
+    Linear and rotational axes have separate limits, each in its unit.
 
     Attributes
     ----------
     force, torque : float
-        Norms of the force and of the torque shown, N and N m.
+        Norms of the force and of the torque commanded, N and N m.
     slew, torque_slew : float
         Their rates of change, N/s and N m/s.
     velocity, angular_velocity : float
-        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity that it
-        tells, and of the mean one since the sample taken before.
+        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity in the
+        sample, and of the mean velocity since the last accepted sample.
     velocities : tuple of float
         The same for each axis by itself, m/s or rad/s; empty: the norms alone.
     low, high : tuple of float
         The workspace, m or rad; empty: what the driver declares.
     ramp : float
-        How long the grip takes to close and to open, s.
+        Time to engage and to disengage, s.
     dead_man_button : int
         Number of the button that must be pressed, -1 for none.
     clutch_button : int
-        Number of the button that lets go of the port while it is pressed, -1 for none.
+        Number of the button that disengages while it is pressed, -1 for none.
     outliers : int
-        Samples in succession that may be rejected, as if they had not come; one more is a fault.
+        Samples in succession that may be rejected, as if none had arrived; one more is a fault.
     """
 
     force: float = 8.0
@@ -157,12 +157,12 @@ class Limits:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:
-        """Return the limits of which ``dataclasses.asdict`` made ``data``, perhaps by way of JSON."""
+        """Return limits from ``dataclasses.asdict`` of some, also after conversion to JSON and back."""
         given: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
         return cls(**given)
 
     def check(self, n_device: int) -> None:
-        """Raise InputError for limits that cannot be, or do not fit a device with so many axes."""
+        """Raise InputError for limits that are invalid or do not fit a device with ``n_device`` axes."""
         for name in ("force", "slew", "velocity", "torque", "torque_slew", "angular_velocity"):
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")

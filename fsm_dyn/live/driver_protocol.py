@@ -1,4 +1,4 @@
-"""What a driver is: the protocol that the tick process speaks with every device.
+"""Driver protocol: the interface between the tick process and the driver of a device.
 
 A driver is one file with one class ``Driver`` (see docs/how_to/device.md).  The tick process calls ``open``,
 ``calibrate``, then in every tick ``read`` and ``write``, and ``close`` at the end, after a force of zero.
@@ -14,19 +14,19 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from fsm_dyn.errors import InputError
 
-WATCHDOG: Final = "watchdog"  # the device lets go by itself when no force comes
-SAFE_FRAME: Final = "safe_frame"  # the guard process writes this to the device
-NOTHING: Final = "none"  # nothing would stop it: the force is capped
-UNSTOPPED_FORCE_FRACTION: Final = 0.2  # of the force limit, for devices that nothing stops
+WATCHDOG: Final = "watchdog"  # the device removes the force by itself when no packet arrives
+SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device
+NOTHING: Final = "none"  # nothing removes the force: its limit is reduced
+UNSTOPPED_FORCE_FRACTION: Final = 0.2  # of the force limit, for devices without a stop mechanism
 
 
 class Sample(NamedTuple):
-    """What a device tells of itself.
+    """One sample of a device.
 
     Attributes
     ----------
     time : float
-        When it was so, s, by any steady clock.
+        Time of the measurement, s, of any monotonic clock.
     sequence : int
         Changes with every new sample.
     position, velocity : sequence of float
@@ -44,20 +44,20 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceDynamics:
-    """What is known of a device as a hand feels it with no force shown; ``None`` is unknown, never zero.
+    """Apparent dynamics of a device with no force commanded; ``None`` is unknown, never zero.
 
     Attributes
     ----------
     mass : float, optional
         Apparent mass along a straight axis, kg.
     damping : float, optional
-        Viscous damping of the device alone, without a hand, N s/m.
+        Viscous damping of the device alone, without the operator's hand, N s/m.
     friction : float, optional
         Coulomb friction, N.
     resolution : float, optional
         Of the position, m.
     delay : float
-        From the force's being written to its being shown, plus from the motion to its sample, s.
+        Time from command to force, plus time from motion to sample, s.
     """
 
     mass: float | None = None
@@ -69,7 +69,7 @@ class DeviceDynamics:
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """What is known of a device before it is opened.
+    """Properties of a device, known before it is opened.
 
     Attributes
     ----------
@@ -77,28 +77,26 @@ class DeviceSpec:
     axes : int
         Number of axes of position and force, 1 to 6.
     stop_mechanism : str
-        What lets go of the force first when the tick process is no more: ``watchdog``, ``safe_packet`` or ``none``.
+        What removes the force first when the tick process has ended: ``WATCHDOG``, ``SAFE_FRAME`` or ``NOTHING``.
     watchdog : float
-        After how long the device's own watchdog acts, s; 0 where it has none.  A device may have one behind a
-        ``safe_packet``.
+        Timeout of the device watchdog, s; 0 if there is none.  A device may have one besides a ``safe_packet``.
     safe_packet : bytes
-        What the guard process writes to the device's transport once the tick process is no more.
+        Bytes that the watchdog process writes to the device's transport when the tick process has ended.
     zero_frame : bytes
-        What the guard writes while ticks fail to come: a force of zero after which the run can go on.
+        Bytes that the watchdog process writes while ticks are missing: zero force, after which the run can continue.
     force, torque : float
-        The largest force and torque the device can show, N and N m.
+        Largest force and torque of the device, N and N m.
     blocking_read : bool
         Whether ``read`` may wait for the device: it is then called in a thread of its own.
     rotational_axes : tuple of int
-        The axes that turn, in rad, rad/s and N m; the others are in m, m/s and N.
-    handle : Handle
-        What is known of the device as a hand feels it.
+        The rotational axes, in rad, rad/s and N m; the others are in m, m/s and N.
+    handle : DeviceDynamics
     zeroed : bool
-        Whether ``calibrate`` makes the place where the device is its zero.
+        Whether ``calibrate`` sets the zero at the present position.
     low, high : tuple of float
-        The workspace, m or rad per axis; empty where the device tells of none.
+        The workspace, m or rad per axis; empty if unknown.
     felt : bool
-        Whether it shows forces at all.
+        Whether the device can exert forces.
     """
 
     name: str
@@ -119,38 +117,37 @@ class DeviceSpec:
 
 
 class Device(Protocol):
-    """The protocol; made as ``Driver(options, transport)``."""
+    """Driver protocol; an instance is made as ``Driver(options, transport)``."""
 
     spec: DeviceSpec
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what is known without opening the device; raise InputError for options that cannot be."""
+        """Return the properties without opening the device; raise InputError for invalid options."""
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return a descriptor that driver and guard process inherit (a serial line, a socket), if there is one."""
+        """Return the descriptor that driver and watchdog process inherit (serial line, socket), or None."""
 
     def open(self) -> None:
-        """Make ready to read and write."""
+        """Open the device for ``read`` and ``write``."""
 
     def calibrate(self) -> None:
         """Find the zero of the axes; called once, after ``open``."""
 
     def read(self) -> Sample:
-        """Return the latest sample; at once, unless ``spec.waits``."""
+        """Return the latest sample; without waiting, unless ``spec.blocking_read``."""
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force (N or N m per axis) and return the one that is really shown."""
+        """Command a force (N or N m per axis) and return the force that the device exerts."""
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Close the device."""
 
-    # A driver may also have a class method ``complete(options)``, which finds out what the options leave open (which of
-    # several devices) and is asked before all others; ``told(self)``, which returns counts by name (frames that were
-    # lost): they are told as an event ``device`` when they change; and ``attach(self, block)``, which is given the
-    # memory of the run.  One for loops faster than 2 kHz has ``compiled(self)``, which returns a
-    # :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None where its options rule that out.
+    # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
+    # devices); ``told(self)`` returns counts by name (lost packets), sent as an event ``device`` when they change;
+    # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
+    # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out.
 
 
 def driver_class(name: str) -> Any:
@@ -159,7 +156,7 @@ def driver_class(name: str) -> Any:
     Raises
     ------
     InputError
-        There is no such driver, or a package that it needs is not there.
+        There is no such driver, or a package that it needs is not installed.
     """
     module, _, attribute = name.partition(":") if ":" in name else (f"fsm_dyn.devices.{name}", ":", "Driver")
     try:
@@ -168,17 +165,19 @@ def driver_class(name: str) -> Any:
         missing = getattr(error, "name", None) or ""
         if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{missing}."):
             raise InputError(
-                f"the driver '{name}' needs a package more", found=str(error), remedy="pip install 'fsm-dyn[devices]'"
+                f"the driver '{name}' needs an additional package",
+                found=str(error),
+                remedy="pip install 'fsm-dyn[devices]'",
             ) from error
         raise InputError(
             f"there is no driver '{name}'",
             found=str(error),
-            allowed="those that 'fsm-dyn device --list-drivers' tells, or module:Class",
+            allowed="those that 'fsm-dyn device --list-drivers' lists, or module:Class",
         ) from error
 
 
 class BlockingReader:
-    """Reads a device that waits in a thread of its own, and keeps its latest sample."""
+    """Thread that reads a device with a blocking ``read`` and keeps the latest sample."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -192,7 +191,7 @@ class BlockingReader:
         try:
             while not self._stop.is_set():
                 self._latest = self._device.read()
-        except Exception as error:  # whatever a driver raises is told in the tick
+        except Exception as error:  # raised again by read(), in the tick
             self._failure = error
 
     def read(self) -> Sample:

@@ -1,4 +1,4 @@
-"""Loading kernels that a deriver sends, outside the ticks: by a thread of the tick process."""
+"""Kernel loading in a thread of the tick process, for modes from the derivation process."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import IO, Final
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.programs.kernels import link
 
-# below the ticks; but whoever else wants the processor must not keep this thread from giving the interpreter back
+# below the ticks, above normal processes: a preempted thread that holds the interpreter lock would delay a tick
 _PRIORITY: Final = 10
 Arrived = tuple[tuple[int, ...], OwnKernels]
 
 
 class Receiver:
-    """Reads machine code from a pipe and loads it; waiting, reading and loading leave the interpreter to the ticks.
+    """Thread that reads machine code from a pipe and loads it, without the interpreter lock.
 
     Parameters
     ----------
     pipe : int
-        Descriptor that :mod:`fsm_dyn.live.derivation_process` writes to the other end of; closed by this.
+        Descriptor of the pipe from :mod:`fsm_dyn.live.derivation_process`; closed by this thread.
     privileges : bool
         Whether to ask for real-time scheduling.
 
     Attributes
     ----------
     arrived : deque
-        Contact states and kernels, to be taken by the ticks; None when the deriver has ended.
+        Contact states and kernels for the ticks; None after the end of the derivation process.
     wake : callable
         Called after each arrival.
     """
@@ -56,7 +56,7 @@ class Receiver:
 
 
 def received(file: IO[bytes]) -> Arrived | None:
-    """Read what was sent for one mode and load it; None at the end."""
+    """Read and load the kernels of one mode; None at the end of the pipe."""
     line = file.readline()
     if not line.endswith(b"\n"):
         return None

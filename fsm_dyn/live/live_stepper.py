@@ -1,8 +1,8 @@
-"""One tick after another: the model held by a device, without processes and clocks.
+"""Live stepper: advances a coupled model tick by tick, without processes and clocks.
 
-A :class:`Stepper` advances the model by one period per call, with the stepper that off-line runs use.  All that acts
-on the model stands in its inputs, which run straight from tick to tick: given the inputs of a run as ``sampled``
-tables, :func:`fsm_dyn.simulation_api.simulate` makes the same transitions to the last bit.
+A :class:`LiveStepper` advances the model by one period per call, with the stepper of offline runs.  All that acts on
+the model is in its inputs, which are linear from tick to tick, or cubic if their rates enter the equations: with the
+inputs of a run as ``sampled`` tables, :func:`fsm_dyn.simulation_api.simulate` makes the same transitions bit for bit.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
 
-TURNS_PER_TICK: Final = 1000  # steps and transitions in a tick at the most; counted work ends it before
+TURNS_PER_TICK: Final = 1000  # most steps and transitions in a tick; the work limit ends it earlier
 NO_LIMIT: Final = 2**62
 MOST_INSTANT: Final = 40  # transitions in one instant
 
 
 @dataclass
 class LiveStepper:
-    """A held mechanism that advances tick by tick.
+    """A coupled model that advances tick by tick.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ class LiveStepper:
         Steps of the integrator in a tick.
     method : str
         ``rk4``, ``heun`` or ``euler``.
-    mapping, limits
-        See there.
+    mapping : DeviceMap
+    limits : Limits
     schedule : bool
         Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
     turns : tuple of int
-        The device's axes that turn, in rad.
+        The rotational axes of the device, in rad.
     initial : mapping
-        What replaces entries of the model's ``initial``.
+        Entries that replace those of the model's ``initial``.
     work_per_tick : int, optional
-        Work after which a tick ends, done or not, besides two trial steps for each of the ``substeps``; 0: no limit;
-        None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.
-        What counts how much: :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
+        Work after which a tick ends, complete or not, besides two trial steps for each of the ``substeps``; 0: no
+        limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs:
+        :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
     """
 
     graph: ModeGraph
@@ -99,7 +99,7 @@ class LiveStepper:
             raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
         self.smooth = self.graph.automaton.inputs_with_rates
         graph = self.graph
-        # of its own: other runs of the graph have nothing to do with what is set here
+        # copies: other runs of the graph keep their parameters
         self.values, self.parameters = dict(graph.values), graph.parameters.copy()
         home = initial_state(graph.automaton, graph.values, graph.parameters, self.initial)
         self.executable = PooledExecutable(graph.automaton, (home.x, home.context), derived=graph.automaton.modes)
@@ -117,7 +117,7 @@ class LiveStepper:
     # -- building ------------------------------------------------------------------------------------------
 
     def _port_kernel(self) -> Kernels:
-        """Compile what the ports report: forces of the couplers (zero where there is none), positions and rates."""
+        """Compile the outputs of the ports: forces of the couplers (zero without one), positions, rates."""
         automaton = self.graph.automaton
         graph, _, nodes = automaton.report.graph()
         outputs = dict(zip(automaton.mechanism.outputs, nodes["outputs"], strict=True))
@@ -126,7 +126,7 @@ class LiveStepper:
         return compile_programs([Program.from_nodes(automaton.terms.layout, {"ports": table})])
 
     def _make_tick(self) -> None:
-        """Make room for what a tick works on, and write what does not change in a run."""
+        """Allocate the data of a tick and write those that are constant in a run."""
         self.limits.check(self.n_device)
         self.tick_data: ct.Tick
         self.tick_data, self._tick_packed = new_tick(
@@ -142,7 +142,7 @@ class LiveStepper:
         tick.numbers[ct.SPEED] = 1.0
 
     def set_device_map(self, mapping: DeviceMap) -> None:
-        """Put the device at another port; only while the grip is open.
+        """Couple the device to another port; only while it is disengaged.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class LiveStepper:
         tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
         tick.source[own], tick.scale[own] = sources, scales
         tick.offset[own] = offsets or 0.0
-        if offsets:  # a prescribed coordinate is counted from where it begins
+        if offsets:  # a prescribed coordinate counts from its initial value
             begins = [
                 float(np.sum(self.values[axis.begin])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
             ]
@@ -172,7 +172,7 @@ class LiveStepper:
         self.mapping, self.port = mapping, port
 
     def reset(self) -> None:
-        """Go back to the model's start, with the parameters and the inputs set from outside as they are now."""
+        """Return to the model's initial state, with the present parameters and commanded inputs."""
         layout, tick = self.graph.automaton.terms.layout, self.tick_data
         self.executable.reset_charts()  # a run does not depend on the runs before it
         n_w, n_s, n_a = len(layout.w), len(self.smooth), len(self.axes)
@@ -200,7 +200,7 @@ class LiveStepper:
         return context
 
     def _begin_at(self, inputs: Floats) -> InitialState:
-        """Find the start with these inputs, rates and second rates, shape (3 n_w,)."""
+        """Return the initial state with these inputs, rates and second rates, shape (3 n_w,)."""
         graph = self.graph
         return initial_state(graph.automaton, self.values, self.parameters, self.initial, lambda t, c: inputs[None, :])
 
@@ -229,7 +229,7 @@ class LiveStepper:
             most = len(self.graph.automaton.contacts)
             self.loop.work, self.loop.work_packed = st.new_work(self.executable.tables, self.loop.stages, most)
         self.loop.state.counters[st.SEGMENT] = 0
-        self.loop.buffers.transitions[:] = 0.0  # what a record leaves out is then always the same
+        self.loop.buffers.transitions[:] = 0.0  # unused entries of a record are then reproducible
         given = self.work_per_tick
         work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
         most = work + 2 * self.substeps if work else NO_LIMIT
@@ -245,7 +245,7 @@ class LiveStepper:
         self.set_speed(float(self.tick_data.numbers[ct.SPEED]))
 
     def _look_up(self) -> None:
-        """Look up the addresses of all bundles; they change when the loop or its tables do."""
+        """Update the addresses of all bundles; they change with the loop or its tables."""
         loop, tick = self.loop, self.tick_data
         bundles = (
             loop.tables_packed, self._drive.packed, self._method_packed, self._options_packed, loop.state_packed,
@@ -260,7 +260,7 @@ class LiveStepper:
         self.counters = plain(loop.state.counters)
 
     def publish_to(self, ring: Packed) -> None:
-        """Let every live tick leave its row in this ring."""
+        """Let every live tick write its row to this ring buffer."""
         self._ring = ring
         self.tick_data.places[ct.RING] = ring.address
 
@@ -268,14 +268,14 @@ class LiveStepper:
 
     @property
     def address(self) -> int:
-        """Address of all that a tick works on; it stays the same."""
+        """Address of the data of a tick; it is constant."""
         return self._tick_packed.address
 
     def tick(self, shown: bool = True, again: bool = False) -> int:
         """Advance by one period if ``tick_data.counts[ADVANCING]`` says so; return a status of the outcomes.
 
-        ``DONE`` where the tick was completed, ``PAUSED`` where it took more than its share of work and goes on with
-        the next call.  ``again``: it goes on within the tick, as it was given what it asked for.
+        ``DONE`` if the tick was completed, ``PAUSED`` if it reached its work limit and continues with the next call.
+        ``again``: continue within the tick, after what it requested was supplied.
         """
         if not again:
             self.counters[st.WORK_DONE] = 0
@@ -283,33 +283,33 @@ class LiveStepper:
         return status
 
     def supply(self, status: int) -> int | None:
-        """Give the stepper a mode or chart that it lacks, however long it takes; see :func:`loop.supply`."""
+        """Supply a missing mode or chart, of any duration; see :func:`.loop_state.provide_requested`."""
         tables = self.loop.tables
         self.counters[st.WORK_DONE] += st.WORK_OF_MODE
         try:
             refused = provide_requested(self.loop, status, self.executable)
-        except RunError:  # the model lists its modes and this is none of them
+        except RunError:  # not among the modes that the model lists
             return outcomes.MODE_NOT_LISTED
         if self.loop.tables is not tables or status == outcomes.BUFFER_FULL:
             self._look_up()
         return refused
 
     def is_available(self, status: int) -> bool:
-        """Whether a mode or chart that is asked for can be given within the tick."""
+        """Whether a requested mode or chart can be supplied within the tick."""
         wanted = status in (outcomes.NEED_MODE, outcomes.NEED_CHART)
         return wanted and (self.executable.stocked or asks_for_kernels(self.loop, status))
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
-        """Let a mode go on by kernels of its own from now on; see :meth:`StockMachine.take_over`."""
+        """Switch a mode to kernels of its own; see :meth:`.PooledExecutable.take_over`."""
         return self.executable.take_over(states, kernels, self.loop.state.spent)
 
     def prepare(self) -> None:
-        """Do what takes long before ticks follow the clock: a stock of modes, room for all contacts to meet at once."""
+        """Do the slow work before the first paced tick: mode pool, memory for all contacts at one event."""
         self.executable.prepare()
         self.reset()
 
     def rewind(self, t: float) -> float:
-        """Return to the last mark not after model time ``t`` (s), or the first one there is; return its time.
+        """Return to the last checkpoint not after model time ``t`` (s), or to the first; return its time.
 
         Raises
         ------
@@ -326,7 +326,7 @@ class LiveStepper:
         tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         tick.counts[ct.UNFINISHED] = 0
-        for index, value in enumerate(parameters):  # what was set meanwhile stays
+        for index, value in enumerate(parameters):  # parameters set meanwhile are kept
             self._apply(index, float(value))
         self.ports_at(state.x, state.c)
         self.set_speed(float(tick.numbers[ct.SPEED]))
@@ -349,13 +349,13 @@ class LiveStepper:
     def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """Set parameters (SI); return the names of those that wait for a reset.
 
-        A parameter that enters gaps, constraints or inertia would move the mechanism or its energy: it is taken at
-        the next reset.
+        A parameter that enters gaps, constraints or inertia would violate constraints or change the energy: it takes
+        effect at the next reset.
 
         Raises
         ------
         InputError
-            A name is unknown, or the file could not hold such a value; then none of them is taken.
+            A name is unknown, or a value would be invalid in the file; then none of them is set.
         """
         layout = self.graph.automaton.terms.layout
         for name, value in values.items():
@@ -371,7 +371,7 @@ class LiveStepper:
                 self._note(name, value)
             check_values(self.graph.automaton.mechanism, self.values, values)
         except InputError:
-            self.values = before  # nothing of it is taken
+            self.values = before  # all or none
             raise
         waiting = []
         for name, value in values.items():
@@ -383,7 +383,7 @@ class LiveStepper:
         return tuple(waiting)
 
     def _note(self, name: str, value: float) -> None:
-        """Take a parameter, or the element ``name[i]`` of one, into the values that the next start is made from."""
+        """Write a parameter, or the element ``name[i]`` of one, to the values for the next initial state."""
         whole, _, place = name.partition("[")
         known = self.values.get(whole)
         if isinstance(known, tuple):
@@ -393,7 +393,7 @@ class LiveStepper:
             self.values[name] = value
 
     def _apply(self, index: int, value: float) -> None:
-        """Set a parameter of the model as it runs: forces jump, so that contact states are decided anew."""
+        """Set a parameter of the running model: forces may jump, so contact states are resolved again."""
         state = self.loop.state
         if state.c[index] != value:
             state.c[index] = value
@@ -417,7 +417,7 @@ class LiveStepper:
 
     @property
     def mode(self) -> str:
-        """The mode the model is in."""
+        """Name of the present mode."""
         return str(self.executable.chart_names[self.loop.state.counters[st.MODE]])
 
     def records(self) -> Floats:

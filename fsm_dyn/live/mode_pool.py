@@ -1,9 +1,8 @@
-"""The running form of an automaton in a live run: modes not derived are embedded on line, from a stock made before.
+"""Mode pool: executable of a live run with kernels and tables prepared for modes that are embedded online.
 
-A mode that was not listed is met in the middle of a tick and has to be there in the same tick.  What takes long is done
-before the loop begins: machine code for as many modes as the stock holds, room for them in the tables, the guards of
-every contact in every state.  What is left, some two tenths of a millisecond, is to list the mode's guards and to fill
-in its context.
+A mode that was not derived is reached within a tick and is needed in the same tick.  The slow work is done before the
+loop begins: machine code for ``STOCK`` modes, room for them in the tables, the guards of every contact in every state.
+Within the tick only the mode's guards are listed and its context is filled in, in about 0.2 ms.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.executable import Array, ModeChart
 from fsm_dyn.simulation.tables import Tables
 
-STOCK: Final = 96  # modes
-ROOM: Final = 2 * STOCK  # in the tables: for modes from the stock, and for kernels of their own
+STOCK: Final = 96  # modes in the mode pool
+ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for kernels of their own
 
 
-LEAST: Final = 100  # evaluations on line before a mode goes on by kernels of its own
+LEAST: Final = 100  # online evaluations before a mode switches to kernels of its own
 
 
 @dataclass(frozen=True)
 class OwnKernels:
-    """Kernels of a mode's own: addresses of machine code, and what keeps it in memory."""
+    """Derived kernels of a mode: addresses of machine code, and the object that keeps it in memory."""
 
     rhs: int
     full: int
@@ -45,16 +44,16 @@ class OwnKernels:
 
 
 class _FromStock(OnlineKernels):
-    """The kernels of a mode on a shelf."""
+    """Kernels of a mode from the mode pool."""
 
     def __init__(self, mode: OnlineMode, table: npt.NDArray[np.int64], rhs: int, full: int, number: int) -> None:
         self.context = mode.full.context()
-        table[:] = self.context.packed.table  # the machine code on the shelf reads its context here
+        table[:] = self.context.packed.table  # the machine code reads its context here
         self.rhs, self.full, self.number = rhs, full, number
 
 
 class _KernelPool:
-    """Kernels that wait for a mode: code bound to places where the context of a mode will be described."""
+    """Free kernels: machine code bound to memory for the context of a mode."""
 
     def __init__(self, count: int) -> None:
         self._tables = np.zeros((count, oc.ONLINE.words), np.int64)
@@ -70,7 +69,7 @@ class _KernelPool:
 
 
 class PooledExecutable(OnlineExecutable):
-    """A machine that has room for modes, and kernels for them, before they are met.
+    """Executable with free kernels and room in its tables for modes that are not reached yet.
 
     The arguments are those of :class:`~fsm_dyn.online.online_executable.OnlineExecutable`.
     """
@@ -78,16 +77,16 @@ class PooledExecutable(OnlineExecutable):
     _shelf: _KernelPool | None = None
     _parts: dict[tuple[int, int], tuple[Guard, ...]] | None = None
     _leaving: dict[int, tuple[Guard, ...]]
-    _left = 0  # room in the tables, modes
-    _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with kernels of their own that are not in the tables yet
+    _left = 0  # modes that the tables have room for
+    _pending: frozenset[tuple[int, ...]] = frozenset()  # modes whose own kernels are not in the tables yet
 
     @property
     def stocked(self) -> bool:
-        """Whether a mode that is asked for now is there at once."""
+        """Whether a requested mode is available within the tick."""
         return self._shelf is not None and bool(self._shelf.free) and self._left > 0
 
     def prepare(self) -> None:
-        """Do what takes long before the loop begins."""
+        """Fill the mode pool; slow, before the loop begins."""
         automaton = self.automaton
         if not automaton.contacts or self._shelf is not None:
             return
@@ -99,18 +98,18 @@ class PooledExecutable(OnlineExecutable):
         automaton.name_of(first)
 
     def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
-        """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
+        """Return contact states as codes; raise RunError if the model lists its modes without this one."""
         if self.automaton.mechanism.only_listed:
             return super().check_listed(states, t)
         return tuple(int(code) for code in states)
 
     @cached_property
     def _own(self) -> dict[tuple[int, ...], OwnKernels]:
-        """Kernels of modes that were met on line, by contact states."""
+        """Derived kernels of modes that were embedded online, by contact states."""
         return {}
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:
-        """Let a mode embedded on line go on by kernels of its own from its next step on.
+        """Switch a mode embedded online to kernels of its own, from its next step on.
 
         Parameters
         ----------
@@ -122,8 +121,8 @@ class PooledExecutable(OnlineExecutable):
         Returns
         -------
         int or None
-            Evaluations after which a run goes on by these kernels, which is now, or after ``LEAST``; None where the
-            mode was not met or has kernels of its own, or the tables have no room.
+            Evaluations after which the run uses these kernels: the present number, or ``LEAST``; None if the mode was
+            not reached, has kernels of its own already, or the tables have no room.
         """
         number = self._numbers.get(states, -1)
         if number < 0 or states in self._own or self.charts[number].full not in self._online:
@@ -136,25 +135,25 @@ class PooledExecutable(OnlineExecutable):
         return self._allow(number, max(LEAST, int(spent[number]) - 1))
 
     def _allow(self, number: int, evaluations: int) -> int:
-        """Let a run ask for kernels of a mode after so many evaluations; return that."""
+        """Set and return the number of evaluations after which a run requests kernels of a mode."""
         self.charts[number] = replace(self.charts[number], allowance=evaluations)
         self.tables.mode_allowance[number] = evaluations
         return evaluations
 
     def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
-        """Enter a mode's own kernels, if it has any that are not in the tables yet; hundredths of a millisecond."""
+        """Enter a mode's own kernels in the tables, if they are not there yet; some 10 us."""
         chart = self.charts[number]
         states = chart.programs.states
         if states in self._pending:
             self._pending -= {states}
-            self._left += 1  # which was kept for it
+            self._left += 1  # reserved by take_over()
             own = self._own[states]
             self.charts.append(ModeChart(chart.mode, chart.programs, own.rhs, own.full))
             self._enter(self.charts[-1])
         return self.tables
 
     def reset_charts(self) -> None:
-        """Keep one chart of every mode; kernels of the others return to the shelf."""
+        """Keep one chart of every mode; kernels of the others return to the mode pool."""
         before = dict(self._online)
         self._pending = frozenset(self._own)
         super().reset_charts()
@@ -166,7 +165,7 @@ class PooledExecutable(OnlineExecutable):
                 self._shelf.free.sort()
 
     def _list_parts(self) -> None:
-        """List the guards that each contact brings in each of its states, and each written transition."""
+        """List the guards of each contact in each of its states, and of each user-defined transition."""
         automaton = self.automaton
         rest = [contact.codes[0] for contact in automaton.contacts]
         self._parts = {}
@@ -181,7 +180,7 @@ class PooledExecutable(OnlineExecutable):
         }
 
     def list_guards(self, states: tuple[int, ...]) -> tuple[Guard, ...]:
-        """Return what :func:`fsm_dyn.modes.guard_list.list_guards` would, put together from what was listed before."""
+        """Return the same as :func:`fsm_dyn.modes.guard_list.list_guards`, composed of the prepared lists."""
         if self._parts is None:
             self._list_parts()
         parts = self._parts or {}
@@ -197,9 +196,9 @@ class PooledExecutable(OnlineExecutable):
         return tuple(found)
 
     def mode_of(self, states: tuple[int, ...]) -> OnlineMode:
-        """Return the mode with these contact states, embedded on line; a fraction of a millisecond."""
+        """Return the mode with these contact states, embedded online; takes a fraction of a millisecond."""
         guards = self.list_guards(states)
-        # which forces others could take over is for reports, and a live run makes none
+        # load sharing is for reports, and a live run makes none
         return OnlineMode(states, guards, OnlineFull(states, guards, self._contexts), ())
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
@@ -216,7 +215,7 @@ class PooledExecutable(OnlineExecutable):
     # -- tables with room ------------------------------------------------------------------------------------
 
     def _most_guards(self) -> int:
-        """Return how many guards a mode can have."""
+        """Return the largest number of guards of a mode."""
         parts = self._parts or {}
         most = sum(
             max(len(parts[k, code]) for code in contact.codes) for k, contact in enumerate(self.automaton.contacts)
@@ -244,13 +243,13 @@ class PooledExecutable(OnlineExecutable):
             for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
         }
         changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, tb.NEVER)
-        changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # states that nobody asks for
+        changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # no contact state
         leaves = tables.transition_leaves
         changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
         return tables._replace(**changed)
 
     def _enter(self, chart: ModeChart) -> None:
-        """Write a chart into the room that the tables have; whoever works with them finds it there."""
+        """Write a chart into free rows of the tables, in place."""
         tables, number = self.tables, len(self.charts) - 1
         states, guards = chart.programs.states, chart.programs.guards
         name = self.automaton.name_of(states)

@@ -1,4 +1,4 @@
-"""Settings of recordings that earlier versions wrote, under the names of this one."""
+"""Compatibility with older recordings: renames the keys of their settings."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ _LIMITS: Final = {"turning": "angular_velocity", "dead_man": "dead_man_button", 
 
 
 def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a session with the keys of this version; those of earlier ones are renamed."""
+    """Return the settings of a session with keys of earlier versions renamed to the present ones."""
     result = _renamed(settings, _SETTINGS)
     if isinstance(limits := result.get("limits"), Mapping):
         result["limits"] = _renamed(limits, _LIMITS)

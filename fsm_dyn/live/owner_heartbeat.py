@@ -1,7 +1,7 @@
-"""The owner's sign of life: a thread of his own that counts on in shared memory, until his process ends or is stopped.
+"""Owner heartbeat: a thread of the owner's process that increases a counter in shared memory.
 
-Where the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter's lock: a derivation,
-or a cell of a notebook that keeps the interpreter busy, is no death.
+If the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter lock: a derivation, or a
+notebook cell that keeps the interpreter busy, does not stop the heartbeat.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BEATS: Final = shared_memory.OWNER_BEATS
 
 
 class SignOfLife:
-    """Counts in a header of shared memory until it is stopped.
+    """Heartbeat thread: increases a counter in the header of shared memory until it is stopped.
 
     Parameters
     ----------
     header : int64 array
-        Of the block that tick process and owner share.
+        Header of the block that tick process and owner share.
     """
 
     def __init__(self, header: Integers) -> None:
@@ -39,7 +39,7 @@ class SignOfLife:
         if library.has_pacing():
             beats = header.ctypes.data + header.itemsize * _BEATS
             target, arguments = library.function("fsm_beat_on"), (beats, self._ends.ctypes.data, int(INTERVAL * 1e9))
-        self._thread = threading.Thread(target=target, args=arguments, name="sign of life", daemon=True)
+        self._thread = threading.Thread(target=target, args=arguments, name="owner heartbeat", daemon=True)
         self._thread.start()
 
     def _beat(self) -> None:
@@ -47,7 +47,7 @@ class SignOfLife:
             self._header[_BEATS] += 1
 
     def stop(self) -> None:
-        """End it; may be called again."""
+        """Stop the thread; may be called again."""
         self._ends[0] = 1
         self._stopped.set()
         self._thread.join()

@@ -1,16 +1,16 @@
-"""Holding a mechanism by its ports: the virtual coupler as part of the model.
+"""Coupled models: virtual couplers on the ports of a mechanism, as parts of the model.
 
 The coupler is a spring and damper between the device and the port (Colgate, Stanley and Brown 1995, "Issues in the
 haptic display of tool use").  It is written into the model, as inputs, parameters, loads and outputs in the language of
-the file: every mode is derived with it, the integrator sees its stiffness, and the very same mechanism runs off line
-with the inputs a device gave.  Per axis of a port ``P`` with the device at ``w`` and the port at ``p``::
+the file: every mode is derived with it, the integrator sees its stiffness, and the same model runs offline with the
+recorded inputs of a device.  Per axis of a port ``P`` with the device at ``w`` and the port at ``p``::
 
     force = P_1_grip (P_1_stiffness (w - p) + P_1_damping (w' - p'))
 
-acts on the model; the device feels the opposite.  Along an axis that turns with a body there is no such ``p``: the way
-gone along it is a coordinate of its own, whose rate is the velocity of the port along the axis.
+acts on the model; the device gets the opposite.  Along a body-fixed axis there is no such ``p``: the displacement along
+it is an additional coordinate, whose rate is the velocity of the port along the axis.
 
-A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1``, and the device feels the
+A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1``, and the device gets the
 multiplier (docs/theory.md, "Kinematic ports").
 """
 
@@ -30,9 +30,9 @@ from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 
 TWIST: Final = "twist"
-STIFFNESS: Final = 200.0  # N/m, until told otherwise
+STIFFNESS: Final = 200.0  # N/m, default
 DAMPING: Final = 2.0  # N s/m
-TURNING: Final = 0.02  # of these for an axis of rotation, per rad
+TURNING: Final = 0.02  # share of these for a rotational axis, per rad
 
 _DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
 _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
@@ -40,7 +40,7 @@ _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
 
 @dataclass(frozen=True)
 class PortAxis:
-    """One axis of a held port: a direction in which a device is coupled to the model.
+    """One axis of a coupled port: a direction in which a device is coupled to the model.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class PortAxis:
     is_rotational : bool
         Whether it is an axis of rotation: force then means torque (N m).
     prescribed_coordinate : str
-        The coordinate that the device prescribes, empty where a coupler holds it.
+        The coordinate that the device prescribes, empty for an axis with a coupler.
     bandwidth : Text, optional
         Of the filter between the device and a prescribed coordinate, Hz.
     """
@@ -61,7 +61,7 @@ class PortAxis:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The inputs that holding adds for this axis."""
+        """The inputs that the coupling adds for this axis."""
         return (self.name,) if self.prescribed_coordinate else (self.name, self.rate, self.engagement)
 
     @property
@@ -71,7 +71,7 @@ class PortAxis:
 
     @property
     def engagement(self) -> str:
-        """The input that scales the coupler, from 0 (let go) to 1 (held)."""
+        """The input that scales the coupler, from 0 (disengaged) to 1 (engaged)."""
         return f"{self.name}_grip"
 
     @property
@@ -96,30 +96,30 @@ class PortAxis:
 
     @property
     def begin(self) -> str:
-        """The parameter from which a prescribed coordinate is counted: its initial value."""
+        """The parameter that is the initial value of a prescribed coordinate, subtracted from it."""
         return f"{self.name}_begin"
 
     @property
     def way(self) -> str:
-        """The coordinate that is the way gone along an axis that turns with a body."""
+        """The coordinate that is the displacement along a body-fixed axis."""
         return f"{self.name}_way"
 
 
 @dataclass(frozen=True)
 class CoupledPort:
-    """A port with its axes."""
+    """Port with its coupled axes."""
 
     name: str
     axes: tuple[PortAxis, ...]
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """All inputs that holding adds for this port."""
+        """All inputs that the coupling adds for this port."""
         return tuple(name for axis in self.axes for name in axis.inputs)
 
 
 def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
-    """Return the ports of a mechanism as a device sees them."""
+    """Return the ports of a mechanism with their axes for coupling."""
     return tuple(_held(mechanism, port) for port in mechanism.ports.values())
 
 
@@ -150,7 +150,7 @@ def add_couplers(mechanism: Mechanism) -> Mechanism:
         )
     data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
     data.setdefault("name", mechanism.name)
-    data.pop("variants", None)  # the form that is held has been chosen
+    data.pop("variants", None)  # the variant has been chosen
     writer = _Writer(mechanism, data)
     for port in mechanism.ports.values():
         writer.couple(port)
@@ -197,22 +197,22 @@ class _Writer:
         unit = "rad" if axis.is_rotational else "m"
         self._put(self._inputs, port, axis.name, unit if self._mechanism.uses_units else "1")
         self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.begin} - {axis.name}"})
-        for name in self._rates(at):  # the device takes hold at rest
+        for name in self._rates(at):  # the device engages at rest
             self._initial.pop(name, None)
         for name, entry in zip(axis.outputs[1:], (at, f"rate({at})"), strict=True):
             self._put(self._outputs, port, name, entry)
 
     def _rates(self, coordinate: str) -> list[str]:
-        """Return the speeds that are the rate of a coordinate and nothing else."""
+        """Return the speeds that equal the rate of a coordinate."""
         speeds = self._mechanism.speeds.items()
         return [f"{coordinate}_dot", *(name for name, text in speeds if text.text == f"rate({coordinate})")]
 
     def _moves(self, text: Text) -> bool:
-        """Whether a direction turns with a body."""
+        """Whether a direction is body-fixed."""
         return any(name in self._mechanism.frames for name, _ in _DIRECTION.findall(text.text))
 
     def _way(self, port: Port, axis: PortAxis, rate: str) -> str:
-        """Add the way gone along an axis as a coordinate; power is then the same on both sides of the coupler."""
+        """Add the displacement along an axis as a coordinate, so that the coupler conserves power."""
         units = self._mechanism.uses_units
         self._put(self._coordinates, port, axis.way, ("rad" if axis.is_rotational else "m") if units else "1")
         row: dict[str, Any] = {"velocity": f"rate({axis.way}) - {rate}"}
@@ -222,7 +222,7 @@ class _Writer:
         return axis.way
 
     def _twist(self, port: Port, axis: PortAxis, text: Text) -> None:
-        """Couple the turning of the port's body: about an axis of N by an angle of the body, else by the way turned."""
+        """Couple the rotation of the port's body: about an axis of N by its angle, else by an added coordinate."""
         body = self._mechanism.bodies[port.body or ""]
         rate = f"dot(omega({port.body}), {text.text})"
         if body.frame is None:
@@ -237,7 +237,7 @@ class _Writer:
         first, second = _NEXT[text.text.strip()[-1]]
         arm = f"{body.frame}.{first}"
         across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
-        # the angle from the body to the device, between -pi and pi: nothing jumps where the body's own angle wraps
+        # the angle from the body to the device, between -pi and pi: no jump where the body's own angle wraps
         lead = (
             f"atan2({along}*sin({axis.name}) - {across}*cos({axis.name}), "
             f"{along}*cos({axis.name}) + {across}*sin({axis.name}))"
@@ -246,7 +246,7 @@ class _Writer:
         self._loads.append({"torque": f"({torque})*{text.text}", "on": port.body})
 
     def _axis(self, port: Port, axis: PortAxis, at: str, rate: str, lead: str) -> str:
-        """Declare what one axis needs and return the coupler's force along it."""
+        """Declare inputs, parameters and outputs of one axis; return the coupler's force along it."""
         units = self._mechanism.uses_units
         length, force = ("rad", "N*m") if axis.is_rotational else ("m", "N")
         scale = TURNING if axis.is_rotational else 1.0

@@ -1,4 +1,4 @@
-"""Being on time: privileges where the system grants them, waiting for deadlines, and how well that went."""
+"""Real-time scheduling: privileges that the system grants, waiting for deadlines, percentiles of latency."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 _PR_SET_TIMERSLACK: Final = 29
 _MCL_CURRENT_AND_FUTURE: Final = 3
-_MCL_ON_FAULT: Final = 4  # what was never touched need not be brought in
+_MCL_ON_FAULT: Final = 4  # lock pages only when they are first touched
 _PRIORITY: Final = 50
 _HIGH_PRIORITY: Final = 0x80
 
 
 def clock_of(system: str) -> Callable[[], int]:
-    """Return the steady clock (ns) for deadlines: on Windows the monotonic one goes in steps of 16 ms."""
+    """Return the monotonic clock (ns) for deadlines; on Windows ``time.monotonic_ns`` has steps of 16 ms."""
     return time.perf_counter_ns if system == "win32" else time.monotonic_ns
 
 
@@ -30,7 +30,7 @@ _SUB: Final = 16  # bins per octave: a percentile is known to 6 %
 
 
 def ask_for_privileges() -> list[str]:
-    """Ask for what makes a process punctual; return a plain statement for each wish, granted or not."""
+    """Request real-time privileges for low wake-up latency; return one text for each, granted or not."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -86,7 +86,7 @@ def _windows_timer() -> None:
 
 
 def wait_until(deadline: int) -> int:
-    """Sleep until ``deadline`` (ns of :data:`clock`); return the time then."""
+    """Sleep until ``deadline`` (ns of :data:`clock`); return the time of wake-up."""
     now = clock()
     while now < deadline:
         time.sleep((deadline - now) * 1e-9)
@@ -103,7 +103,7 @@ def bin_upper_edge(number: int) -> int:
 
 
 def percentiles(counts: NDArray[np.int64]) -> dict[str, float]:
-    """Return p50, p99, p99.9 and the worst of a histogram, s; all NaN where it is empty."""
+    """Return p50, p99, p99.9 and the maximum of a histogram, s; all NaN if it is empty."""
     total = int(counts.sum())
     names = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "worst": 1.0}
     if total == 0:

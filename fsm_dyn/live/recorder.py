@@ -1,11 +1,11 @@
-"""Recording a live run to MCAP; :mod:`fsm_dyn.live.recording_reader` reads it back.
+"""Recorder of live runs, in MCAP files; :mod:`fsm_dyn.live.recording_reader` reads them.
 
 The recorder is a thread of the session; it reads the rings and appends to the file every 20 ms, unchunked and
-flushed, so that whatever is killed costs no more than that.  Channels: ``rows`` and ``transitions`` hold little-endian
-doubles as they stood in the rings (bit for bit), ``events`` and ``state`` are JSON, the latter for other tools.
+flushed, so that a killed process loses no more than that.  Channels: ``rows`` and ``transitions`` hold little-endian
+doubles, bit for bit those of the rings; ``events`` and ``state`` are JSON, the latter for other tools.
 
-Where the disk is full, what was written stays readable and the rows after it are counted as lost.  A paced run goes on
-as if nothing were recorded: no recorder has a say in what a device does.  A run that is not paced ends.
+If the disk is full, the part already written stays readable and later rows are counted as lost.  A paced run continues:
+the recorder does not influence the device.  A run that is not paced ends.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _BINARY: Final = "fsm_dyn_float64"
 
 
 class Recorder:
-    """Appends what a live run leaves in its rings to a file.
+    """Recorder thread: appends the content of the rings of a live run to a file.
 
     Parameters
     ----------
     path : path
         The file; must not exist.
-    block : Block
-    columns : Columns
+    block : SharedBlock
+    columns : TickColumns
     settings : mapping
         Written at the head of the file.
     graph : str
-        The saved automaton, likewise.
+        The saved automaton, also written at the head.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class Recorder:
         except OSError as error:
             raise InputError(f"cannot record to '{path}'", found=str(error), remedy="name a new file") from error
         self._path, self._paced = path, bool(settings["paced"])
-        self._writer = mcap.Writer(self._file, use_chunking=False)  # type: ignore[arg-type]  # it writes and tells only
+        self._writer = mcap.Writer(self._file, use_chunking=False)  # type: ignore[arg-type]  # write, tell only
         self._writer.start("fsm_dyn", library="fsm_dyn live")
         described = {
             "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
@@ -90,7 +90,7 @@ class Recorder:
         self._block, self._columns = block, columns
         self._at = {"rows": 0, "transitions": 0, "events": 0}
         self.lost = self._written = 0  # rows
-        self.failure = ""  # why nothing is written any more
+        self.failure = ""  # why writing has stopped
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -100,7 +100,7 @@ class Recorder:
             self._look()
 
     def _look(self) -> None:
-        """Append what is new, or count it as lost where nothing can be written any more."""
+        """Append new content of the rings, or count it as lost if writing has failed."""
         if not self.failure:
             try:
                 self._drain()
@@ -111,7 +111,7 @@ class Recorder:
             self._block.header[shared_memory.RECORDED] = self._block.header[shared_memory.ROWS]
 
     def _fail(self, error: OSError) -> None:
-        """Take note that nothing can be written any more; a run that waits for its recorder ends."""
+        """Note that writing has failed; a run that is not paced ends."""
         self.failure = f"cannot write '{self._path}': {error.strerror or error}"
         if not self._paced:
             self._block.header[shared_memory.STOPPING] = 1
@@ -142,7 +142,7 @@ class Recorder:
         self._writer.add_message(self._channels[channel], now, data, now)
 
     def close(self) -> None:
-        """Write what is left and close the file in order."""
+        """Write the remaining content and close the file."""
         self._stop.set()
         self._thread.join()
         self._look()
@@ -150,13 +150,13 @@ class Recorder:
             try:
                 self._writer.finish()  # type: ignore[no-untyped-call]
                 self._file.flush()
-            except OSError as error:  # its index is missing, of its rows none
+            except OSError as error:  # the index is missing, but no row
                 self._fail(error)
         self._file.close()
 
 
 class _File:
-    """A file that holds everything up to a call of ``flush``, or, where that fails, nothing since the one before."""
+    """File with atomic ``flush``: it has everything up to the call or, if that fails, up to the one before."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)
@@ -164,16 +164,16 @@ class _File:
         self._new = bytearray()
 
     def write(self, data: bytes) -> int:
-        """Take what is to be written."""
+        """Append data to the buffer."""
         self._new += data
         return len(data)
 
     def tell(self) -> int:
-        """Return the length of all that was taken."""
+        """Return the length of file and buffer."""
         return self._size + len(self._new)
 
     def flush(self) -> None:
-        """Write it; raises OSError."""
+        """Write the buffer; raises OSError."""
         rest = bytes(self._new)
         self._new.clear()
         try:
@@ -186,7 +186,7 @@ class _File:
             raise
 
     def close(self) -> None:
-        """Close it; what was not flushed is not written."""
+        """Close the file; the buffer is discarded."""
         with contextlib.suppress(OSError):
             self._file.close()
 

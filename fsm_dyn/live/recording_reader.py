@@ -1,8 +1,8 @@
-"""Reading back what a live run has recorded, also where the end is missing.
+"""Reader of recordings of live runs, also of truncated files.
 
-A recording of ten minutes holds hundreds of megabytes in some thousand messages.  The file is mapped into memory and
-walked through record by record (MCAP: an opcode, a length of eight bytes, the content); rows stay where they are until
-somebody asks for them.  The package ``mcap`` reads what is there once.
+A recording of ten minutes has hundreds of megabytes in some thousand messages.  The file is mapped into memory and
+parsed record by record (MCAP: an opcode, a length of eight bytes, the content); rows are copied only on access.  The
+package ``mcap`` parses the records that occur once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _Axes = Annotated[int, Meta(ge=0, le=100)]
 
 
 class _Settings(msgspec.Struct):
-    """What a recording has to say of its run; there may be more."""
+    """Required settings in a recording; others are ignored."""
 
     axes: _Axes
     period: Annotated[float, Meta(ge=1e-5, le=0.1)]
@@ -104,12 +104,12 @@ _COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scru
 
 
 class Rows:
-    """The rows of a recording, in its file.
+    """Rows of a recording, read from the mapped file on access.
 
     Parameters
     ----------
     data : mmap
-        The file; it stays mapped for as long as this lives.
+        The file; it stays mapped for the lifetime of this object.
     parts : list of (place, length) in bytes
         The messages that hold rows, in order.
     width : int
@@ -118,7 +118,7 @@ class Rows:
     Raises
     ------
     ValueError
-        A message does not hold whole rows.
+        The length of a message is no multiple of a row.
     """
 
     def __init__(self, data: mmap.mmap, parts: list[tuple[int, int]], width: int) -> None:
@@ -141,7 +141,7 @@ class Rows:
         return np.array(self._parts[k][number - self._firsts[k]], dtype=np.float64)
 
     def columns(self, numbers: Sequence[int]) -> NDArray[np.float64]:
-        """Return some columns, shape (len(numbers), n), each contiguous; the file is gone through once."""
+        """Return some columns, shape (len(numbers), n), each contiguous, in one pass over the file."""
         out = np.empty((len(numbers), len(self)))
         for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
             for own, number in zip(out, numbers, strict=True):
@@ -158,17 +158,17 @@ class Rows:
 
 @dataclass
 class Recording:
-    """A recording as it was read back.
+    """Content of a recording.
 
     Attributes
     ----------
     settings : mapping
-        Of the session; ``settings["parameters"]`` and the others a stepper is made from.
+        Settings of the session, from which a stepper is made.
     graph : str
         The saved automaton.
-    columns : Columns
+    columns : TickColumns
     table : Rows
-        One row per tick, in the file.
+        One row per tick.
     records : float64 array
         One per transition, the number of its tick in front.
     events : list of mappings
@@ -191,12 +191,12 @@ class Recording:
 
 
 def recorded_graph(recorded: Recording) -> ModeGraph:
-    """Return the graph that a recording carries.
+    """Return the mode graph in a recording.
 
     Raises
     ------
     InputError
-        There is none, or the rows do not fit it.
+        There is none, or rows, events or transitions do not fit it.
     """
     graph = graph_with_parameters(stored_automaton(recorded.graph), recorded.settings["parameters"])
     for what in _faults(recorded, graph):
@@ -205,7 +205,7 @@ def recorded_graph(recorded: Recording) -> ModeGraph:
 
 
 def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
-    """Yield what does not fit together."""
+    """Yield names of the parts of a recording that do not fit its graph."""
     automaton, columns = graph.automaton, recorded.columns
     layout, contacts = automaton.terms.layout, automaton.contacts
     discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
@@ -229,13 +229,13 @@ def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
 
 
 def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool:
-    """Whether the records of transitions name guards, contacts and candidates that there are."""
+    """Whether all guards, contacts and candidates in the records of transitions exist."""
     guards, n_contacts = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH, len(automaton.contacts)
     width = guards + len(automaton.rows) + 2 * len(automaton.terms.layout.u)
     if records.shape[1] != 1 + width + LOG_LENGTH:
         return False
     numbers = np.delete(records[:, : 1 + st.RECORD_GUARDS], np.array(_MEASURED) + 1, axis=1)
-    if not (np.abs(numbers) < 1e15).all():  # so where one is no number
+    if not (np.abs(numbers) < 1e15).all():  # also for NaN
         return False
     records = records[:, 1:]
     fired = records[:, st.RECORD_GUARDS : guards].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
@@ -252,7 +252,7 @@ def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool
 
 
 def read_recording(path: str | Path) -> Recording:
-    """Read a recording; one whose end is missing is read as far as it goes.
+    """Read a recording; a truncated one is read up to its last complete record.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def read_recording(path: str | Path) -> Recording:
             error.where = where
         raise
     except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
-        raise InputError("the recording does not hold together", where, found=repr(error)[:200]) from error
+        raise InputError("the recording is corrupt", where, found=repr(error)[:200]) from error
 
 
 def _read(data: mmap.mmap) -> Recording:
@@ -307,7 +307,7 @@ def _read(data: mmap.mmap) -> Recording:
     if columns is None or not graph:
         raise InputError(f"the file is not {_WHAT}")
     if columns.device != settings["axes"]:
-        raise InputError("the recording does not hold together", found="the number of axes")
+        raise InputError("the recording is inconsistent", found="the number of axes")
     table = Rows(data, parts["rows"], columns.width)
     records = Rows(data, parts["transitions"], settings["record"]).whole()
     events = [_event(data[at : at + length]) for at, length in parts["events"]]
@@ -315,7 +315,7 @@ def _read(data: mmap.mmap) -> Recording:
 
 
 def _event(text: bytes) -> dict[str, Any]:
-    """Return an event as it was told; those that say how to read the rows are checked."""
+    """Return an event; those that the interpretation of the rows needs are validated."""
     event = decode(text, dict[str, Any], "an event of a live run")
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
@@ -327,7 +327,7 @@ def _event(text: bytes) -> dict[str, Any]:
 
 
 def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    """Yield opcode, place and length of every record that is there as a whole."""
+    """Yield opcode, offset and length of every complete record."""
     at, end = len(_MAGIC), len(data)
     head = struct.Struct("<BQ")
     while at + head.size <= end:
@@ -340,7 +340,7 @@ def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
 
 
 class Mcap:
-    """The names of the package ``mcap`` that are needed here."""
+    """Classes of the package ``mcap`` that recorder and reader use."""
 
     def __init__(self) -> None:
         from mcap.data_stream import ReadDataStream
@@ -352,7 +352,7 @@ class Mcap:
 
 
 def mcap_names() -> Mcap:
-    """Return what is needed of the package ``mcap``; raise InputError where it is not installed."""
+    """Return the classes of the package ``mcap``; raise InputError if it is not installed."""
     try:
         return Mcap()
     except ImportError as error:

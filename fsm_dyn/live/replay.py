@@ -1,4 +1,4 @@
-"""Replaying a recording: the same ticks with the inputs that were recorded, as fast as they go."""
+"""Replay of recordings: the same ticks with the recorded inputs, not paced."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from fsm_dyn.simulation.executable import compiled_together
 from fsm_dyn.simulation_api import simulate
 
 _ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
-_REPEATED: Final = ("reset", "scrub", "speed", "set")  # the commands that the recorded inputs do not tell of
+_REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands whose effect is not in the recorded inputs
 
 
 def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
-    """Run a recording again.
+    """Repeat the run of a recording tick by tick.
 
     Returns
     -------
     records : float64 array
         The transitions, in the form of ``recorded.records`` and equal to them bit for bit.
-    stepper : Stepper
-        As it is at the end.
+    stepper : LiveStepper
+        In its state at the end.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
     stepper.prepare()
@@ -60,7 +60,7 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
         tick.motion_next[:] = row[motion]
         status = stepper.tick(shown=False)
         found += _stamped(row, stepper)
-        while status in _ASKING and status != int(row[STATUS]):  # given within the tick, then and now
+        while status in _ASKING and status != int(row[STATUS]):  # supplied within the tick, as in the live run
             stepper.supply(status)
             status = stepper.tick(shown=False, again=True)
             found += _stamped(row, stepper)
@@ -71,7 +71,7 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
 
 
 def _own_kernels(graph: ModeGraph, states: tuple[int, ...]) -> OwnKernels | None:
-    """Derive a mode and make its kernels, as the deriver of the live run did."""
+    """Derive a mode and make its kernels, as the derivation process of the live run did."""
     begin = model_start(graph.automaton)
     programs = own_programs(graph.automaton, states, (begin.x, begin.context))
     if programs is None:
@@ -82,16 +82,16 @@ def _own_kernels(graph: ModeGraph, states: tuple[int, ...]) -> OwnKernels | None
 
 
 def _stamped(row: NDArray[np.float64], stepper: LiveStepper) -> list[NDArray[np.float64]]:
-    """Return the records of the transitions made last, with the number of the tick in front."""
+    """Return the records of the latest transitions, the number of the tick in front."""
     return [np.concatenate([row[:1], record]) for record in stepper.records()]
 
 
 def off_line(recorded: Recording) -> Trajectory:
-    """Run a recording without commands on the way off line, with the inputs recorded: the same to the last bit.
+    """Simulate a recording without commands offline, with the recorded inputs; the result is equal bit for bit.
 
-    It goes up to the end of the last tick that was finished.  As in the live run, modes that were not derived when it
-    began are embedded on line, and go on by kernels of their own where the live run took these over; a derived one has
-    the same equations, but rounds differently.
+    The run ends with the last complete tick.  As in the live run, modes that were not derived at its start are embedded
+    online and switch to kernels of their own where the live run did; these have the same equations, but round
+    differently.
     """
     settings, graph = recorded.settings, recorded_graph(recorded)
     taken_over = {
@@ -113,7 +113,7 @@ def off_line(recorded: Recording) -> Trajectory:
 def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Return the inputs of a recording as tables for :func:`fsm_dyn.simulation_api.simulate`.
 
-    A run without commands on the way makes the same transitions off line, to the last bit: see :func:`off_line`.
+    A run without commands makes the same transitions offline, bit for bit: see :func:`off_line`.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
     tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, UNFINISHED] == 0.0]

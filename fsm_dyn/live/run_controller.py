@@ -1,9 +1,8 @@
-"""What a live run does from tick to tick: phases, commands, letting go and taking hold.
+"""Run controller of a live session: run states, commands, faults, engagement and release.
 
-Whatever could jerk the hand waits until the grip is open: pause, reset, going back, another speed, other parameters,
-another port.
-The grip opens at its rate, the command is carried out, the device is anchored at the port and the grip closes again.
-A fault lets go at once and stays until a person clears it.
+Commands that could cause a force step wait until the device is disengaged: pause, reset, rewind, speed, parameters,
+port.  The engagement ramps down, the command is carried out, the device is anchored at the port and engages again.
+A fault disengages at once and stays until it is cleared.
 """
 
 from __future__ import annotations
@@ -39,32 +38,32 @@ FAULTS: Final = {
     ct.OUT_OF_WORKSPACE: "the device left its workspace",
     ct.DRIVER_EXCEPTION: "the driver raised an exception",
     ct.STALLED: "the device gave no new sample",
-    ct.WATCHDOG_LOST: "the guard process is gone",
+    ct.WATCHDOG_LOST: "the watchdog process is gone",
     ct.OVERRUN: "a tick took too long",
     ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
 }
 RELEASES: Final = {
     ct.NO_SAMPLE: "the device gave no new sample for a while",
     ct.HELD_UP: "the loop was held up",
-    ct.GUARD_SILENT: "the guard process gave no sign of life for a while",
+    ct.GUARD_SILENT: "the watchdog process gave no heartbeat for a while",
     ct.AWAY: "the loop was away",
 }
-_TELLING: Final = 250  # ticks between words on samples rejected, or on releases
+_TELLING: Final = 250  # ticks between events on rejected samples or releases
 SLOWEST: Final = 1e-3
 
 
 class RunController:
-    """Phases and commands of a live run.
+    """Run states and commands of a live run.
 
     Parameters
     ----------
-    stepper : Stepper
+    stepper : LiveStepper
     tell : callable
-        Called with a mapping for everything worth telling: faults, phases, commands carried out or refused.
+        Called with a mapping for every event: faults, run states, commands carried out or refused.
     stall_ticks : int
         Ticks without a new sample after which the device counts as stalled.
     busy : callable
-        Called with True before something that may take long, the grip being open, and with False after it.
+        Called with True before slow work, with the device disengaged, and with False after it.
     paused : bool
         Whether to begin paused.
     """
@@ -114,7 +113,7 @@ class RunController:
     # -- commands ------------------------------------------------------------------------------------------
 
     def command(self, message: Mapping[str, Any]) -> None:
-        """Take a command: at once where nothing can jerk, else once the grip is open."""
+        """Carry out a command: at once if no force step can follow, else when disengaged."""
         name = message.get("do")
         if name in self._now:
             self._carry_out(self._now, message)
@@ -134,7 +133,7 @@ class RunController:
         except (InputError, KeyError, TypeError, ValueError) as error:
             self._tell({"event": "refused", "command": dict(message), "why": str(error)[:500]})
         else:
-            # in force from the tick to come
+            # active from the next tick on
             self._tell({"event": "done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
 
     def _input(self, message: Mapping[str, Any]) -> None:
@@ -204,20 +203,20 @@ class RunController:
     # -- a tick --------------------------------------------------------------------------------------------
 
     def fault(self, number: int, detail: str = "") -> None:
-        """Let go at once, and stay so."""
+        """Enter the fault state: disengaged until cleared."""
         self._counts[ct.FAULT] = number
         if self._told_phase != FAULT:
             self._tell({"event": "fault", "tick": self.ticks, "why": FAULTS[number], "detail": detail[:1000]})
             self._enter(FAULT)
 
     def tick(self, sample: Sample) -> int:
-        """Carry out one tick with what the device gave; return the stepper's status."""
+        """Carry out one tick with a sample of the device; return the stepper's status."""
         self.take(sample)
         self.run_tick(sample.sequence, sample.buttons)
         return int(self._counts[ct.STATUS])
 
     def take(self, sample: Sample) -> None:
-        """Take position and velocity from a sample; raises struct.error where it is none of this device."""
+        """Take position and velocity from a sample; raises struct.error if its axes do not fit."""
         self._pack(self._device, 0, *sample.position, *sample.velocity)
 
     def run_tick(
@@ -229,7 +228,7 @@ class RunController:
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
 
     def conclude(self, found: int) -> bool:
-        """See to what a tick has returned, ``NOTHING``, ``LOOK_AT`` or ``WANTS``; return whether there was anything."""
+        """Handle the result of a tick, ``OK``, ``ATTENTION_NEEDED`` or ``SUPPLY_NEEDED``; return whether it was not ``OK``."""
         while found == ct.SUPPLY_NEEDED:
             found = finish_tick(self._address, self._served())
         if not found:
@@ -238,11 +237,11 @@ class RunController:
         return True
 
     def _served(self) -> bool:
-        """Give the stepper the mode or chart that it asks for, if it is in stock; else that has to wait."""
+        """Supply the requested mode or chart if the mode pool has it; return whether it did."""
         return self.stepper.is_available(self._counts[ct.STATUS]) and self.supply(self._counts[ct.STATUS])
 
     def carry_out_pending(self) -> None:
-        """Carry out the commands that waited until the grip was open."""
+        """Carry out the pending commands; the device is disengaged."""
         self._busy(True)
         for message in self.pending:
             self._carry_out(self._quiet, message)
@@ -251,18 +250,18 @@ class RunController:
         self._busy(False)
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
-        """Let a mode go on by kernels of its own from the tick to come on."""
+        """Switch a mode to kernels of its own, from the next tick on."""
         evaluations = self.stepper.take_over(states, kernels)
         if evaluations is not None:
             where = {"tick": self.ticks + 1, "t": self.stepper.t}
             self._tell({"event": "taken over", **where, "states": list(states), "evaluations": evaluations})
 
     def disengage(self) -> None:
-        """Release the device, which has gone its own way for a while, and take hold anew."""
+        """Release the device after slow work, so that it engages again from its present position."""
         release_device(self._address, ct.AWAY)
 
     def _look(self) -> None:
-        """See to what the tick found: a fault, the end of the model, a transition that was waited for."""
+        """Handle what the tick reported: a fault, the end of the model, an awaited transition."""
         counts = self._counts
         self._tell_of_device()
         if counts[ct.FAULT] != ct.NONE:
@@ -274,7 +273,7 @@ class RunController:
             self.on_model_end(counts[ct.STATUS])
 
     def _tell_of_device(self) -> None:
-        """Tell of an owner who falls silent or is back, of saturation and, not too often, of what was let go."""
+        """Emit events on owner heartbeat, saturation and, at a limited rate, releases and rejected samples."""
         counts = self._counts
         if counts[ct.OWNER_SILENT] != self._told_silent:
             self._told_silent = counts[ct.OWNER_SILENT]
@@ -296,7 +295,7 @@ class RunController:
                 self._tell({"event": name, **where, "count": count, "why": why})
 
     def _tell_of_saturation(self) -> None:
-        """Tell that the model asks for more than the device may show, which is no fault."""
+        """Emit the event that the force is saturated, which is no fault."""
         numbers = self._numbers
         more = [
             f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
@@ -313,7 +312,7 @@ class RunController:
         )  # fmt: skip
 
     def on_model_end(self, status: int) -> None:
-        """The model cannot go on, or was to stop here."""
+        """Enter the state ``FAILED`` or ``STOPPED`` after an outcome of the model."""
         outcome = OUTCOMES[status]
         if self.phase != FAULT:
             self._enter(FAILED if outcome.failed else STOPPED)
@@ -321,13 +320,13 @@ class RunController:
             self._tell({"event": "failed", "t": self.stepper.t, "why": str(outcome)})
 
     def wants(self, status: int) -> bool:
-        """Whether the stepper asks for a mode, a chart or room."""
+        """Whether the stepper requests a mode, a chart or room in a buffer."""
         return outcomes.PAUSED < status <= outcomes.LAST_INTERNAL
 
     def supply(self, status: int) -> bool:
-        """Give the stepper what it asks for; return whether it can go on.
+        """Supply what the stepper requests; return whether it can continue.
 
-        What is not in stock takes long: the caller has then let go of the device.
+        Slow if the mode pool lacks it: the caller has then disengaged the device.
         """
         executable = self.stepper.executable
         before = len(executable.chart_names)

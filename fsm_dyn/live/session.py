@@ -1,7 +1,7 @@
-"""A live run as its owner sees it: start it, look at it, tell it what to do, end it.
+"""Live session: the owner's interface to start, observe, command and end a live run.
 
-The session makes the shared memory, saves the automaton, opens the device's transport and starts the guard process,
-which starts the tick process.  It never steps physics and never talks to the device.
+The session creates the shared memory, saves the automaton, opens the device's transport and starts the watchdog
+process, which starts the tick process.  It never steps the model and never communicates with the device.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.simulation import state as st
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
-_RESETS: Final = 64  # beyond which nobody asks for the rows before
-_PATIENCE: Final = 5.0  # s that a process asked to end may take
+_RESETS: Final = 64  # resets for which mode names are kept
+_PATIENCE: Final = 5.0  # s for a process to end by itself
 
 States = tuple[tuple[int, ...], ...]
 
 
 class LiveSession:
-    """A live run under way; make it with :meth:`start` and leave it with :meth:`close` or ``with``."""
+    """Live session; made with :meth:`start`, ended with :meth:`close` or ``with``."""
 
     def __init__(self, ready: Prepared, record: str | os.PathLike[str] | None = None) -> None:
         stepper = ready.stepper
@@ -64,7 +64,7 @@ class LiveSession:
             made.pop_all()
 
     def _begin(self, ready: Prepared, record: str | os.PathLike[str] | None, made: contextlib.ExitStack) -> None:
-        """Make what the processes share, start them, record them; what is made is entered in ``made`` at once."""
+        """Create shared resources, start processes and recorder; all are entered in ``made`` for clean-up."""
         self._log: IO[bytes] = made.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  (entered)
         shape = shared_memory.BlockLayout(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
         self._block = shared_memory.SharedBlock.create(shape)
@@ -108,21 +108,21 @@ class LiveSession:
         Parameters
         ----------
         graph : ModeGraph
-            With ports; held or not.
+            With ports; coupled or not.
         driver, options
-            A shipped driver by name, or ``module:Class``, and what it is told.
+            A shipped driver by name, or ``module:Class``, and its options.
         settings : Settings, optional
         parameters : mapping, optional
             Values that replace the file's, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
         record : path, optional
             A new file for the recording.
         progress : callable, optional
-            Called with a few words before everything that may take long; what it raises breaks the start off.
+            Called with a text before every slow stage; an exception that it raises cancels the start.
 
         Raises
         ------
         InputError
-            The model has no port, or something given cannot be.
+            The model has no port, or an argument is invalid.
         """
         ready = prepare(graph, driver, options, settings=settings, parameters=parameters, progress=progress)
         progress(STARTING)
@@ -152,7 +152,7 @@ class LiveSession:
         The modes in them are known when this returns, see :meth:`modes_at`.
         """
         rows, following, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, since)
-        self._listen()  # a mode is told before the row in which it is met
+        self._listen()  # the event of a mode precedes its first row
         return rows, following
 
     @property
@@ -168,7 +168,7 @@ class LiveSession:
     def modes_at(self, tick: float) -> tuple[tuple[str, ...], States]:
         """Return names and contact states of the modes that the numbers in a tick's row and records stand for.
 
-        A run that meets a mode adds it; a reset forgets what it had added but for one number a mode.
+        A mode that is reached first gets a number; a reset keeps one number for each mode.
         """
         for begins, names, states in reversed(self._known):
             if begins <= tick:
@@ -209,13 +209,13 @@ class LiveSession:
         return names[int(number)] if 0 <= number < len(names) else f"mode {int(number)}"
 
     def events(self) -> list[dict[str, Any]]:
-        """Return what the run has told since this was asked last: faults, phases, commands carried out or refused."""
+        """Return events since the last call: faults, run states, commands carried out or refused."""
         self._listen()
         found, self._given = self._told[self._given :], len(self._told)
         return found
 
     def _listen(self) -> None:
-        """Take in what was told; a mode derived on the way has its name there."""
+        """Read new events; they have the names of modes added during the run."""
         if self.recorder is not None and self.recorder.failure and not self._recording_ended:
             self._recording_ended = True
             self._told.append({"event": "recording", "why": self.recorder.failure, "wall": time.time()})
@@ -251,7 +251,7 @@ class LiveSession:
 
     @property
     def watchdog_pid(self) -> int:
-        """Process number of the guard process."""
+        """Process number of the watchdog process."""
         return self._process.pid
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -279,12 +279,12 @@ class LiveSession:
             time.sleep(0.002)
 
     def log(self) -> str:
-        """Return what guard and tick process wrote to their error output."""
+        """Return the error output of watchdog process and tick process."""
         self._log.seek(0)
         return self._log.read().decode(errors="replace")
 
     def report(self) -> dict[str, Any]:
-        """Return how the run went: times of the ticks, overruns, faults, what the system granted."""
+        """Return statistics of the run: times of the ticks, overruns, faults, privileges granted."""
         self._listen()
         header = self._block.header
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
@@ -318,10 +318,9 @@ class LiveSession:
         }
 
     def _word_of_guard(self) -> str:
-        """Return what the guard had to do, if anything.
+        """Return the action of the watchdog process, empty for none.
 
-        The end of a tick process is told to its guard only when its memory is freed, a tenth of a second later: whoever
-        asks in between waits for it.
+        The system reports the end of a tick process about 0.1 s late, after its memory is freed; this waits for it.
         """
         header = self._block.header
         if (
@@ -342,7 +341,7 @@ class LiveSession:
     # -- telling -------------------------------------------------------------------------------------------
 
     def send(self, command: str, **arguments: Any) -> None:
-        """Tell the run what to do; the answer comes as an event.
+        """Send a command to the run; the answer is an event.
 
         Commands: ``run`` (``until="transition"``), ``pause``, ``step`` (``ticks``), ``reset``, ``scrub`` (back to
         model time ``t``), ``clear``, ``speed`` (``value``), ``set`` (``values``: parameters), ``input`` (``values``),
@@ -372,7 +371,7 @@ class LiveSession:
     def close(self) -> dict[str, Any]:
         """End the run, wait for its processes, close the recording; return the report.  May be called again.
 
-        Ctrl-C meanwhile is passed on when that is done.
+        Ctrl-C is deferred until then.
         """
         with held_back():
             if not self._log.closed:
@@ -394,11 +393,11 @@ class LiveSession:
         self._block.close(remove=True)
 
     def _kill(self) -> None:
-        """End processes that did not end when asked, the one that moves the device first."""
+        """Kill processes that did not end by themselves, the tick process first."""
         if self.tick_pid and self._block.header[shared_memory.TICK_STATE] != shared_memory.ENDED:
             with contextlib.suppress(OSError):
                 os.kill(self.tick_pid, 9)
-        if not self.wait(1.0):  # the guard still has a safe frame to write
+        if not self.wait(1.0):  # the watchdog process still writes the safe packet
             self._process.kill()
             self._process.wait()
 
@@ -412,7 +411,7 @@ class LiveSession:
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """End the run of a session that nobody holds any more: its guard sees that its standard input closes."""
+    """End the run by closing the standard input of its watchdog process."""
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

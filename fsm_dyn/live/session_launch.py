@@ -1,4 +1,4 @@
-"""What a session needs to start: a held graph, a stepper, what the device bears, the processes."""
+"""Launch of a live session: coupled graph, stepper, effective limits, processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[st
 
 
 def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
-    """Return a graph whose ports are held, compiled if need be, with these parameters."""
+    """Return the coupled graph with these parameters, compiled if necessary."""
     mechanism = graph.automaton.mechanism
     ports = coupled_ports(mechanism)
     if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
@@ -49,9 +49,9 @@ def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None) -> Mod
 
 
 def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
-    """Return the limits with what the device bears, and its workspace where none is given.
+    """Return the limits reduced to those of the device, with its workspace if none is given.
 
-    A device that nothing stops gets a fifth of force and torque.
+    A device without a stop mechanism gets a fifth of force and torque.
     """
     part = UNSTOPPED_FORCE_FRACTION if spec.stop_mechanism == NOTHING else 1.0
     force, torque = min(limits.force, spec.force) * part, min(limits.torque, spec.torque) * part
@@ -74,12 +74,12 @@ def substeps_of(settings: Settings, graph: ModeGraph) -> int:
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that a live run needs before anything is started or opened.
+    """Prepared live run, before any process is started or device opened.
 
     Attributes
     ----------
-    stepper : Stepper
-        Of the held graph, with its machine code.
+    stepper : LiveStepper
+        Of the coupled graph, with its machine code.
     driver : type
     spec : Spec
         Of the device.
@@ -154,10 +154,10 @@ def saved(graph: ModeGraph) -> str:
 def start_processes(
     graph: ModeGraph, plain: dict[str, Any], spec: DeviceSpec, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Start the guard, which starts the tick process, and give it what the latter needs; return it.
+    """Start the watchdog process, which starts the tick process; return it.
 
-    Settings and automaton go through pipes, from here to the guard and from there to the tick process: there is no file
-    that somebody would have to remove.
+    Settings and automaton go through pipes to the watchdog process and from there to the tick process, so that no
+    temporary file is left.
     """
     inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
     if plain["transport"] is not None:
@@ -176,13 +176,13 @@ def start_processes(
         if plain["kernels"] else [],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
-    with _interrupts_blocked():  # what comes before the guard can ignore them waits until it does
+    with _interrupts_blocked():  # until the watchdog process ignores them
         process = subprocess.Popen(
             [sys.executable, "-I", str(Path(watchdog.__file__)), json.dumps(told)],
             stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **_ALONE}, **options,
         )  # fmt: skip
     assert process.stdin is not None
-    with contextlib.suppress(OSError):  # it has ended: whoever looks finds that
+    with contextlib.suppress(OSError):  # it has ended, as its return code shows
         process.stdin.write(given)
         process.stdin.flush()
     return process

@@ -1,4 +1,4 @@
-"""How a live run is to go."""
+"""Settings of a live run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_TICKS: Final = 2**53  # which a double counts
 
 @dataclass(frozen=True)
 class Settings:
-    """How a live run is to go.
+    """Settings of a live run.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class Settings:
     stall_ticks : int
         Ticks without a new sample after which the device counts as stalled.
     watchdog_timeout : float
-        How long the tick process may miss its heartbeat before the guard ends it, or the guard its own before the run
-        ends, s.
+        Time without a heartbeat of the tick process until the watchdog process ends it, or of the watchdog process
+        until the run ends, s.
     release_after : float
-        How long samples, ticks or heartbeats of the guard may be missing until the device is released, s: it shows no
-        force, and is taken hold of anew once they are back.  At least three ticks; 0: never.
+        Time without samples, ticks or heartbeats of the watchdog process until the device is released, s: without
+        force, until they are back and it engages again.  At least three ticks; 0: never.
     owner_timeout : float
-        How long the owner may give no sign of life until the grip opens and the model rests, s; once he is back the
-        grip closes anew.  0: for ever.
+        Time without a heartbeat of the owner until the device disengages and the model rests, s; it engages again
+        when the heartbeat is back.  0: no limit.
     initial : mapping
         What replaces entries of the model's ``initial``, ``mode`` among them.
     passivity : str
@@ -58,8 +58,8 @@ class Settings:
         Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
         of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`; 0: no limit.
     derive : bool, optional
-        Whether modes that the graph does not have are derived in another process while the run embeds them on line,
-        which then takes their kernels over; not on Windows.  None: where the run is paced, as when kernels are ready
+        Whether modes that the graph does not have are derived in another process while the run embeds them online
+        and later switches to their kernels; not on Windows.  None: where the run is paced, as when kernels are ready
         depends on the clock, and a run that is not paced is the same every time.
     """
 
@@ -84,7 +84,7 @@ class Settings:
     derive: bool | None = None
 
     def check(self) -> None:
-        """Raise InputError for what cannot be."""
+        """Raise InputError for invalid values."""
         for name, value, good in (
             ("period", self.period, 1e-5 <= self.period <= 0.1),
             ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),

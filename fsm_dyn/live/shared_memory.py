@@ -1,7 +1,7 @@
-"""What the processes of a live run share: one block of memory with rings, a mailbox and counters.
+"""Shared memory of the processes of a live run: ring buffers, a mailbox and counters.
 
-Every ring has one writer, who fills a slot and then counts it; a reader copies a slot and looks whether the writer has
-come round to it meanwhile.  Nobody ever waits for anybody.
+Every ring has one writer, which fills a slot and then counts it; a reader copies a slot and then checks whether the
+writer has overwritten it meanwhile.  No process waits for another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# the header, int64: positions are also written into guard.py, which imports nothing of this package
+# the header, int64: positions are repeated in watchdog.py, which imports nothing of this package
 BEATS: Final = 0  # ticks begun
 GUARD_BEATS: Final = 1
 STOPPING: Final = 2  # 1: the run is to end
@@ -42,7 +42,7 @@ LEAK: Final = 17  # nJ, the most that the device was given too much
 TAKEN_BACK: Final = 18  # nJ, by damping
 WATCHED: Final = 19  # whether the energy at the port is
 LEAK_OPENING: Final = 32  # nJ, beyond that while the grip opened
-OWNER_BEATS: Final = 33  # signs of life of the owner
+OWNER_BEATS: Final = 33  # heartbeats of the owner
 ZEROED: Final = 34  # how often the guard has shown a force of zero because no tick came
 REJECTED: Final = 35  # samples
 RELEASES: Final = 36  # how often the device was released
@@ -62,7 +62,7 @@ RECORD_SLOTS: Final = 512
 EVENT_SLOTS: Final = 256
 MAIL_SLOTS: Final = 64
 TEXT_BYTES: Final = 2048
-PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between what begins and what ends it
+PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between head byte and final zero
 LONGEST_EVENT: Final = 128  # slots: room for the states and names of thousands of contacts
 _HEAD: Final = 128  # begins a slot with the first part of a text, together with how many parts there are to come
 POINTER_SLOTS: Final = 8
@@ -119,7 +119,7 @@ class SharedBlock:
 
     Parameters
     ----------
-    shape : Shape
+    shape : BlockLayout
     descriptor : int
         Of the memory; closed with the block.
     path : str
@@ -165,15 +165,15 @@ class SharedBlock:
         return cls(shape, os.open(address, os.O_RDWR), address)
 
     def close(self, *, remove: bool = False) -> None:
-        """Let go of the memory; the last one to do so frees it."""
+        """Close the block; the memory is freed with the last reference."""
         if self._map is None:
             return
-        # whoever still holds a view keeps the memory mapped: what is theirs goes with them
+        # existing views keep the memory mapped
         self._views.clear()
         self._map = None
         os.close(self.descriptor)
         if remove and self.path:
-            with contextlib.suppress(OSError):  # some systems keep what somebody still has mapped
+            with contextlib.suppress(OSError):  # some systems keep files that are still mapped
                 os.unlink(self.path)
 
 

@@ -1,4 +1,4 @@
-"""Where a hand wants to be: strokes from one place to another, one after another in a rhythm."""
+"""Strokes and rhythms: target positions of an emulated hand over time."""
 
 from __future__ import annotations
 

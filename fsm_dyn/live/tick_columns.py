@@ -1,4 +1,4 @@
-"""The columns of a row of a live run: what one tick leaves behind for viewers, recordings and replays."""
+"""The columns of a row of a live run: the data of one tick for viewers, recordings and replays."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ UNFINISHED: Final = FIXED.index("unfinished")
 
 @dataclass(frozen=True)
 class TickColumns:
-    """Names of what stands in a row after the fixed columns.
+    """Names of the columns of a row after the fixed ones.
 
     These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each
     has three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside
     its state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
     forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and
-    second rate.  Duration and lateness are in s; the duration is that of the tick before.
+    second rate.  ``duration`` (of the tick before) and ``lateness`` (wake-up latency) are in s.
     """
 
     inputs: tuple[str, ...]

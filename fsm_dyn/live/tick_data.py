@@ -1,4 +1,4 @@
-"""What a tick works on: numbers, counts and arrays that Python and the compiled functions share."""
+"""Data of a tick: numbers, counts and arrays that Python and the compiled functions share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # ``Tick.numbers``
-GRIP: Final = 0  # how firmly the port is held, 0 to 1
+GRIP: Final = 0  # engagement, 0 to 1
 GRIP_TARGET: Final = 1
-GRIP_STEP: Final = 2  # change of the grip in a tick
+GRIP_STEP: Final = 2  # change of the engagement in a tick
 SPEED: Final = 3  # model time over wall-clock time
 FORCE_SCALE: Final = 4
 FORCE_LIMIT: Final = 5  # norm of the force shown, N
@@ -62,12 +62,12 @@ HELD: Final = 23
 WAITING: Final = 24  # commands that wait until the grip is open
 STEPS_LEFT: Final = 25  # ticks to advance while paused
 UNTIL_TRANSITION: Final = 26  # 1: Python wants to know of transitions
-LOOK: Final = 27  # 1: something happened that Python has to see to
+LOOK: Final = 27  # 1: an event that Python has to handle
 WALL: Final = 28  # ns since the loop began
 LATENESS: Final = 29  # ns
 DURATION: Final = 30  # ns of the tick before
 PROCESSOR: Final = 31  # ns of the thread's time, likewise
-GUARD_BEATS: Final = 32  # heartbeats of the guard when last looked at
+GUARD_BEATS: Final = 32  # heartbeats of the watchdog process at the last check
 GUARD_SEEN: Final = 33  # ns since the loop began, when they changed last
 GUARD_PATIENCE: Final = 34  # ns, 0: nobody guards
 MADE: Final = 35  # transitions in this tick
@@ -82,10 +82,10 @@ RELEASED: Final = 43  # 1: no force until the grip closes anew
 RELEASES: Final = 44  # how often the device was released
 RELEASE_REASON: Final = 45  # of the last one
 RELEASE_TIME: Final = (
-    46  # ns without a tick, or a sign of life of the guard, after which the device is released; 0: never
+    46  # ns without a tick, or a heartbeat of the watchdog process, until the device is released; 0: never
 )
 RELEASE_TICKS: Final = 47  # ticks without a new sample likewise
-OWNER_BEATS: Final = 48  # signs of life of the owner when last looked at
+OWNER_BEATS: Final = 48  # heartbeats of the owner at the last check
 OWNER_SEEN: Final = 49  # ns since the loop began, when they changed last
 OWNER_PATIENCE: Final = 50  # ns, 0: nobody has to give one
 OWNER_SILENT: Final = 51
@@ -99,7 +99,7 @@ COUNT_COUNT: Final = 58
 
 # what a live tick returns
 OK: Final = 0
-ATTENTION_NEEDED: Final = 1  # something happened that Python has to see to
+ATTENTION_NEEDED: Final = 1  # an event that Python has to handle
 SUPPLY_NEEDED: Final = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
 
 # ``Tick.places``: addresses of structures
@@ -144,13 +144,13 @@ AWAY: Final = 4  # something took long, or the loop came back from it
 # phases, ``Tick.counts[PHASE]``
 RUNNING: Final = 0
 PAUSED: Final = 1
-FAULTY: Final = 2  # a person has to clear it
+FAULTY: Final = 2  # until it is cleared
 FAILED: Final = 3  # the model cannot go on: reset
 STOPPED: Final = 4  # a transition marked stop: reset
 
 
 class Tick(NamedTuple):
-    """What a tick works on; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth.
+    """Data of a tick; n_a axes of ports, n_d of the device, n_w inputs, n_s of them smooth.
 
     Attributes
     ----------

@@ -1,9 +1,8 @@
-"""The tick process: device, model and clock.
+"""Tick process: runs the servo loop of device and model.
 
-Started by the guard as ``python -m fsm_dyn.live.tick_process``; never imports SymPy.  In every tick it reads the
-device, advances the model by one period, writes the force, and leaves a row in shared memory.  It sleeps until absolute
-deadlines; a tick that comes too late moves the deadlines after it, so that time slows down instead of being caught up
-with force on.
+The watchdog process starts it as ``python -m fsm_dyn.live.tick_process``; it never imports SymPy.  In every tick it
+reads the device, advances the model by one period, writes the force, and writes a row to shared memory.  It sleeps
+until absolute deadlines; an overrun shifts all later deadlines, so that model time slows down and is not caught up.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def columns_of(stepper: LiveStepper) -> TickColumns:
 
 
 class TickProcess:
-    """The loop with all it needs.
+    """Servo loop with device, stepper and shared memory.
 
     Parameters
     ----------
@@ -95,7 +94,7 @@ class TickProcess:
         )
         self.header = self.block.header
         self.header[shared_memory.TICK_PID] = os.getpid()
-        if self.header[shared_memory.STOPPING]:  # in this order: whoever asked before it was written ends this process
+        if self.header[shared_memory.STOPPING]:  # in this order: a stop requested before the write ends this process
             self.header[shared_memory.TICK_STATE] = shared_memory.ENDED
             raise SystemExit
         self.controller = RunController(
@@ -124,7 +123,7 @@ class TickProcess:
         self._look_at_driver = _TELLING if hasattr(self.device, "told") else sys.maxsize
 
     def emit_event(self, event: dict[str, Any]) -> None:
-        """Leave a message for whoever listens."""
+        """Write an event to the ring buffer."""
         event.setdefault("wall", time.time())
         try:
             shared_memory.put_text(
@@ -279,7 +278,7 @@ class TickProcess:
         return io
 
     def _loop_compiled(self, io: pacing.CompiledIO) -> None:
-        """Tick in compiled code until the end, and see to what it comes back with."""
+        """Tick in compiled code until the end, and handle the reasons of its returns."""
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
         numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
@@ -323,7 +322,7 @@ class TickProcess:
                     self._late(numbers[pacing.LATE], period)
 
     def _is_over(self) -> bool:
-        """Whether the run ends here: asked to, or after the ticks it was to have, with the device let go before."""
+        """Whether the run ends here: asked to, or after the ticks it was to have, with the device disengaged before."""
         controller, most = self.controller, self.settings["ticks"]
         if self._last_tick < 0:
             running = controller.phase == run_controller.RUNNING
@@ -375,11 +374,11 @@ class TickProcess:
             self.controller.take_over(*found)
         else:
             self.emit_event(
-                {"event": "deriver", "tick": self.controller.ticks, "why": "it is gone: modes stay on line"}
+                {"event": "deriver", "tick": self.controller.ticks, "why": "it has ended: modes stay online"}
             )
 
     def _look(self) -> bool:
-        """See to what a tick asked for; return whether there may be another one."""
+        """Handle the request of a tick; return whether the loop continues."""
         if self._counts[ct.FAULT] == ct.WATCHDOG_LOST:
             return False
         status = self._counts[ct.STATUS]
@@ -388,7 +387,7 @@ class TickProcess:
         return True
 
     def _busy(self, begins: bool) -> None:
-        """Tell the guard that something takes long, after the force is zero; or that ticks go on."""
+        """Report to the watchdog process slow work, after the force is zero, or its end."""
         if begins:
             try:
                 self.device.write([0.0] * self.stepper.n_device)
@@ -415,7 +414,7 @@ class TickProcess:
             time.sleep(0.001)
 
     def _supply(self, status: int) -> None:
-        """Have something derived while the device is let go."""
+        """Supply a mode or chart while the device is disengaged."""
         self._busy(True)
         if not self.controller.supply(status):
             self.controller.on_model_end(self._counts[ct.STATUS])

@@ -1,4 +1,4 @@
-"""Where a tick leaves its row and its times (``runtime/tick_publishing.c``): rings in shared memory, histograms."""
+"""Outputs of a tick (``runtime/tick_publishing.c``): rings in shared memory and histograms of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making what a tick works on, and writing into it what follows from ports and limits."""
+"""Setup of the data of a tick from ports, limits and settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
 MOST_SUBSTEPS: Final = 1000
 PASSIVITY: Final = ("off", "observe", "control")
 FARTHEST: Final = 1e3  # m or rad, where no device is
-_GUARDS_EACH: Final = 6  # guards that a contact, or a written transition, can bring at the most
+_GUARDS_EACH: Final = 6  # most guards of a contact or a user-defined transition
 
 
 def usual_work(contacts: int) -> int:
@@ -50,7 +50,7 @@ def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], p
 def new_tick(
     automaton: Automaton, tables: Tables, axes: Sequence[PortAxis], smooth: Sequence[str], n_device: int
 ) -> tuple[ct.Tick, Packed]:
-    """Return what a tick works on, with the places of the ports' inputs and rows, and its bundle."""
+    """Return the data of a tick, with the indices of the ports' inputs and rows, and their bundle."""
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
     lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
@@ -87,7 +87,7 @@ def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
 
 
 def _full_length(tables: Tables) -> int:
-    """Return the longest output of a mode's kernel, of modes that are embedded on line later too."""
+    """Return the longest output of a mode's kernel, also of modes that are embedded online later."""
     s = tables.sizes
     guards = max(int(s[tb.MAX_GUARDS]), _GUARDS_EACH * int(s[tb.N_CONTACTS] + s[tb.N_TRANSITIONS]))
     return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])

@@ -1,15 +1,15 @@
-"""The guard: a small process that ends a tick process which no longer ticks, and makes the device let go.
+"""Watchdog process: ends a tick process whose heartbeat fails, and removes the force of the device.
 
-Run as a file, with the standard library alone: nothing of what can go wrong in the tick process can go wrong here.
-The tick process is its child and inherits the device's transport from it.  Again and again it looks whether the tick
-counter has moved.  If not for a moment, it has the device show no force and goes on; the tick process finds that out
-and takes hold anew.  If not for longer than allowed, or if the tick process ends out of order, it
+It runs as a file, with the standard library alone, so that it shares no failure with the tick process.  The tick
+process is its child and inherits the device's transport.  The watchdog process polls the tick counter.  If ticks are
+missing for a short time, it commands zero force and continues; the tick process detects that and engages again.  If
+they are missing for longer than the timeout, or the tick process ends with an error, it
 
-1. kills the tick process and waits until it is gone, so that nobody writes to the device any more,
-2. writes the device's safe frame to the transport.
+1. kills the tick process and waits for its end, so that no other process writes to the device,
+2. writes the device's safe packet to the transport.
 
-It ends with the tick process.  When its standard input closes, the session is gone: it asks the tick process to end,
-or ends it where it still loads.  A process that derives modes beside it, if there is one, it starts and ends as well.
+It ends with the tick process.  When its standard input closes, the session has ended: it requests the end of the tick
+process, or kills it while it still loads.  It also starts and ends the derivation process, if there is one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# positions in the header, as in memory.py
+# positions in the header, as in shared_memory.py
 BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION, TICK_PID, ZEROED = 0, 1, 2, 3, 4, 12, 34
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
 KILLED, FOUND_DEAD = 1, 2
@@ -181,7 +181,7 @@ def make_safe(transport: int, frame: bytes, patience: float = SAFE_PATIENCE) -> 
 
 
 def main() -> None:
-    """Run the guard; the one argument is its configuration as JSON."""
+    """Run the watchdog process; the one argument is its configuration as JSON."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
     if hasattr(signal, "pthread_sigmask"):

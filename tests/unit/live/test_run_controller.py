@@ -279,7 +279,7 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
             controller.take(at_one(wall))
             controller.run_tick(wall, 0, wall * millisecond)
         assert controller.phase == FAULT
-        assert run.events[-2]["why"] == "the guard process is gone"
+        assert run.events[-2]["why"] == "the watchdog process is gone"
         assert block.header[shared_memory.BEATS] == block.header[shared_memory.ROWS] == 105
     finally:
         block.close(remove=True)

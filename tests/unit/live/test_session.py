@@ -370,7 +370,7 @@ def test_a_lost_guard_ends_the_run_in_order(start, tmp_path, how):
     os.kill(session.watchdog_pid, how)
     wait_for(lambda: not exists(tick_pid), "the end of the tick process")
     told = [e for e in session.events() if e["event"] == "fault"]
-    assert [e["why"] for e in told] == ["the guard process is gone"]
+    assert [e["why"] for e in told] == ["the watchdog process is gone"]
     if how == signal.SIGSTOP:
         os.kill(session.watchdog_pid, signal.SIGCONT)
     assert session.wait(PATIENT)
