@@ -228,7 +228,7 @@ class RunController:
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
 
     def conclude(self, found: int) -> bool:
-        """Handle the result of a tick, ``OK``, ``ATTENTION_NEEDED`` or ``SUPPLY_NEEDED``; return whether it was not ``OK``."""
+        """Handle a tick's ``ATTENTION_NEEDED`` or ``SUPPLY_NEEDED``; return whether it was not ``OK``."""
         while found == ct.SUPPLY_NEEDED:
             found = finish_tick(self._address, self._served())
         if not found:
