@@ -109,7 +109,7 @@ def test_everything_goes_by_keys(viewed):
     page.keyboard.press("g")
     page.wait("!document.querySelector('.handle').classList.contains('held')")
     page.keyboard.press("]")
-    page.expect("#detail").to_have_text(re.compile("^" + re.escape("rolling caster_axis slip")))
+    page.expect("#detail").to_have_text(re.compile("^" + re.escape("rolling caster_axis slide")))
     page.keyboard.press("m")
     graph, mechanism = (page.locator(f"#{name}").bounding_box() for name in ("graph", "mechanism"))
     assert graph["width"] > mechanism["width"]

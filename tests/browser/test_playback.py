@@ -103,7 +103,7 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
 
     page.evaluate(focus.format("map"))
     page.keyboard.press("ArrowRight")
-    page.expect("#detail").to_have_text(re.compile("^" + re.escape("rolling caster_axis slip")))
+    page.expect("#detail").to_have_text(re.compile("^" + re.escape("rolling caster_axis slide")))
     page.keyboard.press("ArrowRight")
     page.expect("#detail").to_have_text(re.compile("^" + re.escape("sticking")))
     page.keyboard.press("Escape")
