@@ -384,11 +384,6 @@ OLD_MODULES = {
 #: Vague names that are still there, one for each file: this set may only shrink.
 VAGUE_NAMES_LEFT = {
     "devices/emulators/gamepad.py: tell",
-    "devices/gamepad.py: told",
-    "devices/hapkit.py: told",
-    "devices/inverse3.py: told",
-    "devices/udp.py: told",
-    "live/port_coupling.py: way",
     "live/recorder.py: tell",  # of a file, as in io
     "live/tick_data.py: wanted",
     "results/record.py: held",

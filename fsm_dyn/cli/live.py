@@ -141,12 +141,14 @@ def hold_and_report(
         _take(session, transitions, details)
         report = session.close()
     if as_json:
-        print_json({"model": graph.name, **report, "changes": transitions, "recording": record and str(record)})
+        print_json({"model": graph.name, **report, "transitions": transitions, "recording": record and str(record)})
     else:
         typer.echo(_told(graph.name, report, transitions))
-    if report["fault"] or report["guard"] or report["phase"] == "failed" or "log" in report:
+    if report["fault"] or report["watchdog_action"] or report["phase"] == "failed" or "log" in report:
         fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
-        raise RunError(fault or report["guard"] or report.get("log") or _failure(report["failure"], ready.settings))
+        raise RunError(
+            fault or report["watchdog_action"] or report.get("log") or _failure(report["failure"], ready.settings)
+        )
     if report["recording_failed"]:
         raise RunError(f"{report['recording_failed']}\n{report['rows_lost']} rows of the run are not recorded")
 
@@ -180,7 +182,7 @@ def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -
         if event.get("event") == "fault" and event["detail"]:
             details.append(event["detail"])
         elif event.get("event") == "recording":
-            print_status(f"the recording has ended: {event['why']}")
+            print_status(f"the recording has ended: {event['reason']}")
 
 
 def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:
@@ -190,25 +192,28 @@ def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) 
     ]
     columns = ("p50", "p99", "p99.9", "worst")
     rows = [
-        (what, *(f"{report[what][c] * 1e6:.0f}" for c in columns)) for what in ("processor", "duration", "lateness")
+        (what.replace("_", " "), *(f"{report[what][c] * 1e6:.0f}" for c in columns))
+        for what in ("cpu_time", "execution_time", "wakeup_latency")
     ]
     lines += ["", table(("of a tick, µs", *columns), rows), ""]
-    lines += report["privileges"]
-    if report["leak"] is not None:
-        given, back = (f"{report[name]:.3g} J" for name in ("leak", "taken_back"))
-        opening = f"{report['leak_opening']:.3g} J"
+    lines += report["realtime_privileges"]
+    if report["excess_energy"] is not None:
+        given, back = (f"{report[name]:.3g} J" for name in ("excess_energy", "dissipated_energy"))
+        opening = f"{report['release_excess_energy']:.3g} J"
         lines.append(
-            f"sampling, hold and limits gave the device up to {given}, and {opening} while the grip opened; "
-            f"taken back {back}"
+            f"sampling, hold and limits gave the device up to {given}, and {opening} while it was disengaged; "
+            f"damping dissipated {back}"
         )
     if report["saturations"]:
         lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --max-force")
     if report["releases"] or report["rejected"]:
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
-    if report["behind"]:
-        lines.append(f"{report['behind']} ticks took more work than a tick may, and went on in the next one")
-    if report["taken_over"]:
-        lines.append(f"{report['taken_over']} modes met on the way were derived, and went on by kernels of their own")
+    if report["lagging_ticks"]:
+        lines.append(f"{report['lagging_ticks']} ticks took more work than a tick may, and went on in the next one")
+    if report["kernels_adopted"]:
+        lines.append(
+            f"{report['kernels_adopted']} modes met on the way were derived, and went on by kernels of their own"
+        )
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

@@ -137,7 +137,9 @@ def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> N
         print_json({"model": model, "runs": reports})
     else:
         for report in reports:
-            print_status(f"{report['ticks']} ticks, {report['transitions']} transitions, {report['overruns']} overruns")
+            print_status(
+                f"{report['ticks']} ticks, {report['transition_count']} transitions, {report['overruns']} overruns"
+            )
             if report["recording_failed"]:
                 print_status(f"{report['recording_failed']}; {report['rows_lost']} rows are not recorded")
 

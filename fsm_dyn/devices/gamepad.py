@@ -369,7 +369,7 @@ class Driver:
             if code in self._deflected:
                 self._deflected[code] = float(part)
 
-    def told(self) -> dict[str, int]:
+    def diagnostics(self) -> dict[str, int]:
         """Return counts of lost and invalid events, and of forces that could not be shown."""
         failures = self._feedback.failures if self._feedback is not None else 0
         return {**self.strange, **({"force not shown": failures} if failures else {})}

@@ -208,7 +208,7 @@ class Driver:
         sl.write_line(self._line, hf.encode_packet(hf.ForceBody(self._sequence, shown)))
         return (shown / _MICRO,)
 
-    def told(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float]:
         """Return counts of lost packets, and how often the watchdog of the device removed the force."""
         return {
             "frames not understood by the host": self._reader.dropped - self._dropped,

@@ -406,7 +406,7 @@ class Driver:
             self.dropped["not sent"] += 1
         return force
 
-    def told(self) -> dict[str, int]:
+    def diagnostics(self) -> dict[str, int]:
         """Return counts of invalid messages by reason, and the settings of the service that change forces."""
         untold = {"without the force shown": self.untold} if self.untold else {}
         return {**self.dropped, **untold, **self._configured}

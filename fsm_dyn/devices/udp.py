@@ -200,7 +200,7 @@ class Driver:
                 raise TimeoutError(
                     f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s; dropped: {dropped}"
                 )
-            if self._header is not None and self._header[shared_memory.STOPPING]:
+            if self._header is not None and self._header[shared_memory.STOP_REQUESTED]:
                 return
             select.select([self._socket], [], [], 0.05)
             self.read()
@@ -336,7 +336,7 @@ class Driver:
     def _is_gone(self) -> ConnectionRefusedError:
         return ConnectionRefusedError("the device program at {}, port {}, is no more".format(*self._peer))
 
-    def told(self) -> dict[str, int]:
+    def diagnostics(self) -> dict[str, int]:
         """Return how many datagrams were dropped, and why."""
         if self._strangers is not None:
             self._count_strangers(self._strangers)

@@ -16,7 +16,7 @@ EVERY: Final = 10  # ticks
 MOST: Final = 2000  # checkpoints, the oldest is overwritten: 20 s at 1 kHz
 
 # ``Marks.counts``
-MADE: Final = 0
+SAVED: Final = 0
 SINCE: Final = 1  # ticks since the last one
 COUNT_COUNT: Final = 2
 
@@ -42,7 +42,7 @@ class Checkpoints(NamedTuple):
     inputs: Floats
 
 
-MARKS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
+CHECKPOINTS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
 
 
 def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoints:
@@ -59,8 +59,8 @@ def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoi
 
 def last_before(marks: Checkpoints, t: float) -> int:
     """Return the row of the last checkpoint not after ``t`` (s), or of the first; later ones are dropped."""
-    made, room = int(marks.counts[MADE]), len(marks.states)
+    made, room = int(marks.counts[SAVED]), len(marks.states)
     oldest = max(0, made - room)
     number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
-    marks.counts[MADE] = number + 1
+    marks.counts[SAVED] = number + 1
     return number % room

@@ -97,11 +97,11 @@ class Deriver:
             block.events, block.header, shared_memory.EVENTS, self._events_at
         )
         for event in found:
-            if event.get("event") == "supplied":
+            if event.get("event") == "mode_added":
                 more = [tuple(states) for states in event["states"]]
                 self._numbered += more
                 self._meet(more)
-            elif event.get("event") == "done" and event["command"]["do"] == "reset":
+            elif event.get("event") == "command_done" and event["command"]["do"] == "reset":
                 self._numbered = list(dict.fromkeys(self._numbered))
 
     def _make(self, states: States) -> bytes | None:

@@ -145,7 +145,7 @@ class Device(Protocol):
         """Close the device."""
 
     # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
-    # devices); ``told(self)`` returns counts by name (lost packets), sent as an event ``device`` when they change;
+    # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
     # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
     # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out.
 

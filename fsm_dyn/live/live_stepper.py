@@ -138,7 +138,7 @@ class LiveStepper:
         tick.turns[:] = [i in self.turns for i in range(self.n_device)]
         tick.counts[ct.SUBSTEPS], tick.counts[ct.SCHEDULED] = self.substeps, self.schedule
         tick.counts[ct.KERNEL] = self._kernels[0].address
-        tick.counts[ct.GUARD_BEATS] = -1
+        tick.counts[ct.WATCHDOG_BEATS] = -1
         tick.numbers[ct.SPEED] = 1.0
 
     def set_device_map(self, mapping: DeviceMap) -> None:
@@ -164,10 +164,10 @@ class LiveStepper:
         tick.offset[own] = offsets or 0.0
         if offsets:  # a prescribed coordinate counts from its initial value
             begins = [
-                float(np.sum(self.values[axis.begin])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
+                float(np.sum(self.values[axis.initial])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
             ]
             tick.offset[own] -= begins
-        tick.counts[ct.ABSOLUTE] = bool(offsets)
+        tick.counts[ct.ABSOLUTE_OFFSET] = bool(offsets)
         tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
         self.mapping, self.port = mapping, port
 
@@ -185,7 +185,7 @@ class LiveStepper:
         tick.targets[held], rates[held] = 0.0, 0.0
         tick.now[:] = tick.targets
         tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
-        tick.numbers[ct.GRIP] = tick.numbers[ct.GRIP_TARGET] = tick.counts[ct.HELD] = 0
+        tick.numbers[ct.ENGAGEMENT] = tick.numbers[ct.ENGAGEMENT_TARGET] = tick.counts[ct.ENGAGED] = 0
         start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
         coupled = np.flatnonzero(tick.row < 0)
@@ -240,7 +240,7 @@ class LiveStepper:
             np.ones((1, len(start.x)), dtype=np.int8),
         )
         self._options_packed = st.OPTIONS.pack(self.options)
-        self.tick_data.counts[ct.UNFINISHED] = 0
+        self.tick_data.counts[ct.INCOMPLETE] = 0
         self._look_up()
         self.set_speed(float(self.tick_data.numbers[ct.SPEED]))
 
@@ -255,8 +255,8 @@ class LiveStepper:
         tick.places[ct.SCHEDULE] = self._scheduled.packed.address
         if self._marks is None or self._marks.block is not loop.state_packed.table:
             self._marks = cm.new_marks(loop.state_packed.table, len(tick.now) + len(tick.motion), self._marks)
-            self._marks_packed = cm.MARKS.pack(self._marks)
-        tick.places[ct.MARKS] = self._marks_packed.address
+            self._marks_packed = cm.CHECKPOINTS.pack(self._marks)
+        tick.places[ct.CHECKPOINTS] = self._marks_packed.address
         self.counters = plain(loop.state.counters)
 
     def publish_to(self, ring: Packed) -> None:
@@ -317,7 +317,7 @@ class LiveStepper:
             There is none: the run has just begun.
         """
         marks, tick, state = self._marks, self.tick_data, self.loop.state
-        if marks is None or marks.counts[cm.MADE] == 0:
+        if marks is None or marks.counts[cm.SAVED] == 0:
             raise InputError("there is nowhere to go back to", found=f"{t:g} s", remedy="reset begins anew")
         slot = cm.last_before(marks, t)
         parameters = state.c[: len(self.parameters)].copy()
@@ -325,7 +325,7 @@ class LiveStepper:
         n_w = len(tick.now)
         tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
-        tick.counts[ct.UNFINISHED] = 0
+        tick.counts[ct.INCOMPLETE] = 0
         for index, value in enumerate(parameters):  # parameters set meanwhile are kept
             self._apply(index, float(value))
         self.ports_at(state.x, state.c)

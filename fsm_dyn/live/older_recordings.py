@@ -1,4 +1,4 @@
-"""Compatibility with older recordings: renames the keys of their settings."""
+"""Compatibility with older recordings: renames the keys of their settings and their events."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,6 +10,19 @@ _SETTINGS: Final = {
     "privileges": "realtime_privileges",
 }
 _LIMITS: Final = {"turning": "angular_velocity", "dead_man": "dead_man_button", "clutch": "clutch_button"}
+
+_EVENTS: Final = {
+    "at reset": "pending_reset", "done": "command_done", "refused": "command_rejected", "supplied": "mode_added",
+    "taken over": "kernel_adopted", "failed": "model_failed", "behind": "lagging",
+}  # fmt: skip
+
+
+def current_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event of a session with names of earlier versions replaced by the present ones."""
+    result = _renamed(event, {"why": "reason", "privileges": "realtime_privileges"})
+    if isinstance(kind := result.get("event"), str):
+        result["event"] = _EVENTS.get(kind, kind)
+    return result
 
 
 def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

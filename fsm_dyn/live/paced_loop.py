@@ -23,27 +23,27 @@ READ: Final = 0  # addresses of the driver's functions and of their data
 WRITE: Final = 1
 DATA: Final = 2
 PERIOD: Final = 3  # ns; 0: not paced
-BEGAN: Final = 4  # ns of the monotonic clock
+START: Final = 4  # ns of the monotonic clock
 DEADLINE: Final = 5
-WOKE: Final = 6
-BEFORE: Final = 7  # ns of the thread's time, when the tick began
-DURATION: Final = 8  # ns of the tick before
-SPENT: Final = 9
-LATE: Final = 10  # ns that the tick ended after the next deadline, 0 if not
-MAIL: Final = 11  # messages taken
-WATCHED: Final = 12  # the tick from which on the end of the run is checked
-PASSES: Final = 13  # 1: the next tick runs in any case
+WAKEUP: Final = 6
+CPU_TIME_AT_START: Final = 7  # ns of the thread's time, when the tick began
+EXECUTION_TIME: Final = 8  # ns of the tick before
+CPU_TIME: Final = 9
+OVERRUN: Final = 10  # ns that the tick ended after the next deadline, 0 if not
+COMMANDS_READ: Final = 11  # messages taken
+END_CHECK_FROM: Final = 12  # the tick from which on the end of the run is checked
+MUST_RUN: Final = 13  # 1: the next tick runs in any case
 NUMBER_COUNT: Final = 14
 
 # why the loop returns to Python
-ENDS: Final = 1  # Python has to decide whether the run is over
-MAIL_CAME: Final = 2
-PENDS: Final = 3  # a command waits and the device is disengaged
-WANTS: Final = 4  # the tick needs a mode, a chart or room in a buffer
-LOOK: Final = 5  # an event in the tick, or an overrun
+CHECK_END: Final = 1  # Python has to decide whether the run is over
+COMMANDS_ARRIVED: Final = 2
+COMMAND_PENDING: Final = 3  # a command waits and the device is disengaged
+SUPPLY_NEEDED: Final = 4  # the tick needs a mode, a chart or room in a buffer
+ATTENTION_NEEDED: Final = 5  # an event in the tick, or an overrun
 READ_FAILED: Final = 6
 WRITE_FAILED: Final = 7
-BREATHES: Final = 8  # not paced: the recorder may be behind
+RECORDER_CHECK: Final = 8  # not paced: the recorder may be behind
 
 
 @dataclass(frozen=True)
@@ -86,5 +86,5 @@ def new_pace(io: CompiledIO, tick: ct.Tick, period: int, watched: int) -> tuple[
     """Return the data of the loop, for a driver and a tick of ``period`` ns, and their bundle."""
     pace, packed = PACE.allocate(NUMBER_COUNT, len(tick.device) + 2)
     pace.numbers[[READ, WRITE, DATA]] = io.read, io.write, io.data
-    pace.numbers[[PERIOD, DURATION, SPENT, WATCHED]] = period, -1, -1, min(watched, 2**62)
+    pace.numbers[[PERIOD, EXECUTION_TIME, CPU_TIME, END_CHECK_FROM]] = period, -1, -1, min(watched, 2**62)
     return pace, packed

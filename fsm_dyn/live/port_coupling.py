@@ -5,13 +5,13 @@ haptic display of tool use").  It is written into the model, as inputs, paramete
 the file: every mode is derived with it, the integrator sees its stiffness, and the same model runs offline with the
 recorded inputs of a device.  Per axis of a port ``P`` with the device at ``w`` and the port at ``p``::
 
-    force = P_1_grip (P_1_stiffness (w - p) + P_1_damping (w' - p'))
+    force = P_1_engagement (P_1_stiffness (w - p) + P_1_damping (w' - p'))
 
 acts on the model; the device gets the opposite.  Along a body-fixed axis there is no such ``p``: the displacement along
 it is an additional coordinate, whose rate is the velocity of the port along the axis.
 
-A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1``, and the device gets the
-multiplier (docs/theory.md, "Kinematic ports").
+A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1_device``, and the device gets
+the multiplier (docs/theory.md, "Kinematic ports").
 """
 
 from __future__ import annotations
@@ -29,10 +29,22 @@ from fsm_dyn.spec.model import Port
 from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 
-TWIST: Final = "twist"
+ROTATION: Final = "rotation"
 STIFFNESS: Final = 200.0  # N/m, default
 DAMPING: Final = 2.0  # N s/m
 TURNING: Final = 0.02  # share of these for a rotational axis, per rad
+
+# what follows the name of an axis in the names that coupling adds
+_SUFFIXES: Final = {
+    "device": "_device", "rate": "_device_rate", "engagement": "_engagement", "position": "_position",
+    "velocity": "_velocity", "constraint": "_constraint", "initial": "_initial", "displacement": "_displacement",
+}  # fmt: skip
+# the same in mechanisms coupled by versions before 0.2, which recordings hold
+_OLDER_SUFFIXES: Final = {
+    "device": "", "rate": "_rate", "engagement": "_grip", "position": "_at", "velocity": "_at_rate",
+    "constraint": "_drive", "initial": "_begin", "displacement": "_way",
+}  # fmt: skip
+_OLDER_ROTATION: Final = "twist"
 
 _DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
 _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
@@ -45,34 +57,45 @@ class PortAxis:
     Attributes
     ----------
     name : str
-        ``<port>_1``, ``_2``, ``_3`` or ``<port>_twist``; the input that is the device's position (m or rad).
+        ``<port>_1``, ``_2``, ``_3`` or ``<port>_rotation``.
     is_rotational : bool
         Whether it is an axis of rotation: force then means torque (N m).
     prescribed_coordinate : str
         The coordinate that the device prescribes, empty for an axis with a coupler.
     bandwidth : Text, optional
         Of the filter between the device and a prescribed coordinate, Hz.
+    older : bool
+        Whether the mechanism was coupled by a version before 0.2, with other names.
     """
 
     name: str
     is_rotational: bool
     prescribed_coordinate: str = ""
     bandwidth: Text | None = None
+    older: bool = False
+
+    def _named(self, role: str) -> str:
+        return self.name + (_OLDER_SUFFIXES if self.older else _SUFFIXES)[role]
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs that the coupling adds for this axis."""
-        return (self.name,) if self.prescribed_coordinate else (self.name, self.rate, self.engagement)
+        return (self.device,) if self.prescribed_coordinate else (self.device, self.rate, self.engagement)
+
+    @property
+    def device(self) -> str:
+        """The input that is the device's position, m or rad."""
+        return self._named("device")
 
     @property
     def rate(self) -> str:
-        """The input that is the device's velocity."""
-        return f"{self.name}_rate"
+        """The input that is the device's velocity, m/s or rad/s."""
+        return self._named("rate")
 
     @property
     def engagement(self) -> str:
         """The input that scales the coupler, from 0 (disengaged) to 1 (engaged)."""
-        return f"{self.name}_grip"
+        return self._named("engagement")
 
     @property
     def stiffness(self) -> str:
@@ -87,22 +110,22 @@ class PortAxis:
     @property
     def outputs(self) -> tuple[str, str, str]:
         """The outputs: force of the coupler on the model, position and rate of the port."""
-        return f"{self.name}_force", f"{self.name}_at", f"{self.name}_at_rate"
+        return f"{self.name}_force", self._named("position"), self._named("velocity")
 
     @property
-    def drive(self) -> str:
+    def constraint(self) -> str:
         """The constraint by which the device prescribes the coordinate; its multiplier is the force on the model."""
-        return f"{self.name}_drive"
+        return self._named("constraint")
 
     @property
-    def begin(self) -> str:
+    def initial(self) -> str:
         """The parameter that is the initial value of a prescribed coordinate, subtracted from it."""
-        return f"{self.name}_begin"
+        return self._named("initial")
 
     @property
-    def way(self) -> str:
+    def displacement(self) -> str:
         """The coordinate that is the displacement along a body-fixed axis."""
-        return f"{self.name}_way"
+        return self._named("displacement")
 
 
 @dataclass(frozen=True)
@@ -120,17 +143,18 @@ class CoupledPort:
 
 def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
     """Return the ports of a mechanism with their axes for coupling."""
-    return tuple(_held(mechanism, port) for port in mechanism.ports.values())
+    return tuple(_coupled_port(mechanism, port) for port in mechanism.ports.values())
 
 
-def _held(mechanism: Mechanism, port: Port) -> CoupledPort:
+def _coupled_port(mechanism: Mechanism, port: Port) -> CoupledPort:
+    older = f"{port.name}_1" in mechanism.inputs
     if port.coordinate is not None:
         turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
         prescribes = port.coordinate if port.kinematic is not None else ""
-        return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, port.kinematic),))
-    axes = [PortAxis(f"{port.name}_{i + 1}", False) for i in range(len(port.axes))]
+        return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, port.kinematic, older),))
+    axes = [PortAxis(f"{port.name}_{i + 1}", False, older=older) for i in range(len(port.axes))]
     if port.rotation is not None:
-        axes.append(PortAxis(f"{port.name}_{TWIST}", True))
+        axes.append(PortAxis(f"{port.name}_{_OLDER_ROTATION if older else ROTATION}", True, older=older))
     return CoupledPort(port.name, tuple(axes))
 
 
@@ -140,7 +164,7 @@ def add_couplers(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     InputError
-        There is no port; the body of a twist has no frame; a name is taken already.
+        There is no port; the body of a rotation has no frame; a name is taken already.
     """
     if not mechanism.ports:
         raise InputError(
@@ -173,30 +197,30 @@ class _Writer:
 
     def couple(self, port: Port) -> None:
         """Add the coupler of one port."""
-        held = _held(self._mechanism, port)
+        coupled = _coupled_port(self._mechanism, port)
         if port.coordinate is not None:
-            self._coordinate(port, held.axes[0], port.coordinate)
+            self._coordinate(port, coupled.axes[0], port.coordinate)
             return
         parts = []
-        for axis, text in zip(held.axes, port.axes, strict=False):
+        for axis, text in zip(coupled.axes, port.axes, strict=False):
             rate = f"dot(vel({port.point}), {text.text})"
-            at = self._way(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
-            parts.append(f"({self._axis(port, axis, at, rate, f'{axis.name} - {at}')})*({text.text})")
+            at = self._displacement(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
+            parts.append(f"({self._axis(port, axis, at, rate, f'{axis.device} - {at}')})*({text.text})")
         self._loads.append({"force": " + ".join(parts), "at": port.point})
         if port.rotation is not None:
-            self._twist(port, held.axes[-1], port.rotation)
+            self._rotation(port, coupled.axes[-1], port.rotation)
 
     def _coordinate(self, port: Port, axis: PortAxis, at: str) -> None:
         if not axis.prescribed_coordinate:
-            force = self._axis(port, axis, at, f"rate({at})", f"{axis.name} - {at}")
+            force = self._axis(port, axis, at, f"rate({at})", f"{axis.device} - {at}")
             self._loads.append({"law": force, "coordinate": at})
             return
         initial = self._mechanism.initial.values
         zero = ("0 rad" if axis.is_rotational else "0 m") if self._mechanism.uses_units else 0
-        self._put(self._parameters, port, axis.begin, initial[at].text if at in initial else zero)
+        self._put(self._parameters, port, axis.initial, initial[at].text if at in initial else zero)
         unit = "rad" if axis.is_rotational else "m"
-        self._put(self._inputs, port, axis.name, unit if self._mechanism.uses_units else "1")
-        self._put(self._constraints, port, axis.drive, {"position": f"{at} - {axis.begin} - {axis.name}"})
+        self._put(self._inputs, port, axis.device, unit if self._mechanism.uses_units else "1")
+        self._put(self._constraints, port, axis.constraint, {"position": f"{at} - {axis.initial} - {axis.device}"})
         for name in self._rates(at):  # the device engages at rest
             self._initial.pop(name, None)
         for name, entry in zip(axis.outputs[1:], (at, f"rate({at})"), strict=True):
@@ -211,17 +235,17 @@ class _Writer:
         """Whether a direction is body-fixed."""
         return any(name in self._mechanism.frames for name, _ in _DIRECTION.findall(text.text))
 
-    def _way(self, port: Port, axis: PortAxis, rate: str) -> str:
+    def _displacement(self, port: Port, axis: PortAxis, rate: str) -> str:
         """Add the displacement along an axis as a coordinate, so that the coupler conserves power."""
         units = self._mechanism.uses_units
-        self._put(self._coordinates, port, axis.way, ("rad" if axis.is_rotational else "m") if units else "1")
-        row: dict[str, Any] = {"velocity": f"rate({axis.way}) - {rate}"}
+        self._put(self._coordinates, port, axis.displacement, ("rad" if axis.is_rotational else "m") if units else "1")
+        row: dict[str, Any] = {"velocity": f"rate({axis.displacement}) - {rate}"}
         if self._own_speeds:  # else every coordinate has a speed, this one too
             row["kinematic"] = True
-        self._put(self._constraints, port, f"{axis.way}_row", row)
-        return axis.way
+        self._put(self._constraints, port, f"{axis.displacement}_row", row)
+        return axis.displacement
 
-    def _twist(self, port: Port, axis: PortAxis, text: Text) -> None:
+    def _rotation(self, port: Port, axis: PortAxis, text: Text) -> None:
         """Couple the rotation of the port's body: about an axis of N by its angle, else by an added coordinate."""
         body = self._mechanism.bodies[port.body or ""]
         rate = f"dot(omega({port.body}), {text.text})"
@@ -230,8 +254,8 @@ class _Writer:
                 f"the rotation of port '{port.name}' cannot be held", port.where, found=f"'{port.body}' has no frame"
             )
         if text.text.strip() not in ("N.x", "N.y", "N.z"):
-            at = self._way(port, axis, rate)
-            torque = self._axis(port, axis, at, rate, f"{axis.name} - {at}")
+            at = self._displacement(port, axis, rate)
+            torque = self._axis(port, axis, at, rate, f"{axis.device} - {at}")
             self._loads.append({"torque": f"({torque})*({text.text})", "on": port.body})
             return
         first, second = _NEXT[text.text.strip()[-1]]
@@ -239,8 +263,8 @@ class _Writer:
         across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
         # the angle from the body to the device, between -pi and pi: no jump where the body's own angle wraps
         lead = (
-            f"atan2({along}*sin({axis.name}) - {across}*cos({axis.name}), "
-            f"{along}*cos({axis.name}) + {across}*sin({axis.name}))"
+            f"atan2({along}*sin({axis.device}) - {across}*cos({axis.device}), "
+            f"{along}*cos({axis.device}) + {across}*sin({axis.device}))"
         )
         torque = self._axis(port, axis, f"atan2({across}, {along})", rate, lead)
         self._loads.append({"torque": f"({torque})*{text.text}", "on": port.body})
@@ -250,10 +274,10 @@ class _Writer:
         units = self._mechanism.uses_units
         length, force = ("rad", "N*m") if axis.is_rotational else ("m", "N")
         scale = TURNING if axis.is_rotational else 1.0
-        self._put(self._inputs, port, axis.name, length if units else "1")
+        self._put(self._inputs, port, axis.device, length if units else "1")
         self._put(self._inputs, port, axis.rate, f"{length}/s" if units else "1")
         self._put(self._inputs, port, axis.engagement, "1")
-        own = (None, None) if axis.name.endswith(TWIST) else (port.stiffness, port.damping)
+        own = (None, None) if axis.name.endswith(ROTATION) else (port.stiffness, port.damping)
         for name, given, value, unit in (
             (axis.stiffness, own[0], STIFFNESS * scale, f"{force}/{length}"),
             (axis.damping, own[1], DAMPING * scale, f"{force}*s/{length}"),

@@ -114,7 +114,7 @@ class Recorder:
         """Note that writing has failed; a run that is not paced ends."""
         self.failure = f"cannot write '{self._path}': {error.strerror or error}"
         if not self._paced:
-            self._block.header[shared_memory.STOPPING] = 1
+            self._block.header[shared_memory.STOP_REQUESTED] = 1
 
     def _drain(self) -> None:
         block, header = self._block, self._block.header

@@ -28,7 +28,7 @@ from fsm_dyn.compilation import graph_with_parameters, stored_automaton
 from fsm_dyn.errors import InputError, Location
 from fsm_dyn.laws import Event
 from fsm_dyn.live.device_map import DeviceMap, Limits
-from fsm_dyn.live.older_recordings import current_settings
+from fsm_dyn.live.older_recordings import current_event, current_settings
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
 from fsm_dyn.schemata import convert, decode, opened
@@ -84,22 +84,26 @@ class _Speed(msgspec.Struct):
     value: float
 
 
-class _Done(msgspec.Struct):
+class _CommandDone(msgspec.Struct):
     tick: int
     command: _Command
 
 
-class _Supplied(msgspec.Struct):
+class _ModeAdded(msgspec.Struct):
     states: list[tuple[int, ...]]
 
 
-class _TakenOver(msgspec.Struct):
+class _KernelAdopted(msgspec.Struct):
     tick: int
     states: tuple[int, ...]
     evaluations: Annotated[int, Meta(ge=0, le=2**62)]
 
 
-_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {"done": _Done, "supplied": _Supplied, "taken over": _TakenOver}
+_EVENTS: Final[dict[str, type[msgspec.Struct]]] = {
+    "command_done": _CommandDone,
+    "mode_added": _ModeAdded,
+    "kernel_adopted": _KernelAdopted,
+}
 _COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scrub, "speed": _Speed}
 
 
@@ -217,7 +221,9 @@ def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
         yield "the inputs that run as cubics"
     for event in recorded.events:
         kind = event.get("event")
-        for states in event["states"] if kind == "supplied" else [event["states"]] if kind == "taken over" else ():
+        for states in (
+            event["states"] if kind == "mode_added" else [event["states"]] if kind == "kernel_adopted" else ()
+        ):
             known = len(states) == len(contacts)
             if not known or any(code not in c.codes for code, c in zip(states, contacts, strict=True)):
                 yield f"contact states {states}"
@@ -316,7 +322,7 @@ def _read(data: mmap.mmap) -> Recording:
 
 def _event(text: bytes) -> dict[str, Any]:
     """Return an event; those that the interpretation of the rows needs are validated."""
-    event = decode(text, dict[str, Any], "an event of a live run")
+    event = current_event(decode(text, dict[str, Any], "an event of a live run"))
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
         convert(event, kind, "an event of a live run")

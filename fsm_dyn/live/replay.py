@@ -14,7 +14,7 @@ from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.recording_reader import Recording, recorded_graph
-from fsm_dyn.live.tick_columns import ADVANCED, STATUS, UNFINISHED
+from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE, STATUS
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.online.earned_modes import own_programs
 from fsm_dyn.programs import compile_programs
@@ -41,15 +41,15 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
     stepper.prepare()
     commands: dict[int, list[dict[str, Any]]] = {}
     for event in recorded.events:
-        if event.get("event") == "done" and event["command"]["do"] in _REPEATED:
+        if event.get("event") == "command_done" and event["command"]["do"] in _REPEATED:
             commands.setdefault(int(event["tick"]), []).append(event["command"])
-        elif event.get("event") == "taken over":
+        elif event.get("event") == "kernel_adopted":
             commands.setdefault(int(event["tick"]), []).append({"do": "take over", "states": tuple(event["states"])})
     inputs = recorded.rows[:, recorded.columns.places["inputs"]]
     motion = recorded.columns.places["motion"]
     found = []
     tick = stepper.tick_data
-    tick.counts[ct.GIVEN] = 1
+    tick.counts[ct.INPUTS_SET] = 1
     for row, values in zip(recorded.rows, inputs, strict=True):
         for command in commands.get(int(row[0]), ()):
             _carry_out(stepper, command)
@@ -97,11 +97,11 @@ def off_line(recorded: Recording) -> Trajectory:
     taken_over = {
         graph.automaton.name_of(event["states"]).name: int(event["evaluations"])
         for event in recorded.events
-        if event.get("event") == "taken over"
+        if event.get("event") == "kernel_adopted"
     }
     return simulate(
         graph,
-        until=float(recorded.rows[recorded.rows[:, UNFINISHED] == 0.0][-1, 1]),
+        until=float(recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0][-1, 1]),
         method=settings["method"],
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),
@@ -116,7 +116,7 @@ def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]
     A run without commands makes the same transitions offline, bit for bit: see :func:`off_line`.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
-    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, UNFINISHED] == 0.0]
+    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0]
     rows = rows[rows[:, ADVANCED] != 0.0]
     times = np.concatenate([[0.0], rows[:, 1]])
     values = np.vstack([tick.now, rows[:, columns.places["inputs"]]])

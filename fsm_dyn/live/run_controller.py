@@ -44,9 +44,9 @@ FAULTS: Final = {
 }
 RELEASES: Final = {
     ct.NO_SAMPLE: "the device gave no new sample for a while",
-    ct.HELD_UP: "the loop was held up",
-    ct.GUARD_SILENT: "the watchdog process gave no heartbeat for a while",
-    ct.AWAY: "the loop was away",
+    ct.TICK_DELAYED: "the loop was held up",
+    ct.WATCHDOG_SILENT: "the watchdog process gave no heartbeat for a while",
+    ct.LOOP_ABSENT: "the loop was away",
 }
 _TELLING: Final = 250  # ticks between events on rejected samples or releases
 SLOWEST: Final = 1e-3
@@ -82,7 +82,7 @@ class RunController:
         self.pending: list[Mapping[str, Any]] = []
         limits, counts = stepper.limits, stepper.tick_data.counts
         counts[ct.PHASE] = self._told_phase = PAUSED if paused else RUNNING
-        counts[ct.SEEN] = -1
+        counts[ct.LAST_SEQUENCE] = -1
         counts[ct.STALL_TICKS] = stall_ticks
         counts[ct.DEAD_MAN] = 1 << limits.dead_man_button if limits.dead_man_button >= 0 else 0
         counts[ct.CLUTCH] = 1 << limits.clutch_button if limits.clutch_button >= 0 else 0
@@ -121,20 +121,22 @@ class RunController:
             self._wait(message)
         else:
             known = ", ".join((*self._now, *self._quiet))
-            self._tell({"event": "refused", "command": dict(message), "why": f"no such command; there are {known}"})
+            self._tell(
+                {"event": "command_rejected", "command": dict(message), "reason": f"no such command; there are {known}"}
+            )
 
     def _wait(self, message: Mapping[str, Any]) -> None:
         self.pending.append(message)
-        self._counts[ct.WAITING] = 1
+        self._counts[ct.PENDING_COMMANDS] = 1
 
     def _carry_out(self, table: Mapping[str, Callable[[Mapping[str, Any]], None]], message: Mapping[str, Any]) -> None:
         try:
             table[str(message["do"])](message)
         except (InputError, KeyError, TypeError, ValueError) as error:
-            self._tell({"event": "refused", "command": dict(message), "why": str(error)[:500]})
+            self._tell({"event": "command_rejected", "command": dict(message), "reason": str(error)[:500]})
         else:
             # active from the next tick on
-            self._tell({"event": "done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
+            self._tell({"event": "command_done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
 
     def _input(self, message: Mapping[str, Any]) -> None:
         names = self.stepper.graph.automaton.terms.layout.w
@@ -151,8 +153,8 @@ class RunController:
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:
             self._counts[ct.FAULT] = ct.NONE
-            release_device(self._address, ct.AWAY)
-            self._counts[ct.UNCHANGED] = self._counts[ct.REJECTED] = 0
+            release_device(self._address, ct.LOOP_ABSENT)
+            self._counts[ct.STALE_TICKS] = self._counts[ct.REJECTED] = 0
             self._enter(PAUSED)
 
     def _run(self, message: Mapping[str, Any]) -> None:
@@ -187,7 +189,7 @@ class RunController:
     def _set(self, message: Mapping[str, Any]) -> None:
         waiting = self.stepper.set_parameters({name: float(v) for name, v in dict(message["values"]).items()})
         if waiting:
-            self._tell({"event": "at reset", "parameters": list(waiting)})
+            self._tell({"event": "pending_reset", "parameters": list(waiting)})
 
     def _port(self, message: Mapping[str, Any]) -> None:
         names = {item.name for item in fields(DeviceMap)}
@@ -206,7 +208,7 @@ class RunController:
         """Enter the fault state: disengaged until cleared."""
         self._counts[ct.FAULT] = number
         if self._told_phase != FAULT:
-            self._tell({"event": "fault", "tick": self.ticks, "why": FAULTS[number], "detail": detail[:1000]})
+            self._tell({"event": "fault", "tick": self.ticks, "reason": FAULTS[number], "detail": detail[:1000]})
             self._enter(FAULT)
 
     def tick(self, sample: Sample) -> int:
@@ -223,7 +225,7 @@ class RunController:
         self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1
     ) -> bool:
         """Carry out one tick, see ``runtime/tick_step.c``; return whether to look at the status."""
-        if self.pending and (self._numbers[ct.GRIP] == 0.0 or self._counts[ct.PHASE] != RUNNING):
+        if self.pending and (self._numbers[ct.ENGAGEMENT] == 0.0 or self._counts[ct.PHASE] != RUNNING):
             self.carry_out_pending()
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
 
@@ -246,7 +248,7 @@ class RunController:
         for message in self.pending:
             self._carry_out(self._quiet, message)
         self.pending.clear()
-        self._counts[ct.WAITING] = 0
+        self._counts[ct.PENDING_COMMANDS] = 0
         self._busy(False)
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
@@ -254,11 +256,11 @@ class RunController:
         evaluations = self.stepper.take_over(states, kernels)
         if evaluations is not None:
             where = {"tick": self.ticks + 1, "t": self.stepper.t}
-            self._tell({"event": "taken over", **where, "states": list(states), "evaluations": evaluations})
+            self._tell({"event": "kernel_adopted", **where, "states": list(states), "evaluations": evaluations})
 
     def disengage(self) -> None:
         """Release the device after slow work, so that it engages again from its present position."""
-        release_device(self._address, ct.AWAY)
+        release_device(self._address, ct.LOOP_ABSENT)
 
     def _look(self) -> None:
         """Handle what the tick reported: a fault, the end of the model, an awaited transition."""
@@ -266,7 +268,7 @@ class RunController:
         self._tell_of_device()
         if counts[ct.FAULT] != ct.NONE:
             self.fault(counts[ct.FAULT])
-        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.MADE]:
+        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.NEW_TRANSITIONS]:
             counts[ct.UNTIL_TRANSITION] = 0
             self._wait({"do": "pause"})
         if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
@@ -286,13 +288,13 @@ class RunController:
         where = {"tick": self.ticks, "t": self.stepper.t}
         for name, count, why in (
             ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
-            ("rejected", counts[ct.REJECTED_EVER], "samples that cannot be"),
-            ("behind", counts[ct.BEHIND], "more work than a tick may take: the model goes on in the next one"),
+            ("rejected", counts[ct.REJECTED_TOTAL], "samples that cannot be"),
+            ("lagging", counts[ct.LAGGING_TICKS], "more work than a tick may take: the model goes on in the next one"),
         ):
             if count != self._told_of.get(name, 0):
                 self._told_of[name] = count
                 self._next_word = self.ticks + _TELLING
-                self._tell({"event": name, **where, "count": count, "why": why})
+                self._tell({"event": name, **where, "count": count, "reason": why})
 
     def _tell_of_saturation(self) -> None:
         """Emit the event that the force is saturated, which is no fault."""
@@ -300,14 +302,14 @@ class RunController:
         more = [
             f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
             for wanted, limit, unit in (
-                (ct.FORCE_WANTED, ct.FORCE_LIMIT, "N"), (ct.TORQUE_WANTED, ct.TORQUE_LIMIT, "N m"),
+                (ct.FORCE_REQUESTED, ct.FORCE_LIMIT, "N"), (ct.TORQUE_REQUESTED, ct.TORQUE_LIMIT, "N m"),
             )
             if numbers[wanted] > 0.0
         ]  # fmt: skip
         self._tell(
             {
                 "event": "saturated", "tick": self.ticks, "t": self.stepper.t, "count": self._told_saturations,
-                "why": "the force is saturated: " + "; ".join(more),
+                "reason": "the force is saturated: " + "; ".join(more),
             }
         )  # fmt: skip
 
@@ -317,7 +319,7 @@ class RunController:
         if self.phase != FAULT:
             self._enter(FAILED if outcome.failed else STOPPED)
         if outcome.failed:
-            self._tell({"event": "failed", "t": self.stepper.t, "why": str(outcome)})
+            self._tell({"event": "model_failed", "t": self.stepper.t, "reason": str(outcome)})
 
     def wants(self, status: int) -> bool:
         """Whether the stepper requests a mode, a chart or room in a buffer."""
@@ -333,7 +335,7 @@ class RunController:
         refused = self.stepper.supply(status)
         self._tell(
             {
-                "event": "supplied", "t": self.stepper.t, "what": OUTCOMES[status].name,
+                "event": "mode_added", "t": self.stepper.t, "what": OUTCOMES[status].name,
                 "modes": list(executable.chart_names[before:]),
                 "states": [list(chart.programs.states) for chart in executable.charts[before:]],
             }

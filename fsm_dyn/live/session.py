@@ -218,7 +218,7 @@ class LiveSession:
         """Read new events; they have the names of modes added during the run."""
         if self.recorder is not None and self.recorder.failure and not self._recording_ended:
             self._recording_ended = True
-            self._told.append({"event": "recording", "why": self.recorder.failure, "wall": time.time()})
+            self._told.append({"event": "recording", "reason": self.recorder.failure, "wall": time.time()})
         if self._block.header[shared_memory.EVENTS] == self._events_at:
             return
         found, self._events_at = shared_memory.take_texts(
@@ -226,10 +226,10 @@ class LiveSession:
         )
         for event in found:
             begins, names, states = self._known[-1]
-            if event.get("event") == "supplied":
+            if event.get("event") == "mode_added":
                 more = tuple(tuple(codes) for codes in event["states"])
                 self._known[-1] = begins, names + tuple(event["modes"]), states + more
-            elif event.get("event") == "done" and event["command"]["do"] == "reset":  # charts are forgotten
+            elif event.get("event") == "command_done" and event["command"]["do"] == "reset":  # charts are forgotten
                 self._known.append((event["tick"], tuple(dict.fromkeys(names)), tuple(dict.fromkeys(states))))
                 del self._known[:-_RESETS]
         self._told += found
@@ -288,31 +288,37 @@ class LiveSession:
         self._listen()
         header = self._block.header
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
-        failed = [event for event in self._told if event.get("event") == "failed"]
+        failed = [event for event in self._told if event.get("event") == "model_failed"]
         return {
             "ticks": int(header[shared_memory.ROWS]),
-            "transitions": int(header[shared_memory.TRANSITIONS]),
+            "transition_count": int(header[shared_memory.TRANSITIONS]),
             "phase": PHASES[header[shared_memory.PHASE]],
             "fault": FAULTS[header[shared_memory.FAULT]],
-            "failure": f"at {failed[-1]['t']:g} s: {failed[-1]['why']}"
+            "failure": f"at {failed[-1]['t']:g} s: {failed[-1]['reason']}"
             if failed and header[shared_memory.PHASE] == FAILED
             else "",
-            "duration": percentiles(self._block.durations),
-            "processor": percentiles(self._block.processor),
-            "lateness": percentiles(self._block.latenesses),
+            "execution_time": percentiles(self._block.durations),
+            "cpu_time": percentiles(self._block.processor),
+            "wakeup_latency": percentiles(self._block.latenesses),
             "overruns": int(header[shared_memory.OVERRUNS]),
-            "limited": int(header[shared_memory.LIMITED]),
+            "saturated_ticks": int(header[shared_memory.SATURATED_TICKS]),
             "saturations": int(header[shared_memory.SATURATIONS]),
             "releases": int(header[shared_memory.RELEASES]),
-            "faded": int(header[shared_memory.FADED]),
-            "behind": int(header[shared_memory.BEHIND]),
+            "faded_ticks": int(header[shared_memory.FADED_TICKS]),
+            "lagging_ticks": int(header[shared_memory.LAGGING_TICKS]),
             "rejected": int(header[shared_memory.REJECTED]),
-            "leak": float(header[shared_memory.LEAK]) * 1e-9 if header[shared_memory.WATCHED] else None,
-            "leak_opening": float(header[shared_memory.LEAK_OPENING]) * 1e-9 if header[shared_memory.WATCHED] else None,
-            "taken_back": float(header[shared_memory.TAKEN_BACK]) * 1e-9 if header[shared_memory.WATCHED] else None,
-            "taken_over": sum(event.get("event") == "taken over" for event in self._told),
-            "privileges": ready.get("privileges", []),
-            "guard": self._word_of_guard(),
+            "excess_energy": float(header[shared_memory.EXCESS_ENERGY]) * 1e-9
+            if header[shared_memory.PASSIVITY_ON]
+            else None,
+            "release_excess_energy": float(header[shared_memory.RELEASE_EXCESS_ENERGY]) * 1e-9
+            if header[shared_memory.PASSIVITY_ON]
+            else None,
+            "dissipated_energy": float(header[shared_memory.DISSIPATED]) * 1e-9
+            if header[shared_memory.PASSIVITY_ON]
+            else None,
+            "kernels_adopted": sum(event.get("event") == "kernel_adopted" for event in self._told),
+            "realtime_privileges": ready.get("realtime_privileges", []),
+            "watchdog_action": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
             "recording_failed": self.recorder.failure if self.recorder is not None else "",
         }
@@ -330,10 +336,11 @@ class LiveSession:
             and watchdog.is_ending(self.tick_pid)
         ):
             self.wait(_PATIENCE)
-        if header[shared_memory.GUARD_ACTION]:
-            return {watchdog.KILLED: "ended the tick process", watchdog.FOUND_DEAD: "found the tick process dead"}[
-                int(header[shared_memory.GUARD_ACTION])
-            ]
+        if header[shared_memory.WATCHDOG_ACTION]:
+            return {
+                watchdog.KILLED: "ended the tick process",
+                watchdog.FOUND_TERMINATED: "found the tick process dead",
+            }[int(header[shared_memory.WATCHDOG_ACTION])]
         if not self.alive and self._process.returncode < 0:
             return f"was ended itself, by signal {-self._process.returncode}"
         return ""
@@ -354,9 +361,9 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[shared_memory.MAIL] - header[shared_memory.MAIL_READ] >= shared_memory.MAIL_SLOTS - 1:
+            if header[shared_memory.COMMANDS] - header[shared_memory.COMMANDS_READ] >= shared_memory.COMMAND_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
-            shared_memory.put_text(self._block.mail, header, shared_memory.MAIL, {"do": command, **arguments})
+            shared_memory.put_text(self._block.mail, header, shared_memory.COMMANDS, {"do": command, **arguments})
 
     def send_pointer(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
         """Give the driver ``pointer`` a sample: up to six axes, m and m/s."""
@@ -379,7 +386,7 @@ class LiveSession:
         return self._report
 
     def _end(self) -> None:
-        self._block.header[shared_memory.STOPPING] = 1
+        self._block.header[shared_memory.STOP_REQUESTED] = 1
         _let_go(self._process)
         if not self.wait(_PATIENCE):
             self._kill()

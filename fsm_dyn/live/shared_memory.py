@@ -22,33 +22,33 @@ Integers = NDArray[np.int64]
 
 # the header, int64: positions are repeated in watchdog.py, which imports nothing of this package
 BEATS: Final = 0  # ticks begun
-GUARD_BEATS: Final = 1
-STOPPING: Final = 2  # 1: the run is to end
+WATCHDOG_BEATS: Final = 1
+STOP_REQUESTED: Final = 2  # 1: the run is to end
 TICK_STATE: Final = 3
-GUARD_ACTION: Final = 4
+WATCHDOG_ACTION: Final = 4
 ROWS: Final = 5  # rows written
 TRANSITIONS: Final = 6
 EVENTS: Final = 7
-MAIL: Final = 8  # commands sent
-MAIL_READ: Final = 9
+COMMANDS: Final = 8  # commands sent
+COMMANDS_READ: Final = 9
 PHASE: Final = 10
 FAULT: Final = 11
 TICK_PID: Final = 12  # 0: the tick process still loads, and has not touched the device
 OVERRUNS: Final = 13
-LIMITED: Final = 14
+SATURATED_TICKS: Final = 14
 POINTER: Final = 15  # samples of the pointer sent
 RECORDED: Final = 16  # rows that a recorder has taken
-LEAK: Final = 17  # nJ, the most that the device was given too much
-TAKEN_BACK: Final = 18  # nJ, by damping
-WATCHED: Final = 19  # whether the energy at the port is
-LEAK_OPENING: Final = 32  # nJ, beyond that while the grip opened
+EXCESS_ENERGY: Final = 17  # nJ, the most that the device was given too much
+DISSIPATED: Final = 18  # nJ, by damping
+PASSIVITY_ON: Final = 19  # whether the energy at the port is
+RELEASE_EXCESS_ENERGY: Final = 32  # nJ, beyond that while the grip opened
 OWNER_BEATS: Final = 33  # heartbeats of the owner
-ZEROED: Final = 34  # how often the guard has shown a force of zero because no tick came
+ZERO_FORCE_PACKETS: Final = 34  # how often the guard has shown a force of zero because no tick came
 REJECTED: Final = 35  # samples
 RELEASES: Final = 36  # how often the device was released
-FADED: Final = 37  # ticks in which the force had faded
+FADED_TICKS: Final = 37  # ticks in which the force had faded
 SATURATIONS: Final = 38  # occasions on which the force was saturated
-BEHIND: Final = 39  # ticks that ended before their model time was reached
+LAGGING_TICKS: Final = 39  # ticks that ended before their model time was reached
 HEADER: Final = 64
 
 # ``TICK_STATE``
@@ -60,10 +60,10 @@ ENDED: Final = 3  # in order, with the force at zero
 ROW_SLOTS: Final = 4096
 RECORD_SLOTS: Final = 512
 EVENT_SLOTS: Final = 256
-MAIL_SLOTS: Final = 64
+COMMAND_SLOTS: Final = 64
 TEXT_BYTES: Final = 2048
 PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between head byte and final zero
-LONGEST_EVENT: Final = 128  # slots: room for the states and names of thousands of contacts
+MAX_EVENT_SLOTS: Final = 128  # slots: room for the states and names of thousands of contacts
 _HEAD: Final = 128  # begins a slot with the first part of a text, together with how many parts there are to come
 POINTER_SLOTS: Final = 8
 POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
@@ -95,7 +95,7 @@ class BlockLayout:
             "rows": ("<f8", (ROW_SLOTS, self.row)),
             "records": ("<f8", (RECORD_SLOTS, self.record)),
             "events": ("u1", (EVENT_SLOTS, TEXT_BYTES)),
-            "mail": ("u1", (MAIL_SLOTS, TEXT_BYTES)),
+            "mail": ("u1", (COMMAND_SLOTS, TEXT_BYTES)),
             "pointer": ("<f8", (POINTER_SLOTS, POINTER_WIDTH)),
             "durations": ("<i8", (BINS,)),
             "processor": ("<i8", (BINS,)),

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 FIXED: Final = (
-    "tick", "t", "wall", "duration", "lateness", "mode", "status", "phase", "fault", "advanced", "unfinished",
-    "transitions", "grip", "buttons",
+    "tick", "t", "wall", "execution_time", "wakeup_latency", "mode", "status", "phase", "fault", "advanced",
+    "incomplete", "transitions", "engagement", "buttons",
 )  # fmt: skip
 ADVANCED: Final = FIXED.index("advanced")
 STATUS: Final = FIXED.index("status")
-UNFINISHED: Final = FIXED.index("unfinished")
+INCOMPLETE: Final = FIXED.index("incomplete")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class TickColumns:
     has three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside
     its state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
     forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and
-    second rate.  ``duration`` (of the tick before) and ``lateness`` (wake-up latency) are in s.
+    second rate.  ``execution_time`` (of the tick before) and
+    ``wakeup_latency`` are in s.
     """
 
     inputs: tuple[str, ...]
@@ -59,7 +60,7 @@ class TickColumns:
     def names(self) -> tuple[str, ...]:
         """The name of every column."""
         device = [f"device_{what}_{i + 1}" for what in ("position", "velocity", "force") for i in range(self.device)]
-        ports = [f"{axis}_{what}" for what in ("force", "at", "at_rate") for axis in self.ports]
+        ports = [f"{axis}_{what}" for what in ("force", "position", "velocity") for axis in self.ports]
         motion = [f"input_{name}_{what}" for what in ("rate", "rate2") for name in self.smooth]
         return (
             *FIXED,
@@ -86,6 +87,7 @@ class TickColumns:
         n = len(self.ports)
         ports = row[self.places["ports"]].tolist()
         found["ports"] = {
-            axis: {"force": ports[i], "at": ports[n + i], "rate": ports[2 * n + i]} for i, axis in enumerate(self.ports)
+            axis: {"force": ports[i], "position": ports[n + i], "velocity": ports[2 * n + i]}
+            for i, axis in enumerate(self.ports)
         }
         return found

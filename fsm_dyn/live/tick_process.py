@@ -94,7 +94,9 @@ class TickProcess:
         )
         self.header = self.block.header
         self.header[shared_memory.TICK_PID] = os.getpid()
-        if self.header[shared_memory.STOPPING]:  # in this order: a stop requested before the write ends this process
+        if self.header[
+            shared_memory.STOP_REQUESTED
+        ]:  # in this order: a stop requested before the write ends this process
             self.header[shared_memory.TICK_STATE] = shared_memory.ENDED
             raise SystemExit
         self.controller = RunController(
@@ -118,19 +120,20 @@ class TickProcess:
             self._receiver = Receiver(ours, settings["realtime_privileges"])
             self._arrived = self._receiver.arrived
         self._last_tick = -1  # in which the run ends, once it is to end
-        self._tells = getattr(self.device, "told", dict)
-        self._told: dict[str, Any] = {}  # what the driver told last of itself
-        self._look_at_driver = _TELLING if hasattr(self.device, "told") else sys.maxsize
+        # drivers of before call it ``told``
+        self._diagnostics = getattr(self.device, "diagnostics", None) or getattr(self.device, "told", None)
+        self._last_diagnostics: dict[str, Any] = {}
+        self._look_at_driver = _TELLING if self._diagnostics else sys.maxsize
 
     def emit_event(self, event: dict[str, Any]) -> None:
         """Write an event to the ring buffer."""
         event.setdefault("wall", time.time())
         try:
             shared_memory.put_text(
-                self.block.events, self.header, shared_memory.EVENTS, event, shared_memory.LONGEST_EVENT
+                self.block.events, self.header, shared_memory.EVENTS, event, shared_memory.MAX_EVENT_SLOTS
             )
         except ValueError as error:
-            told = {"event": "too long", "of": event.get("event"), "why": str(error)}
+            told = {"event": "too long", "of": event.get("event"), "reason": str(error)}
             shared_memory.put_text(self.block.events, self.header, shared_memory.EVENTS, told)
 
     def run(self) -> None:
@@ -141,7 +144,7 @@ class TickProcess:
             self._warm_up()
             io = self._compiled_io()
             told = ask_for_privileges() if self.settings["realtime_privileges"] else ["privileges: not asked for"]
-            self.emit_event({"event": "ready", "privileges": told})
+            self.emit_event({"event": "ready", "realtime_privileges": told})
             if io is None:
                 self._loop()
             else:
@@ -176,7 +179,7 @@ class TickProcess:
         counts[ct.ADVANCING] = 1
         for _ in range(WARM_UP):
             self.stepper.tick(shown=False)
-            if counts[ct.UNFINISHED] or counts[ct.FAULT]:
+            if counts[ct.INCOMPLETE] or counts[ct.FAULT]:
                 break
         counts[ct.FAULT] = ct.NONE
         self.stepper.reset()
@@ -202,10 +205,10 @@ class TickProcess:
         """Show no force any more, whatever the driver has to say to that."""
         self._busy(True)
         try:
-            self._tell_of_driver()
+            self._report_driver()
             self.device.close()
         except Exception as error:  # a driver may raise anything
-            self.emit_event({"event": "driver", "why": repr(error)[:500]})
+            self.emit_event({"event": "driver", "reason": repr(error)[:500]})
         if self._waiting is not None:
             self._waiting.stop()
 
@@ -224,14 +227,14 @@ class TickProcess:
         duration = spent = -1
         beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
         while True:
-            if (controller.ticks >= watched or beats[shared_memory.STOPPING]) and self._is_over():
+            if (controller.ticks >= watched or beats[shared_memory.STOP_REQUESTED]) and self._is_over():
                 return
             woke = wait_until(deadline) if period else clock()
             if not period:
                 self._wait_for_recorder()
                 deadline = woke
             before = processor_clock()
-            if beats[shared_memory.MAIL] != self._mail:
+            if beats[shared_memory.COMMANDS] != self._mail:
                 self._take_mail()
             if arrived:
                 self._take_over()
@@ -244,11 +247,15 @@ class TickProcess:
             looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
             try:
                 # what the guard has seen meanwhile goes before what was worked out
-                sent = write(force.tolist() if beats[shared_memory.ZEROED] == counts[ct.ZEROED] else nothing)
+                sent = write(
+                    force.tolist()
+                    if beats[shared_memory.ZERO_FORCE_PACKETS] == counts[ct.ZERO_FORCE_PACKETS]
+                    else nothing
+                )
                 if felt and sent is not None:
                     _take_sent(self._force, sent)
                 if controller.ticks >= self._look_at_driver:
-                    self._tell_of_driver()
+                    self._report_driver()
             except Exception as error:
                 self._driver_failed(error)
                 return
@@ -265,8 +272,8 @@ class TickProcess:
     def _set_patience(self) -> None:
         """Set how long ticks, samples, the guard and the owner may be missing."""
         counts, settings = self._counts, self.settings
-        counts[ct.GUARD_PATIENCE] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
-        counts[ct.OWNER_PATIENCE] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
         counts[ct.RELEASE_TIME] = int(settings["release"] * 1e9)
         counts[ct.RELEASE_TICKS] = int(settings["release"] / settings["period"])
 
@@ -284,56 +291,56 @@ class TickProcess:
         numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
         if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
-            self._receiver.wake = lambda: numbers.__setitem__(pacing.MAIL, -1)
+            self._receiver.wake = lambda: numbers.__setitem__(pacing.COMMANDS_READ, -1)
             if self._arrived:
                 self._receiver.wake()
-        numbers[pacing.BEGAN] = numbers[pacing.DEADLINE] = time.monotonic_ns()
+        numbers[pacing.START] = numbers[pacing.DEADLINE] = time.monotonic_ns()
         self._beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
         while True:
             reason = library.function("fsm_run_ticks")(self.stepper.address, packed.address)
-            if reason == pacing.ENDS:
+            if reason == pacing.CHECK_END:
                 if self._is_over():
                     return
-                numbers[pacing.PASSES] = 1
-            elif reason == pacing.MAIL_CAME:
+                numbers[pacing.MUST_RUN] = 1
+            elif reason == pacing.COMMANDS_ARRIVED:
                 self._take_mail()
-                numbers[pacing.MAIL] = self._mail  # first: what arrives from now on wakes the loop again
+                numbers[pacing.COMMANDS_READ] = self._mail  # first: what arrives from now on wakes the loop again
                 if self._arrived:
                     self._take_over()
                 if self._arrived:
-                    numbers[pacing.MAIL] = -1
-            elif reason == pacing.PENDS:
+                    numbers[pacing.COMMANDS_READ] = -1
+            elif reason == pacing.COMMAND_PENDING:
                 controller.carry_out_pending()
-            elif reason == pacing.BREATHES:
+            elif reason == pacing.RECORDER_CHECK:
                 self._wait_for_recorder()
             elif reason in (pacing.READ_FAILED, pacing.WRITE_FAILED):
                 what = "reading" if reason == pacing.READ_FAILED else "writing"
                 self._driver_failed(RuntimeError(f"{what} failed in compiled code"))
                 return
             else:
-                wants = reason == pacing.WANTS
-                looked = controller.conclude(ct.SUPPLY_NEEDED if wants else counts[ct.LOOK])
+                wants = reason == pacing.SUPPLY_NEEDED
+                looked = controller.conclude(ct.SUPPLY_NEEDED if wants else counts[ct.ATTENTION])
                 if wants:
                     self.device.write(shared_memory.plain(self._force).tolist())
                     library.function("fsm_end_tick")(packed.address)
                 if looked and not self._look():
                     return
-                if numbers[pacing.LATE]:
-                    self._late(numbers[pacing.LATE], period)
+                if numbers[pacing.OVERRUN]:
+                    self._late(numbers[pacing.OVERRUN], period)
 
     def _is_over(self) -> bool:
         """Whether the run ends here: asked to, or after the ticks it was to have, with the device disengaged before."""
         controller, most = self.controller, self.settings["ticks"]
         if self._last_tick < 0:
             running = controller.phase == run_controller.RUNNING
-            opening = self._ticks_to_open(self.stepper.tick_data.numbers[ct.GRIP]) if running else 0
-            if not self._beats[shared_memory.STOPPING] and controller.ticks + opening < most:
+            opening = self._ticks_to_open(self.stepper.tick_data.numbers[ct.ENGAGEMENT]) if running else 0
+            if not self._beats[shared_memory.STOP_REQUESTED] and controller.ticks + opening < most:
                 return False
             controller.command({"do": "pause"})
             self._last_tick = controller.ticks + opening
             if 0 <= most < self._last_tick:
                 self._last_tick = max(most, controller.ticks)
-        resting = controller.phase != run_controller.RUNNING and self._beats[shared_memory.STOPPING]
+        resting = controller.phase != run_controller.RUNNING and self._beats[shared_memory.STOP_REQUESTED]
         return bool(resting or controller.ticks >= self._last_tick)
 
     def _watched_from(self) -> int:
@@ -344,7 +351,7 @@ class TickProcess:
     def _ticks_to_open(self, grip: float) -> int:
         """Return how many ticks it takes from a grip until grip and force are zero."""
         numbers, limits = self.stepper.tick_data.numbers, self.stepper.limits
-        opening = int(grip / numbers[ct.GRIP_STEP])
+        opening = int(grip / numbers[ct.ENGAGEMENT_STEP])
         most = max(limits.force / numbers[ct.SLEW_LIMIT], limits.torque / numbers[ct.TORQUE_SLEW_LIMIT])
         return opening + (int(min(most, _LONGEST)) if opening else 0) + _LAST
 
@@ -353,17 +360,19 @@ class TickProcess:
         self.controller.fault(ct.DRIVER_EXCEPTION, error_text(error))
         self._beats[shared_memory.PHASE], self._beats[shared_memory.FAULT] = run_controller.FAULT, ct.DRIVER_EXCEPTION
 
-    def _tell_of_driver(self) -> None:
-        """Tell what the driver has counted, where that has changed."""
+    def _report_driver(self) -> None:
+        """Emit the diagnostics of the driver if they have changed."""
         self._look_at_driver += _TELLING if self._look_at_driver < sys.maxsize else 0
-        told = dict(self._tells())
-        if told != self._told:
-            self._told = told
-            self.emit_event({"event": "device", "counts": told})
+        counts = dict(self._diagnostics()) if self._diagnostics else {}
+        if counts != self._last_diagnostics:
+            self._last_diagnostics = counts
+            self.emit_event({"event": "device", "counts": counts})
 
     def _take_mail(self) -> None:
-        messages, self._mail = shared_memory.take_texts(self.block.mail, self.header, shared_memory.MAIL, self._mail)
-        self._beats[shared_memory.MAIL_READ] = self._mail
+        messages, self._mail = shared_memory.take_texts(
+            self.block.mail, self.header, shared_memory.COMMANDS, self._mail
+        )
+        self._beats[shared_memory.COMMANDS_READ] = self._mail
         for message in messages:
             self.controller.command(message)
 
@@ -374,7 +383,7 @@ class TickProcess:
             self.controller.take_over(*found)
         else:
             self.emit_event(
-                {"event": "deriver", "tick": self.controller.ticks, "why": "it has ended: modes stay online"}
+                {"event": "deriver", "tick": self.controller.ticks, "reason": "it has ended: modes stay online"}
             )
 
     def _look(self) -> bool:
@@ -408,7 +417,7 @@ class TickProcess:
         while (
             self.settings["recorded"]
             and header[shared_memory.ROWS] - header[shared_memory.RECORDED] > shared_memory.ROW_SLOTS // 2
-            and header[shared_memory.STOPPING] == 0
+            and header[shared_memory.STOP_REQUESTED] == 0
         ):
             header[shared_memory.BEATS] += 1
             time.sleep(0.001)

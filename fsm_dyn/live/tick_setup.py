@@ -70,15 +70,15 @@ def new_tick(
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
     tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
     tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
-    tick.row[:] = [rows.index(axis.drive) if axis.prescribed_coordinate else -1 for axis in axes]
+    tick.row[:] = [rows.index(axis.constraint) if axis.prescribed_coordinate else -1 for axis in axes]
     return tick, packed
 
 
 def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
-    """Return where position, rate and grip of an axis stand, see :class:`~fsm_dyn.live.tick_data.Tick`."""
+    """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.live.tick_data.Tick`."""
     if axis.prescribed_coordinate:
-        return inputs.index(axis.name), smooth.index(axis.name), -1
-    return inputs.index(axis.name), inputs.index(axis.rate), inputs.index(axis.engagement)
+        return inputs.index(axis.device), smooth.index(axis.device), -1
+    return inputs.index(axis.device), inputs.index(axis.rate), inputs.index(axis.engagement)
 
 
 def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
@@ -97,10 +97,10 @@ def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
     """Write the limits of a device into a tick of this length (s)."""
     numbers = tick.numbers
     numbers[ct.PERIOD] = period
-    numbers[ct.GRIP_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+    numbers[ct.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
     numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
     numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
-    numbers[ct.VELOCITY_LIMIT], numbers[ct.TURNING_LIMIT] = limits.velocity, limits.angular_velocity
+    numbers[ct.VELOCITY_LIMIT], numbers[ct.ANGULAR_VELOCITY_LIMIT] = limits.velocity, limits.angular_velocity
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
     tick.counts[ct.OUTLIERS] = limits.outliers
     tick.fastest[:] = limits.velocities or np.inf
@@ -116,7 +116,7 @@ def bandwidths(
     InputError
         One is too large for the period, or not positive.
     """
-    declared = {axis.name: axis.bandwidth for axis in axes if axis.bandwidth is not None}
+    declared = {axis.device: axis.bandwidth for axis in axes if axis.bandwidth is not None}
     found = {name: evaluate(declared[name], values) if name in declared else BANDWIDTH for name in smooth}
     for name, value in found.items():
         if not 0.0 < 2.0 * np.pi * period * value <= MOST_PER_TICK:

@@ -29,13 +29,13 @@ from collections.abc import Callable
 from typing import Any
 
 # positions in the header, as in shared_memory.py
-BEATS, GUARD_BEATS, STOPPING, TICK_STATE, GUARD_ACTION, TICK_PID, ZEROED = 0, 1, 2, 3, 4, 12, 34
+BEATS, WATCHDOG_BEATS, STOP_REQUESTED, TICK_STATE, WATCHDOG_ACTION, TICK_PID, ZERO_FORCE_PACKETS = 0, 1, 2, 3, 4, 12, 34
 STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
-KILLED, FOUND_DEAD = 1, 2
-SAFE_PATIENCE = 2.0  # s that a device may take nothing, before its own watchdog is what is left
-ZERO_PATIENCE = 0.005  # s likewise, where the tick process may go on
+KILLED, FOUND_TERMINATED = 1, 2
+SAFE_WRITE_TIMEOUT = 2.0  # s that a device may take nothing, before its own watchdog is what is left
+ZERO_WRITE_TIMEOUT = 0.005  # s likewise, where the tick process may go on
 NICE = 5  # of the deriver
-PATIENCE = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
+STARTUP_TIMEOUT = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
 
 
 class Header:
@@ -61,7 +61,7 @@ def watch(
     release: float = 0.0,
     show_zero: Callable[[], None] = lambda: None,
 ) -> int:
-    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_DEAD``.
+    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_TERMINATED``.
 
     Where no tick has come for ``release`` seconds (0: never), ``show_zero`` is called.
     """
@@ -79,12 +79,12 @@ def watch(
         asleep = time.monotonic()
         if waiting.get_map() and waiting.select(period):
             if not os.read(sys.stdin.fileno(), 4096):
-                header[STOPPING] = 1
+                header[STOP_REQUESTED] = 1
                 waiting.unregister(sys.stdin)
         elif not waiting.get_map():
             time.sleep(period)
-        header[GUARD_BEATS] += 1
-        if header[STOPPING] and not header[TICK_PID]:  # it still loads, and will not touch the device any more
+        header[WATCHDOG_BEATS] += 1
+        if header[STOP_REQUESTED] and not header[TICK_PID]:  # it still loads, and will not touch the device any more
             child.kill()
             wait_for_end(child)
             header[TICK_STATE] = ENDED
@@ -97,15 +97,15 @@ def watch(
         state = header[TICK_STATE]
         if (header[BEATS], state) != seen:  # a state just entered has its own patience
             seen, since, still, zeroed = (header[BEATS], state), now, now, state != RUNNING or release == 0.0
-        elif now - since > (timeout if state == RUNNING else PATIENCE[state]):
+        elif now - since > (timeout if state == RUNNING else STARTUP_TIMEOUT[state]):
             child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
             wait_for_end(child)
             return KILLED
         elif not zeroed and now - still > release:
-            header[ZEROED] += 1  # first: a tick process that goes on now writes no force that is old
+            header[ZERO_FORCE_PACKETS] += 1  # first: a tick process that goes on now writes no force that is old
             show_zero()
             zeroed = True
-    return 0 if header[TICK_STATE] == ENDED else FOUND_DEAD
+    return 0 if header[TICK_STATE] == ENDED else FOUND_TERMINATED
 
 
 def wait_for_owner(header: Header) -> None:
@@ -113,7 +113,7 @@ def wait_for_owner(header: Header) -> None:
     with contextlib.suppress(OSError, ValueError):
         while os.read(sys.stdin.fileno(), 4096):
             pass
-        header[STOPPING] = 1
+        header[STOP_REQUESTED] = 1
 
 
 def wait_for_end(child: subprocess.Popen[bytes]) -> None:
@@ -163,7 +163,7 @@ def hand_on(size: int, child: subprocess.Popen[bytes], beside: subprocess.Popen[
         threading.Thread(target=write, args=(beside.stdin, False), daemon=True).start()
 
 
-def make_safe(transport: int, frame: bytes, patience: float = SAFE_PATIENCE) -> None:
+def make_safe(transport: int, frame: bytes, patience: float = SAFE_WRITE_TIMEOUT) -> None:
     """Write a frame to the device, before anything that was sent and has not gone out."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios
@@ -205,12 +205,12 @@ def main() -> None:
     release = settings["release"] if zero and settings["transport"] is not None else 0.0
 
     def show_zero() -> None:
-        make_safe(settings["transport"], zero, ZERO_PATIENCE)
+        make_safe(settings["transport"], zero, ZERO_WRITE_TIMEOUT)
 
     action = watch(header, child, settings["timeout"], settings["period"], release, show_zero)
     if action and settings["transport"] is not None:
         make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
-    header[GUARD_ACTION] = action
+    header[WATCHDOG_ACTION] = action
     child.wait()
     if beside is not None:
         beside.kill()

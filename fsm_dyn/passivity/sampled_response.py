@@ -184,16 +184,16 @@ def linearise_sampled_loop(
     if not axes:
         raise InputError(f"no axis of port '{port.name}' is moved", found=str(sources), remedy="give the device's axes")
     inputs = [
-        name for axis in axes for name in ((axis.name,) if axis.prescribed_coordinate else (axis.name, axis.rate))
+        name for axis in axes for name in ((axis.device,) if axis.prescribed_coordinate else (axis.device, axis.rate))
     ]
     A, B, C, D = _first_order(graph, programs, axes, inputs, here.x, context)
     step, push = _one_tick(METHODS[method], A, B, period / substeps, substeps)
-    smooth = [axis.name for axis in axes if axis.prescribed_coordinate]
+    smooth = [axis.device for axis in axes if axis.prescribed_coordinate]
     filters = dict(zip(smooth, bandwidths(smooth, axes, graph.values, period), strict=True))
     return SampledLoop(
         axes, tuple(sources[i] for i in kept), mode, period, np.array(scales)[kept], mapping.force_scale,
         step, push, C, D,
-        tuple(filters.get(axis.name, 0.0) for axis in axes),
+        tuple(filters.get(axis.device, 0.0) for axis in axes),
     )  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _closed(graph: ModeGraph, port: CoupledPort, x: Floats, context: Floats) -> 
     closed = context.copy()
     for axis in port.axes:
         if not axis.prescribed_coordinate:
-            for name, value in ((axis.name, outputs[axis.outputs[1]]), (axis.engagement, 1.0)):
+            for name, value in ((axis.device, outputs[axis.outputs[1]]), (axis.engagement, 1.0)):
                 closed[layout.w_slice.start + layout.w.index(name)] = value
     return closed
 
@@ -230,7 +230,7 @@ def _first_order(
     by_inputs = np.zeros((len(rows), len(layout.w)))
     for axis in axes:
         if axis.prescribed_coordinate:  # the row is: coordinate - begin - input
-            by_inputs[rows.index(axis.drive), layout.w.index(axis.name)] = -1.0
+            by_inputs[rows.index(axis.constraint), layout.w.index(axis.device)] = -1.0
     free, T, P = independent_coordinates(graph, programs.states, x, context, by_inputs)
     n_q, n_free = len(layout.q), len(free)
     kept = [*free, *(n_q + i for i in programs.independent)]
@@ -249,7 +249,7 @@ def _first_order(
     outputs = list(graph.automaton.mechanism.outputs)
     for k, axis in enumerate(axes):
         if axis.prescribed_coordinate:
-            by_x, by_i = mode.of(mode.nodes["multipliers"][[rows.index(axis.drive)]])
+            by_x, by_i = mode.of(mode.nodes["multipliers"][[rows.index(axis.constraint)]])
         else:
             by_x, by_i = report.of(report.nodes["outputs"][[outputs.index(axis.outputs[0])]])
         C[k], D[k] = (by_x @ followed)[0], (by_i + by_x @ led)[0]

@@ -14,11 +14,11 @@ FSM_LOCAL void fsm_leave_checkpoint(const struct fsm_tick *tick)
         return;
     }
     checkpoints->counts->since = 0;
-    int64_t slot = checkpoints->counts->made % checkpoints->states.n;
+    int64_t slot = checkpoints->counts->saved % checkpoints->states.n;
     fsm_put_indices(fsm_index_row(checkpoints->states, slot), checkpoints->block);
     fsm_vector inputs = fsm_row(checkpoints->inputs, slot);
     inputs.at[0] = tick->places->run.state->clock->time;
     fsm_put(fsm_vector_from(inputs, 1), tick->now);
     fsm_put(fsm_vector_from(inputs, 1 + tick->now.n), tick->motion);
-    checkpoints->counts->made++;
+    checkpoints->counts->saved++;
 }

@@ -42,13 +42,13 @@ static int64_t sleep_until(int64_t deadline)
 FSM_API void fsm_end_tick(struct fsm_pace *pace)
 {
     struct fsm_pace_numbers *n = pace->numbers;
-    n->spent = clock_time(CLOCK_THREAD_CPUTIME_ID) - n->before;
+    n->cpu_time = clock_time(CLOCK_THREAD_CPUTIME_ID) - n->cpu_time_at_start;
     int64_t done = fsm_monotonic();
-    n->duration = done - n->woke;
+    n->execution_time = done - n->wakeup;
     n->deadline += n->period;
-    n->late = 0;
+    n->overrun = 0;
     if (n->period != 0 && done > n->deadline) {
-        n->late = done - n->deadline;
+        n->overrun = done - n->deadline;
         n->deadline = done;
     }
 }
@@ -61,21 +61,21 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
     struct fsm_tick_counts *counts = tick->counts;
     int64_t axes = tick->device.n; // positions and velocities
     while (true) {
-        if ((counts->ticks >= n->watched || FSM_ACQUIRE(header->stopping) != 0) && n->passes == 0) {
-            return FSM_BACK_ENDS;
+        if ((counts->ticks >= n->end_check_from || FSM_ACQUIRE(header->stop_requested) != 0) && n->must_run == 0) {
+            return FSM_BACK_CHECK_END;
         }
-        n->woke = n->period != 0 ? sleep_until(n->deadline) : fsm_monotonic();
+        n->wakeup = n->period != 0 ? sleep_until(n->deadline) : fsm_monotonic();
         if (n->period == 0) {
-            n->deadline = n->woke;
+            n->deadline = n->wakeup;
         }
-        n->before = clock_time(CLOCK_THREAD_CPUTIME_ID);
-        if (FSM_ACQUIRE(header->mail) != n->mail) {
-            return FSM_BACK_MAIL;
+        n->cpu_time_at_start = clock_time(CLOCK_THREAD_CPUTIME_ID);
+        if (FSM_ACQUIRE(header->commands) != n->commands_read) {
+            return FSM_BACK_COMMANDS_ARRIVED;
         }
-        if (counts->waiting != 0 && (tick->numbers->grip == 0.0 || counts->phase != FSM_LIVE_RUNNING)) {
-            return FSM_BACK_PENDS;
+        if (counts->pending_commands != 0 && (tick->numbers->engagement == 0.0 || counts->phase != FSM_LIVE_RUNNING)) {
+            return FSM_BACK_COMMAND_PENDING;
         }
-        n->passes = 0;
+        n->must_run = 0;
         if (n->read(n->data, pace->sample.at) != 0) {
             return FSM_BACK_READ_FAILED;
         }
@@ -83,12 +83,12 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
             tick->device.at[i] = pace->sample.at[i];
         }
         int64_t sequence = (int64_t)pace->sample.at[axes], buttons = (int64_t)pace->sample.at[axes + 1];
-        int64_t found =
-            fsm_live_tick(tick, sequence, buttons, n->woke - n->began, n->woke - n->deadline, n->duration, n->spent);
+        int64_t found = fsm_live_tick(tick, sequence, buttons, n->wakeup - n->start, n->wakeup - n->deadline,
+                                      n->execution_time, n->cpu_time);
         if (found == FSM_TICK_SUPPLY_NEEDED) {
-            return FSM_BACK_WANTS;
+            return FSM_BACK_SUPPLY_NEEDED;
         }
-        if (FSM_ACQUIRE(header->zeroed) != counts->zeroed) {
+        if (FSM_ACQUIRE(header->zero_force_packets) != counts->zero_force_packets) {
             // the watchdog process has sent a safe packet: no old force is shown
             for (int64_t i = 0; i < tick->force.n; i++) {
                 tick->force.at[i] = 0.0;
@@ -98,11 +98,11 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
             return FSM_BACK_WRITE_FAILED;
         }
         fsm_end_tick(pace);
-        if (found != 0 || n->late != 0) {
-            return FSM_BACK_LOOK;
+        if (found != 0 || n->overrun != 0) {
+            return FSM_BACK_ATTENTION_NEEDED;
         }
         if (n->period == 0 && counts->ticks % UNPACED == 0) {
-            return FSM_BACK_BREATHES;
+            return FSM_BACK_RECORDER_CHECK;
         }
     }
 }

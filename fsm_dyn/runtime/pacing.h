@@ -9,14 +9,14 @@
 
 /* Why the loop returns to its caller. */
 enum fsm_back {
-    FSM_BACK_ENDS = 1, // the caller decides whether the run is over
-    FSM_BACK_MAIL = 2,
-    FSM_BACK_PENDS = 3, // a command has waited until the engagement is zero
-    FSM_BACK_WANTS = 4, // the tick cannot go on without a mode, a chart or room
-    FSM_BACK_LOOK = 5,  // something happened in the tick, or it ended late
+    FSM_BACK_CHECK_END = 1, // the caller decides whether the run is over
+    FSM_BACK_COMMANDS_ARRIVED = 2,
+    FSM_BACK_COMMAND_PENDING = 3,  // a command has waited until the engagement is zero
+    FSM_BACK_SUPPLY_NEEDED = 4,    // the tick cannot go on without a mode, a chart or room
+    FSM_BACK_ATTENTION_NEEDED = 5, // something happened in the tick, or it ended late
     FSM_BACK_READ_FAILED = 6,
     FSM_BACK_WRITE_FAILED = 7,
-    FSM_BACK_BREATHES = 8, // not paced: a recorder may be behind
+    FSM_BACK_RECORDER_CHECK = 8, // not paced: a recorder may be behind
 };
 
 /* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number and buttons of the latest sample, and
@@ -27,18 +27,18 @@ typedef int64_t (*fsm_write)(void *data, const double *force);
 struct fsm_pace_numbers {
     fsm_read read;
     fsm_write write;
-    void *data;       // handed to both
-    int64_t period;   // ns; 0: as fast as it goes
-    int64_t began;    // ns of the monotonic clock
-    int64_t deadline; // ns
-    int64_t woke;     // ns
-    int64_t before;   // ns of the thread's time, when the tick began
-    int64_t duration; // ns of the tick before
-    int64_t spent;    // ns of the thread's time, likewise
-    int64_t late;     // ns that the tick ended after the next deadline, 0 if not
-    int64_t mail;     // messages taken
-    int64_t watched;  // tick from which on the end of the run is checked
-    int64_t passes;   // 1: the next tick is not the last, whatever was asked
+    void *data;                // handed to both
+    int64_t period;            // ns; 0: as fast as it goes
+    int64_t start;             // ns of the monotonic clock
+    int64_t deadline;          // ns
+    int64_t wakeup;            // ns
+    int64_t cpu_time_at_start; // ns of the thread's time, when the tick began
+    int64_t execution_time;    // ns of the tick before
+    int64_t cpu_time;          // ns of the thread's time, likewise
+    int64_t overrun;           // ns that the tick ended after the next deadline, 0 if not
+    int64_t commands_read;     // messages taken
+    int64_t end_check_from;    // tick from which on the end of the run is checked
+    int64_t must_run;          // 1: the next tick is not the last, whatever was asked
 };
 
 /* What the loop works on beside the tick; `sample` is what a driver fills in, (2 n_d + 2,). */

@@ -8,7 +8,8 @@
 
 #include "live.h"
 
-#define FSM_MEMORY 0.1 // s, in which a deficit decays, and for which the damping of the device does not count after an excess
+#define FSM_MEMORY                                                                                                     \
+    0.1 // s, in which a deficit decays, and for which the damping of the device does not count after an excess
 
 static void device_side(struct fsm_tick *tick);
 static void take_back(struct fsm_tick *tick, bool wanted);
@@ -19,9 +20,9 @@ static double most_damping(const struct fsm_tick *tick, int64_t device);
 /* Update the energy balances with the last tick, and compute the force of the controller. */
 FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
 {
-    bool held = tick->numbers->grip > 0.0 && tick->counts->advancing != 0;
+    bool held = tick->numbers->engagement > 0.0 && tick->counts->advancing != 0;
     device_side(tick);
-    if (tick->counts->unfinished == 0) {
+    if (tick->counts->incomplete == 0) {
         model_side(tick);
     }
     double excess = 0.0;
@@ -38,11 +39,12 @@ FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick)
             tick->distrust.at[i] = FSM_MEMORY;
         }
     }
-    if (held && tick->numbers->grip_target == 0.0) {
-        tick->numbers->leak_opening = fsm_larger(tick->numbers->leak_opening, excess - tick->numbers->excess);
+    if (held && tick->numbers->engagement_target == 0.0) {
+        tick->numbers->release_excess_energy =
+            fsm_larger(tick->numbers->release_excess_energy, excess - tick->numbers->engaged_excess);
     } else {
-        tick->numbers->leak = fsm_larger(tick->numbers->leak, excess);
-        tick->numbers->excess = excess;
+        tick->numbers->excess_energy = fsm_larger(tick->numbers->excess_energy, excess);
+        tick->numbers->engaged_excess = excess;
     }
     take_back(tick, held && tick->counts->passivity == FSM_PASSIVITY_CONTROL);
 }
@@ -57,7 +59,7 @@ static void device_side(struct fsm_tick *tick)
         // lower bound of the integral of b v^2 over a given displacement and time
         double heat = tick->distrust.at[i] <= 0.0 ? tick->device_damping.at[i] * way * way / period : 0.0;
         tick->balance.at[i] += acting(tick, i) * way - heat;
-        tick->numbers->taken_back -= tick->back.at[i] * way;
+        tick->numbers->dissipated -= tick->back.at[i] * way;
     }
 }
 

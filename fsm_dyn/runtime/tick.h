@@ -9,7 +9,7 @@
 enum fsm_tick_result {
     FSM_TICK_OK = 0,
     FSM_TICK_ATTENTION_NEEDED = 1, // something happened that the caller has to handle
-    FSM_TICK_SUPPLY_NEEDED = 2,   // the tick cannot go on without a mode, a chart or room; it is to be finished
+    FSM_TICK_SUPPLY_NEEDED = 2,    // the tick cannot go on without a mode, a chart or room; it is to be finished
 };
 
 /* Passivity observer and controller (`fsm_tick_counts.passivity`). */
@@ -37,9 +37,9 @@ enum fsm_fault {
 /* Why a device was released (`fsm_tick_counts.release_reason`). */
 enum fsm_release_reason {
     FSM_RELEASED_NO_SAMPLE = 1,
-    FSM_RELEASED_HELD_UP = 2, // no tick for too long
-    FSM_RELEASED_GUARD_SILENT = 3,
-    FSM_RELEASED_AWAY = 4, // a long operation, or the return from one
+    FSM_RELEASED_TICK_DELAYED = 2, // no tick for too long
+    FSM_RELEASED_WATCHDOG_SILENT = 3,
+    FSM_RELEASED_LOOP_ABSENT = 4, // a long operation, or the return from one
 };
 
 /* Run states of a live session (`fsm_tick_counts.phase`). */
@@ -57,25 +57,25 @@ enum fsm_run_state {
 #define FSM_CHECKPOINTS_MOST 2000 // of which the oldest goes: 20 s at 1 kHz
 
 struct fsm_tick_numbers {
-    double grip; // engagement: gain of the virtual coupler, 0 to 1
-    double grip_target;
-    double grip_step; // ramp: change of the engagement in a tick
-    double speed;     // model time over wall-clock time
+    double engagement; // engagement: gain of the virtual coupler, 0 to 1
+    double engagement_target;
+    double engagement_step; // ramp: change of the engagement in a tick
+    double speed;           // model time over wall-clock time
     double force_scale;
     double force_limit;    // norm of the force shown, N
     double slew_limit;     // change of the force in a tick, N
     double velocity_limit; // norm of the device's velocity, m/s
     double torque_limit;   // as the three above, of the axes that turn: N m, N m, rad/s
     double torque_slew_limit;
-    double turning_limit;
-    double period;        // of the tick, s of the wall clock
-    double leak;          // largest excess energy of any tick while the device was engaged, J
-    double taken_back;    // by damping, J
-    double delay;         // of the device, ticks, up to FSM_LATEST
-    double leak_opening;  // the same beyond that, while the engagement was ramped down, J
-    double excess;        // excess energy when the device was last engaged, J
-    double force_wanted;  // norm of the force wanted when the last occasion of saturation began, N
-    double torque_wanted; // likewise, N m
+    double angular_velocity_limit;
+    double period;                // of the tick, s of the wall clock
+    double excess_energy;         // largest excess energy of any tick while the device was engaged, J
+    double dissipated;            // by damping, J
+    double delay;                 // of the device, ticks, up to FSM_LATEST
+    double release_excess_energy; // the same beyond that, while the engagement was ramped down, J
+    double engaged_excess;        // excess energy when the device was last engaged, J
+    double force_requested;       // norm of the force wanted when the last occasion of saturation began, N
+    double torque_requested;      // likewise, N m
 };
 
 struct fsm_tick_counts {
@@ -84,95 +84,95 @@ struct fsm_tick_counts {
     int64_t kernel; // address of the kernel of the ports
     int64_t anchor; // 1: the device is to be put at the port
     int64_t fault;
-    int64_t advancing;  // 1: the model moves in this tick
-    int64_t unfinished; // 1: the tick before did not reach its end
-    int64_t limited;    // ticks in which the force was limited
-    int64_t given;      // 1: the inputs at the end of the tick stand in ``next`` already
-    int64_t status;     // how the tick ended, a status of the outcomes
-    int64_t absolute;   // 1: the device's zero lies where the mapping says, not where hold was taken
-    int64_t scheduled;  // 1: inputs that no device gives follow the model's schedule
-    int64_t segment;    // of the schedule
+    int64_t advancing;       // 1: the model moves in this tick
+    int64_t incomplete;      // 1: the tick before did not reach its end
+    int64_t saturated_ticks; // ticks in which the force was limited
+    int64_t inputs_set;      // 1: the inputs at the end of the tick stand in ``next`` already
+    int64_t status;          // how the tick ended, a status of the outcomes
+    int64_t absolute_offset; // 1: the device's zero lies where the mapping says, not where hold was taken
+    int64_t scheduled;       // 1: inputs that no device gives follow the model's schedule
+    int64_t segment;         // of the schedule
     int64_t phase;
     int64_t ticks;
-    int64_t transitions; // since the run began
-    int64_t sequence;    // of the sample that was read
-    int64_t seen;        // of the sample that was examined last
-    int64_t unchanged;   // ticks without a new sample that could be taken
+    int64_t transitions;   // since the run began
+    int64_t sequence;      // of the sample that was read
+    int64_t last_sequence; // of the sample that was examined last
+    int64_t stale_ticks;   // ticks without a new sample that could be taken
     int64_t stall_ticks;
     int64_t buttons;
     int64_t dead_man; // mask of the button that must be pressed, 0 for none
     int64_t clutch;
-    int64_t held;
-    int64_t waiting;          // commands that wait until the engagement is zero
+    int64_t engaged;
+    int64_t pending_commands; // commands that wait until the engagement is zero
     int64_t steps_left;       // ticks to advance while paused
     int64_t until_transition; // 1: the caller wants to know of transitions
-    int64_t look;             // 1: something happened that the caller has to handle
+    int64_t attention;        // 1: something happened that the caller has to handle
     int64_t wall;             // ns since the loop began
-    int64_t lateness;         // ns
-    int64_t duration;         // ns of the tick before
-    int64_t processor;        // ns of the thread's time, likewise
-    int64_t guard_beats;      // heartbeats of the watchdog process when last looked at
-    int64_t guard_seen;       // ns since the loop began, when they changed last
-    int64_t guard_patience;   // ns, 0: there is no watchdog process
-    int64_t made;             // transitions in this tick
+    int64_t wakeup_latency;   // ns
+    int64_t execution_time;   // ns of the tick before
+    int64_t cpu_time;         // ns of the thread's time, likewise
+    int64_t watchdog_beats;   // heartbeats of the watchdog process when last looked at
+    int64_t watchdog_seen;    // ns since the loop began, when they changed last
+    int64_t watchdog_timeout; // ns, 0: there is no watchdog process
+    int64_t new_transitions;  // transitions in this tick
     int64_t passivity;        // whether the energy at the port is watched
     int64_t outliers;         // samples in succession that may be rejected
     int64_t rejected;         // samples rejected in succession
-    int64_t rejected_ever;
-    int64_t taken;      // 1: a sample has been taken
-    int64_t taken_wall; // ns since the loop began, when a sample was taken last
-    int64_t taken_tick;
+    int64_t rejected_total;
+    int64_t sample_accepted; // 1: a sample has been taken
+    int64_t accepted_wall;   // ns since the loop began, when a sample was taken last
+    int64_t accepted_tick;
     int64_t released;       // 1: no force until the device is engaged anew
     int64_t releases;       // how often the device was released
     int64_t release_reason; // of the last one
     int64_t release_time;
-    int64_t release_ticks;  // ticks without a new sample likewise
-    int64_t owner_beats;    // heartbeats of the owner when last looked at
-    int64_t owner_seen;     // ns since the loop began, when they changed last
-    int64_t owner_patience; // ns, 0: nobody has to give one
+    int64_t release_ticks; // ticks without a new sample likewise
+    int64_t owner_beats;   // heartbeats of the owner when last looked at
+    int64_t owner_seen;    // ns since the loop began, when they changed last
+    int64_t owner_timeout; // ns, 0: nobody has to give one
     int64_t owner_silent;
-    int64_t zeroed;      // safe packets of the watchdog process when last looked at
-    int64_t may_jump;    // 1: positions may jump, as no force is shown
-    int64_t faded;       // ticks in which the force had faded because no sample came
-    int64_t saturated;   // ticks until the occasion of a force beyond the limit is over, 0: there is none
-    int64_t saturations; // occasions since the run began
-    int64_t behind;      // ticks that ended before their model time was reached
+    int64_t zero_force_packets;    // safe packets of the watchdog process when last looked at
+    int64_t may_jump;              // 1: positions may jump, as no force is shown
+    int64_t faded_ticks;           // ticks in which the force had faded because no sample came
+    int64_t saturation_ticks_left; // ticks until the occasion of a force beyond the limit is over, 0: there is none
+    int64_t saturations;           // occasions since the run began
+    int64_t lagging_ticks;         // ticks that ended before their model time was reached
 };
 
 struct fsm_live_header {
     int64_t beats; // ticks begun
-    int64_t guard_beats;
-    int64_t stopping; // 1: the run is to end
+    int64_t watchdog_beats;
+    int64_t stop_requested; // 1: the run is to end
     int64_t tick_state;
-    int64_t guard_action;
+    int64_t watchdog_action;
     int64_t rows; // rows written
     int64_t transitions;
     int64_t events;
-    int64_t mail; // commands sent
-    int64_t mail_read;
+    int64_t commands; // commands sent
+    int64_t commands_read;
     int64_t phase;
     int64_t fault;
     int64_t tick_pid; // 0: the tick process still loads, and has not touched the device
     int64_t overruns;
-    int64_t limited;
-    int64_t pointer;    // samples of the pointer sent
-    int64_t recorded;   // rows that a recorder has taken
-    int64_t leak;       // nJ, largest excess energy
-    int64_t taken_back; // nJ, by damping
-    int64_t watched;    // whether the energy at the port is
+    int64_t saturated_ticks;
+    int64_t pointer;       // samples of the pointer sent
+    int64_t recorded;      // rows that a recorder has taken
+    int64_t excess_energy; // nJ, largest excess energy
+    int64_t dissipated;    // nJ, by damping
+    int64_t passivity_on;  // whether the energy at the port is
     int64_t reserved_20[12];
-    int64_t leak_opening; // nJ, beyond that while the engagement was ramped down
-    int64_t owner_beats;  // heartbeats of the owner
-    int64_t zeroed;       // safe packets of the watchdog process, sent because no tick came
-    int64_t rejected;     // samples
-    int64_t releases;     // how often the device was released
-    int64_t faded;        // ticks in which the force had faded
-    int64_t saturations;  // occasions on which the force was saturated
-    int64_t behind;       // ticks that ended before their model time was reached
+    int64_t release_excess_energy; // nJ, beyond that while the engagement was ramped down
+    int64_t owner_beats;           // heartbeats of the owner
+    int64_t zero_force_packets;    // safe packets of the watchdog process, sent because no tick came
+    int64_t rejected;              // samples
+    int64_t releases;              // how often the device was released
+    int64_t faded_ticks;           // ticks in which the force had faded
+    int64_t saturations;           // occasions on which the force was saturated
+    int64_t lagging_ticks;         // ticks that ended before their model time was reached
 };
 
 struct fsm_checkpoint_counts {
-    int64_t made;
+    int64_t saved;
     int64_t since; // ticks since the last one
 };
 

@@ -29,7 +29,7 @@ FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
     int64_t at = n + tables->sizes->n_u + 1 + 2 * fsm_guard_count(tables, mode);
     for (int64_t a = 0; a < tick->row.n; a++) {
         if (tick->row.at[a] >= 0) {
-            tick->ports.at[a] = tick->numbers->grip * tick->full.at[at + tick->row.at[a]];
+            tick->ports.at[a] = tick->numbers->engagement * tick->full.at[at + tick->row.at[a]];
         }
     }
 }
@@ -53,7 +53,7 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
     limited = limit_slew_rate(tick, 0, tick->numbers->slew_limit) || limited;
     limited = limit_slew_rate(tick, 1, tick->numbers->torque_slew_limit) || limited;
     if (limited) {
-        tick->counts->limited++;
+        tick->counts->saturated_ticks++;
     }
 }
 
@@ -84,12 +84,12 @@ static void combine_ports(struct fsm_tick *tick)
    All of it for a sixth of the time after which the device is released, nothing after half of it. */
 static void fade(struct fsm_tick *tick)
 {
-    int64_t most = tick->counts->release_ticks, missing = tick->counts->unchanged;
+    int64_t most = tick->counts->release_ticks, missing = tick->counts->stale_ticks;
     if (6 * missing <= most) {
         return;
     }
     double part = most > 0 ? fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most) : 1.0;
-    tick->counts->faded += most > 0;
+    tick->counts->faded_ticks += most > 0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
         tick->wanted.at[i] *= part;
     }
@@ -125,15 +125,15 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque)
 {
     struct fsm_tick_counts *counts = tick->counts;
     if ((force > 0.0 || torque > 0.0) && counts->may_jump == 0) {
-        if (counts->saturated == 0) {
+        if (counts->saturation_ticks_left == 0) {
             counts->saturations++;
-            counts->look = 1;
-            tick->numbers->force_wanted = force;
-            tick->numbers->torque_wanted = torque;
+            counts->attention = 1;
+            tick->numbers->force_requested = force;
+            tick->numbers->torque_requested = torque;
         }
-        counts->saturated = fsm_most(1, (int64_t)(FSM_OCCASION / tick->numbers->period));
-    } else if (counts->saturated > 0) {
-        counts->saturated--;
+        counts->saturation_ticks_left = fsm_most(1, (int64_t)(FSM_OCCASION / tick->numbers->period));
+    } else if (counts->saturation_ticks_left > 0) {
+        counts->saturation_ticks_left--;
     }
 }
 

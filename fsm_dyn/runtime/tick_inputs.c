@@ -9,13 +9,13 @@ static void smooth_inputs(struct fsm_tick *tick, double h);
 static double ramp_engagement(struct fsm_tick *tick)
 {
     // where an engagement begins the inputs move to the port first, and the ramp begins with the tick after
-    double step = tick->counts->anchor == 0 ? tick->numbers->grip_step : 0.0;
-    double grip = tick->numbers->grip, target = tick->numbers->grip_target;
+    double step = tick->counts->anchor == 0 ? tick->numbers->engagement_step : 0.0;
+    double grip = tick->numbers->engagement, target = tick->numbers->engagement_target;
     if (tick->counts->fault != FSM_FAULT_NONE) {
         grip = 0.0;
         target = 0.0;
     }
-    tick->numbers->grip = grip < target ? fsm_smaller(grip + step, target) : fsm_larger(grip - step, target);
+    tick->numbers->engagement = grip < target ? fsm_smaller(grip + step, target) : fsm_larger(grip - step, target);
     return target;
 }
 
@@ -27,7 +27,7 @@ static double ramp_engagement(struct fsm_tick *tick)
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
 {
     int64_t n_a = tick->source.n, n_d = tick->force.n;
-    bool grips = tick->numbers->grip > 0.0;
+    bool grips = tick->numbers->engagement > 0.0;
     double target = ramp_engagement(tick);
     bool follows = target > 0.0 || (grips && tick->counts->fault == FSM_FAULT_NONE);
     for (int64_t a = 0; a < n_a; a++) {
@@ -35,7 +35,7 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
                 grip = tick->slot.at[2 * n_a + a];
         double place = tick->now.at[at], velocity = 0.0;
         if (source >= 0 && follows) {
-            if (tick->counts->anchor != 0 && tick->counts->absolute == 0) {
+            if (tick->counts->anchor != 0 && tick->counts->absolute_offset == 0) {
                 double begin = tick->row.at[a] >= 0 ? tick->now.at[at] : tick->ports.at[n_a + a];
                 tick->offset.at[a] = begin - tick->scale.at[a] * tick->device.at[source];
             }
@@ -47,7 +47,7 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
             tick->target_rate.at[rate] = velocity;
         } else {
             tick->targets.at[rate] = velocity;
-            tick->targets.at[grip] = source >= 0 ? tick->numbers->grip : 0.0;
+            tick->targets.at[grip] = source >= 0 ? tick->numbers->engagement : 0.0;
         }
     }
     tick->counts->anchor = 0;
@@ -128,7 +128,7 @@ FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end)
 FSM_LOCAL bool fsm_is_disengaged(const struct fsm_tick *tick)
 {
     int64_t n_a = tick->source.n;
-    bool opened = tick->numbers->grip == 0.0;
+    bool opened = tick->numbers->engagement == 0.0;
     for (int64_t a = 0; a < n_a; a++) {
         int64_t grip = tick->slot.at[2 * n_a + a];
         opened = opened && (grip < 0 || tick->now.at[grip] == 0.0);

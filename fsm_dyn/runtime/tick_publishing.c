@@ -26,19 +26,19 @@ FSM_LOCAL int64_t fsm_bin_of(int64_t value)
 FSM_LOCAL int64_t fsm_beat(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since)
 {
     FSM_RELEASE(ring->header->beats, ring->header->beats + 1);
-    int64_t beats = FSM_ACQUIRE(ring->header->guard_beats), patience = counts->guard_patience;
+    int64_t beats = FSM_ACQUIRE(ring->header->watchdog_beats), patience = counts->watchdog_timeout;
     // a tick that was itself delayed could not see heartbeats meanwhile
-    if (beats != counts->guard_beats || 2 * since > patience) {
-        counts->guard_beats = beats;
-        counts->guard_seen = counts->wall;
+    if (beats != counts->watchdog_beats || 2 * since > patience) {
+        counts->watchdog_beats = beats;
+        counts->watchdog_seen = counts->wall;
     }
-    return patience != 0 ? counts->wall - counts->guard_seen : 0;
+    return patience != 0 ? counts->wall - counts->watchdog_seen : 0;
 }
 
 /* Note whether the owner of the run still gives heartbeats, `since` ns after this was asked last. */
 FSM_LOCAL void fsm_look_at_owner(struct fsm_ring *ring, struct fsm_tick_counts *counts, int64_t since)
 {
-    int64_t beats = FSM_ACQUIRE(ring->header->owner_beats), patience = counts->owner_patience;
+    int64_t beats = FSM_ACQUIRE(ring->header->owner_beats), patience = counts->owner_timeout;
     if (beats != counts->owner_beats || 2 * since > patience) {
         counts->owner_beats = beats;
         counts->owner_seen = counts->wall;
@@ -46,16 +46,16 @@ FSM_LOCAL void fsm_look_at_owner(struct fsm_ring *ring, struct fsm_tick_counts *
     bool silent = patience != 0 && counts->wall - counts->owner_seen > patience;
     if (silent != (counts->owner_silent != 0)) {
         counts->owner_silent = silent;
-        counts->look = 1;
+        counts->attention = 1;
     }
 }
 
 /* Whether the watchdog process has sent a safe packet, a force of zero, since this was asked last. */
 FSM_LOCAL bool fsm_was_zeroed(struct fsm_ring *ring, struct fsm_tick_counts *counts)
 {
-    int64_t zeroed = FSM_ACQUIRE(ring->header->zeroed);
-    bool anew = zeroed != counts->zeroed;
-    counts->zeroed = zeroed;
+    int64_t zeroed = FSM_ACQUIRE(ring->header->zero_force_packets);
+    bool anew = zeroed != counts->zero_force_packets;
+    counts->zero_force_packets = zeroed;
     return anew;
 }
 
@@ -77,16 +77,16 @@ static void fill_row(const struct fsm_tick *tick, fsm_vector row)
         (double)counts->ticks,
         state->clock->time,
         (double)counts->wall * SECONDS,
-        (double)fsm_most(counts->duration, 0) * SECONDS,
-        (double)counts->lateness * SECONDS,
+        (double)fsm_most(counts->execution_time, 0) * SECONDS,
+        (double)counts->wakeup_latency * SECONDS,
         (double)state->counters->mode,
         (double)counts->status,
         (double)counts->phase,
         (double)counts->fault,
         (double)counts->advancing,
-        (double)counts->unfinished,
+        (double)counts->incomplete,
         (double)counts->transitions,
-        tick->numbers->grip,
+        tick->numbers->engagement,
         (double)counts->buttons,
     };
     int64_t at = 0;
@@ -110,17 +110,17 @@ static void publish_counts(const struct fsm_tick *tick, struct fsm_live_header *
     const struct fsm_tick_counts *counts = tick->counts;
     FSM_RELEASE(header->phase, counts->phase);
     FSM_RELEASE(header->fault, counts->fault);
-    FSM_RELEASE(header->limited, counts->limited);
-    FSM_RELEASE(header->rejected, counts->rejected_ever);
+    FSM_RELEASE(header->saturated_ticks, counts->saturated_ticks);
+    FSM_RELEASE(header->rejected, counts->rejected_total);
     FSM_RELEASE(header->releases, counts->releases);
     FSM_RELEASE(header->saturations, counts->saturations);
-    FSM_RELEASE(header->faded, counts->faded);
-    FSM_RELEASE(header->behind, counts->behind);
+    FSM_RELEASE(header->faded_ticks, counts->faded_ticks);
+    FSM_RELEASE(header->lagging_ticks, counts->lagging_ticks);
     if (counts->passivity != FSM_PASSIVITY_OFF) {
-        FSM_RELEASE(header->watched, counts->passivity);
-        FSM_RELEASE(header->leak, (int64_t)(NANOJOULES * tick->numbers->leak));
-        FSM_RELEASE(header->leak_opening, (int64_t)(NANOJOULES * tick->numbers->leak_opening));
-        FSM_RELEASE(header->taken_back, (int64_t)(NANOJOULES * tick->numbers->taken_back));
+        FSM_RELEASE(header->passivity_on, counts->passivity);
+        FSM_RELEASE(header->excess_energy, (int64_t)(NANOJOULES * tick->numbers->excess_energy));
+        FSM_RELEASE(header->release_excess_energy, (int64_t)(NANOJOULES * tick->numbers->release_excess_energy));
+        FSM_RELEASE(header->dissipated, (int64_t)(NANOJOULES * tick->numbers->dissipated));
     }
 }
 
@@ -135,10 +135,10 @@ FSM_LOCAL void fsm_publish(struct fsm_tick *tick)
     if (counts->advancing != 0) {
         fsm_put_records(tick);
     }
-    ring->latenesses.at[fsm_bin_of(counts->lateness)]++;
-    if (counts->duration >= 0) {
-        ring->durations.at[fsm_bin_of(counts->duration)]++;
-        ring->processor.at[fsm_bin_of(counts->processor)]++;
+    ring->latenesses.at[fsm_bin_of(counts->wakeup_latency)]++;
+    if (counts->execution_time >= 0) {
+        ring->durations.at[fsm_bin_of(counts->execution_time)]++;
+        ring->processor.at[fsm_bin_of(counts->cpu_time)]++;
     }
     publish_counts(tick, ring->header);
     FSM_RELEASE(ring->header->rows, rows + 1);

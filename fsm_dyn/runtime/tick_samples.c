@@ -19,38 +19,38 @@ FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
 {
     tick->counts->fault = fault;
     tick->counts->phase = FSM_LIVE_FAULTY;
-    tick->counts->look = 1;
+    tick->counts->attention = 1;
 }
 
 /* Take the sample that was read, or leave the one before where it is none that can be taken. */
 FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
-    bool fresh = counts->sequence != counts->seen;
-    counts->seen = counts->sequence;
+    bool fresh = counts->sequence != counts->last_sequence;
+    counts->last_sequence = counts->sequence;
     int64_t wrong = fresh ? examine(tick) : FSM_FAULT_NONE;
     if (fresh && wrong == FSM_FAULT_NONE) {
-        counts->unchanged = 0;
+        counts->stale_ticks = 0;
         counts->rejected = 0;
-        counts->taken = 1;
-        counts->taken_wall = counts->wall;
-        counts->taken_tick = counts->ticks;
+        counts->sample_accepted = 1;
+        counts->accepted_wall = counts->wall;
+        counts->accepted_tick = counts->ticks;
         fsm_put(tick->taken, tick->device);
         return;
     }
     fsm_put(tick->device, tick->taken);
-    counts->unchanged++;
+    counts->stale_ticks++;
     if (wrong != FSM_FAULT_NONE) {
         counts->rejected++;
-        counts->rejected_ever++;
-        counts->look = 1;
+        counts->rejected_total++;
+        counts->attention = 1;
     }
     if (counts->phase != FSM_LIVE_RUNNING) {
         return;
     }
     if (counts->rejected > counts->outliers && wrong != FSM_FAULT_NONE) {
         fsm_fail(tick, wrong);
-    } else if (counts->unchanged > counts->stall_ticks) {
+    } else if (counts->stale_ticks > counts->stall_ticks) {
         fsm_fail(tick, FSM_FAULT_STALLED);
     }
 }
@@ -72,7 +72,7 @@ static int64_t examine(const struct fsm_tick *tick)
     if (too_fast(tick, false, 1.0)) {
         return FSM_FAULT_VELOCITY_EXCEEDED;
     }
-    if (tick->counts->taken != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
+    if (tick->counts->sample_accepted != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
         return FSM_FAULT_JUMPED;
     }
     return FSM_FAULT_NONE;
@@ -81,8 +81,8 @@ static int64_t examine(const struct fsm_tick *tick)
 /* Return the time since a sample was taken last, by the clock or by the ticks where that is more, s. */
 static double time_since(const struct fsm_tick *tick)
 {
-    double by_clock = FSM_NANOSECOND * (double)(tick->counts->wall - tick->counts->taken_wall);
-    return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->taken_tick) * tick->numbers->period);
+    double by_clock = FSM_NANOSECOND * (double)(tick->counts->wall - tick->counts->accepted_wall);
+    return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->accepted_tick) * tick->numbers->period);
 }
 
 /* Whether a sample's velocity or, for a `jump`, its way in a time (s) is beyond the limits. */
@@ -101,6 +101,6 @@ static bool too_fast(const struct fsm_tick *tick, bool jump, double time)
             straight += way * way;
         }
     }
-    double limit = time * tick->numbers->velocity_limit, limit_turning = time * tick->numbers->turning_limit;
+    double limit = time * tick->numbers->velocity_limit, limit_turning = time * tick->numbers->angular_velocity_limit;
     return straight > limit * limit || turning > limit_turning * limit_turning;
 }

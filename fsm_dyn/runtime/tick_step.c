@@ -19,7 +19,7 @@ static bool begin_tick(struct fsm_tick *tick)
     state->counters->rows = 0;
     state->counters->transitions = 0;
     state->counters->passed = 0;
-    if (tick->counts->unfinished != 0) {
+    if (tick->counts->incomplete != 0) {
         return true;
     }
     double begin = state->clock->time;
@@ -27,7 +27,7 @@ static bool begin_tick(struct fsm_tick *tick)
     // as the grid of the stepper counts, so that both agree to the last bit
     double end = state->clock->begin + (double)tick->counts->steps * run->options->numbers->fixed_step;
     run->options->numbers->until = end;
-    if (tick->counts->given == 0) {
+    if (tick->counts->inputs_set == 0) {
         fsm_follow_schedule(tick, end);
         fsm_next_inputs(tick, end - begin);
     }
@@ -50,9 +50,9 @@ FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown)
         status = FSM_NON_FINITE;
         if (begin_tick(tick)) {
             status = fsm_advance(&tick->places->run);
-            tick->counts->unfinished = status != FSM_DONE;
+            tick->counts->incomplete = status != FSM_DONE;
         }
-        if (tick->counts->unfinished == 0) {
+        if (tick->counts->incomplete == 0) {
             fsm_take_over(tick);
         }
     }
@@ -71,7 +71,7 @@ static bool may_engage(const struct fsm_tick_counts *counts)
 {
     bool held_back = counts->dead_man != 0 && (counts->buttons & counts->dead_man) == 0;
     bool clutched = (counts->buttons & counts->clutch) != 0;
-    return counts->phase == FSM_LIVE_RUNNING && counts->waiting == 0 && counts->taken != 0 &&
+    return counts->phase == FSM_LIVE_RUNNING && counts->pending_commands == 0 && counts->sample_accepted != 0 &&
            counts->owner_silent == 0 && !held_back && !clutched;
 }
 
@@ -84,7 +84,7 @@ static void decide(struct fsm_tick *tick, int64_t reason)
         fsm_release_device(tick, reason);
     }
     bool held = !released && may_engage(counts);
-    if (held && counts->held == 0) {
+    if (held && counts->engaged == 0) {
         // an engagement that begins while the last one is still ramped down waits until it is zero
         held = fsm_is_disengaged(tick);
         counts->anchor = held;
@@ -92,8 +92,8 @@ static void decide(struct fsm_tick *tick, int64_t reason)
             counts->released = 0;
         }
     }
-    counts->held = held;
-    tick->numbers->grip_target = held ? 1.0 : 0.0;
+    counts->engaged = held;
+    tick->numbers->engagement_target = held ? 1.0 : 0.0;
     counts->advancing = counts->phase == FSM_LIVE_RUNNING && (counts->owner_silent == 0 || !fsm_is_disengaged(tick));
     if (counts->phase == FSM_LIVE_PAUSED && counts->steps_left > 0) {
         counts->steps_left--;
@@ -105,14 +105,14 @@ static void decide(struct fsm_tick *tick, int64_t reason)
 FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
 {
     struct fsm_tick_counts *counts = tick->counts;
-    if (tick->numbers->grip > 0.0) {
+    if (tick->numbers->engagement > 0.0) {
         counts->releases++;
         counts->release_reason = reason;
-        counts->look = 1;
+        counts->attention = 1;
     }
-    counts->held = 0;
+    counts->engaged = 0;
     counts->released = 1;
-    tick->numbers->grip = 0.0;
+    tick->numbers->engagement = 0.0;
     fsm_vector_fill(tick->force, 0.0);
 }
 
@@ -127,19 +127,19 @@ static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int
         return 0;
     }
     if (since > longest || zeroed) {
-        return FSM_RELEASED_HELD_UP;
+        return FSM_RELEASED_TICK_DELAYED;
     }
     if (silence > longest) {
-        return FSM_RELEASED_GUARD_SILENT;
+        return FSM_RELEASED_WATCHDOG_SILENT;
     }
-    return tick->counts->unchanged > tick->counts->release_ticks ? FSM_RELEASED_NO_SAMPLE : 0;
+    return tick->counts->stale_ticks > tick->counts->release_ticks ? FSM_RELEASED_NO_SAMPLE : 0;
 }
 
 /* Count the transitions made since the stepper was called last. */
 static void count_transitions(struct fsm_tick *tick)
 {
     int64_t made = tick->places->run.state->counters->transitions;
-    tick->counts->made += made;
+    tick->counts->new_transitions += made;
     tick->counts->transitions += made;
 }
 
@@ -155,18 +155,18 @@ static void conclude(struct fsm_tick *tick)
         return;
     }
     count_transitions(tick);
-    if (counts->unfinished != 0) {
-        counts->behind++;
-        counts->look = 1;
+    if (counts->incomplete != 0) {
+        counts->lagging_ticks++;
+        counts->attention = 1;
     }
-    if (counts->made > 0 && counts->until_transition != 0) {
-        counts->look = 1;
+    if (counts->new_transitions > 0 && counts->until_transition != 0) {
+        counts->attention = 1;
     }
     if (status > FSM_DONE) {
         counts->phase = status == FSM_STOPPED ? FSM_LIVE_STOPPED : FSM_LIVE_FAILED;
     }
     if (status > FSM_DONE || asks_caller(status)) {
-        counts->look = 1;
+        counts->attention = 1;
     }
 }
 
@@ -179,7 +179,7 @@ static int64_t end_tick(struct fsm_tick *tick)
     if (tick->places->ring != NULL && (counts->owner_silent == 0 || counts->advancing != 0)) {
         fsm_publish(tick);
     }
-    return counts->look != 0 ? FSM_TICK_ATTENTION_NEEDED : FSM_TICK_OK;
+    return counts->attention != 0 ? FSM_TICK_ATTENTION_NEEDED : FSM_TICK_OK;
 }
 
 /* Carry out one tick of a live session; the device's position and velocity stand in `tick->device`.
@@ -196,21 +196,21 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
     struct fsm_ring *ring = tick->places->ring;
     int64_t since = wall - counts->wall, silence = 0;
     bool zeroed = false;
-    counts->look = 0;
-    counts->made = 0;
+    counts->attention = 0;
+    counts->new_transitions = 0;
     tick->places->run.state->counters->work_done = 0;
     counts->sequence = sequence;
     counts->buttons = buttons;
     counts->wall = wall;
-    counts->lateness = lateness;
-    counts->duration = duration;
-    counts->processor = spent;
+    counts->wakeup_latency = lateness;
+    counts->execution_time = duration;
+    counts->cpu_time = spent;
     counts->ticks++;
     if (ring != NULL) {
         silence = fsm_beat(ring, counts, since);
         zeroed = fsm_was_zeroed(ring, counts);
         fsm_look_at_owner(ring, counts, since);
-        if (silence > counts->guard_patience) {
+        if (silence > counts->watchdog_timeout) {
             fsm_fail(tick, FSM_FAULT_WATCHDOG_LOST);
         }
     }

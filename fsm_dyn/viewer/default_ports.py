@@ -17,6 +17,7 @@ from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import evaluate, parameter_values
 
+SUFFIX: Final = "_port"  # of the names of default ports
 MOST: Final = 6  # most default ports
 FREQUENCY: Final = 2.0  # Hz, natural frequency of a body on its coupler
 DAMPING: Final = 0.7  # damping ratio
@@ -36,7 +37,7 @@ def with_default_ports(mechanism: Mechanism, axes: int = 2) -> Mechanism:
     for body in mechanism.bodies.values():
         port = _port(mechanism, body, axes)
         if port is not None and len(ports) < MOST:
-            ports[f"{body.name}_grip"] = port
+            ports[f"{body.name}{SUFFIX}"] = port
     if not ports:
         return mechanism
     data.setdefault("name", mechanism.name)
@@ -62,7 +63,7 @@ def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
     found: dict[str, float] = {}
     for port in coupled_ports(mechanism):
         body = mechanism.bodies.get(mechanism.ports[port.name].body or "")
-        if body is None or not port.name.endswith("_grip"):
+        if body is None or not port.name.endswith(SUFFIX):
             continue
         mass = _number(body.mass, values)
         if mass is None:

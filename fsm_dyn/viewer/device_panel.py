@@ -20,7 +20,7 @@ from fsm_dyn.viewer.row_evaluation import Floats
 PLAY: Final = "play"  # emulator command
 REACH: Final = 0.04  # m or rad to either side, range of the operator's slider
 SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # emulator commands that are on or off
-_GRIP: Final = FIXED.index("grip")
+_ENGAGEMENT: Final = FIXED.index("engagement")
 
 
 class Emulated(Protocol):
@@ -176,7 +176,7 @@ def stops(spec: DeviceSpec, watchdog_timeout: float, release_after: float) -> li
 
 def without_run(emulated: Mapping[str, Any]) -> dict[str, Any]:
     """Return position, velocity and force without a run: those of the emulator, else None."""
-    return {**{name: emulated.get(name) for name in ("position", "velocity", "force")}, "grip": 0.0}
+    return {**{name: emulated.get(name) for name in ("position", "velocity", "force")}, "engagement": 0.0}
 
 
 def of_row(row: Floats, columns: TickColumns) -> dict[str, Any]:
@@ -185,4 +185,4 @@ def of_row(row: Floats, columns: TickColumns) -> dict[str, Any]:
         name: [value if math.isfinite(value) else None for value in np.asarray(row[columns.places[name]]).tolist()]
         for name in ("position", "velocity", "force")
     }
-    return {**found, "grip": float(row[_GRIP])}
+    return {**found, "engagement": float(row[_ENGAGEMENT])}

@@ -211,14 +211,14 @@ class LiveBroadcast:
                     view.session.send("run", until="transition")
                 self._next = False
             case "fault":
-                view.fault = ": ".join(filter(None, (event["why"], event["detail"])))
+                view.fault = ": ".join(filter(None, (event["reason"], event["detail"])))
             case "device":
                 self._counts = event["counts"]
-            case "done" if event["command"]["do"] == "speed":
+            case "command_done" if event["command"]["do"] == "speed":
                 view.speed = float(event["command"]["value"])
         if view.run_parameters.apply_event(event, view.evaluator.parameters, view.evaluator.layout.p):
             self._rereading = asyncio.create_task(self._reread(view))
-        if event.get("event") in ("at reset", "done"):
+        if event.get("event") in ("pending_reset", "command_done"):
             self._send({"kind": "setup", "number": view.number, **view.run_parameters.payload()})
         self._send({"kind": "event", "number": view.number, **event})
 

@@ -19,7 +19,7 @@ from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import ORIGIN, Picture
 
-_GRIP: Final = FIXED.index("grip")
+_ENGAGEMENT: Final = FIXED.index("engagement")
 WIDTH: Final = 5  # numbers per handle in a display frame: position (2), device position (2), engagement
 
 
@@ -133,8 +133,8 @@ class PortHandles:
         for k, handle in enumerate(self.handles):
             place = self.place(handle, points, frames)
             axes = self._straight(handle)
-            lead = np.array([inputs[axis.name] for axis in axes]) - self._at(row, axes)
-            grip = max((inputs.get(axis.engagement, float(row[_GRIP])) for axis in axes), default=0.0)
+            lead = np.array([inputs[axis.device] for axis in axes]) - self._at(row, axes)
+            grip = max((inputs.get(axis.engagement, float(row[_ENGAGEMENT])) for axis in axes), default=0.0)
             there = place
             if grip > 0.0 and handle.coordinate >= 0:
                 there = place + self._slope(handle, x, c) * lead[0]

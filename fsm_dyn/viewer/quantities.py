@@ -43,10 +43,12 @@ class Quantities:
         outputs = list(mechanism.outputs)
         axes = [axis for port in ports for axis in port.axes if axis.outputs[0] in outputs]
         self._pulls = [outputs.index(axis.outputs[0]) for axis in axes]
-        ways = {name for port in ports for axis in port.axes for name in (axis.way, f"{axis.way}_dot")}
-        self._state = [i for i, name in enumerate(layout.x) if name not in ways]
+        displacements = {
+            name for port in ports for axis in port.axes for name in (axis.displacement, f"{axis.displacement}_dot")
+        }
+        self._state = [i for i, name in enumerate(layout.x) if name not in displacements]
         rows = _rows(automaton.rows)
-        self._rows = [i for i, (_, owner) in enumerate(rows) if owner.removesuffix("_row") not in ways]
+        self._rows = [i for i, (_, owner) in enumerate(rows) if owner.removesuffix("_row") not in displacements]
         self.all: tuple[Quantity, ...] = (
             *(
                 Quantity(layout.x[i], units.get(layout.x[i], ""), "coordinates" if i < len(layout.q) else "speeds")

@@ -140,9 +140,9 @@ def _modes_of(
     current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
     stretches: list[tuple[float, list[States]]] = [(-np.inf, current)]
     for event in recorded.events:
-        if event.get("event") == "supplied":
+        if event.get("event") == "mode_added":
             current += [tuple(codes) for codes in event["states"]]
-        elif event.get("event") == "done" and event["command"]["do"] == "reset":
+        elif event.get("event") == "command_done" and event["command"]["do"] == "reset":
             current = list(dict.fromkeys(current))
             stretches.append((float(event["tick"]), current))
     states = tuple(dict.fromkeys(codes for _, known in stretches for codes in known))
@@ -173,7 +173,7 @@ def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], F
     names = list(graph.automaton.terms.layout.p)
     begins, values = [-np.inf], [graph.parameters]
     for event in recorded.events:
-        if event.get("event") == "done" and event["command"]["do"] == "set":
+        if event.get("event") == "command_done" and event["command"]["do"] == "set":
             changed = values[-1].copy()
             for name, value in event["command"]["values"].items():
                 if name in names:

@@ -122,9 +122,9 @@ class RunParameters:
 
         ``parameters``, in the order of ``names``, are those of the row evaluation; changed values are written there.
         """
-        if event.get("event") == "at reset":
+        if event.get("event") == "pending_reset":
             self.waiting |= set(event["parameters"])
-        if event.get("event") != "done":
+        if event.get("event") != "command_done":
             return False
         command = event["command"]
         if command["do"] == "set":

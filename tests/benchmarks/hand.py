@@ -113,7 +113,7 @@ class Hand:
         session.send("reset")
         time.sleep(0.1)
         until = time.monotonic() + patience
-        while session.snapshot()["grip"] < 1.0:
+        while session.snapshot()["engagement"] < 1.0:
             if time.monotonic() > until or not session.alive:
                 raise RuntimeError(f"it is not held: {session.report()}")
             time.sleep(0.02)

@@ -71,10 +71,10 @@ def held_for(wall, driver, seconds, privileges):
                 if report is not None:
                     found["ended"] += ended
                     if ended:
-                        why.add(report["guard"] or report["fault"])
+                        why.add(report["watchdog_action"] or report["fault"])
                     for name in (*COUNTED, "ticks"):
                         found[name] += report[name]
-                    granted = any("SCHED_FIFO: granted" in line for line in report["privileges"])
+                    granted = any("SCHED_FIFO: granted" in line for line in report["realtime_privileges"])
                     found["fifo"] = "granted" if granted else "not granted"
     return found, why
 

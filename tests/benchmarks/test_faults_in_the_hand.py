@@ -99,7 +99,7 @@ def let_go(wall, driver, stiffness, gone, names):
 
 def command(hand, name):
     if name == "end":
-        hand.session._block.header[shared_memory.STOPPING] = 1  # as by close, which would wait for the end
+        hand.session._block.header[shared_memory.STOP_REQUESTED] = 1  # as by close, which would wait for the end
     elif name:
         hand.session.send(name, **COMMANDS[name])
 

@@ -70,7 +70,7 @@ class Rig:
         self.session.send("clear")
         self.until(lambda: self.session.snapshot()["phase"] == "paused")
         self.session.send("run")
-        self.until(lambda: self.session.snapshot()["grip"] == 1.0)
+        self.until(lambda: self.session.snapshot()["engagement"] == 1.0)
 
     def close(self):
         self.session.close()

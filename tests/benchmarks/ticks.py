@@ -113,7 +113,11 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
                     controller.supply(status)
             hand.write(force.tolist())
             spent[k] = (clock() - begin) * 1e-9
-            made[k], new[k], behind[k] = counts[ct.MADE], len(executable.charts) - modes, counts[ct.UNFINISHED]
+            made[k], new[k], behind[k] = (
+                counts[ct.NEW_TRANSITIONS],
+                len(executable.charts) - modes,
+                counts[ct.INCOMPLETE],
+            )
             work[k] = done[st.WORK_DONE]
             if controller.phase != RUNNING:
                 spent, made, new, behind, work = (part[: k + 1] for part in (spent, made, new, behind, work))

@@ -99,7 +99,7 @@ def test_the_tick_process_ends_the_force_of_a_device_that_fails(rig):
     forces = [entry["force"][0] for entry in it.device.log()]
     assert forces[-1] == 0.0
     assert len(forces) > 10, "gently, over a fifth of a second: nothing presses"
-    assert it.session.report()["guard"] == ""
+    assert it.session.report()["watchdog_action"] == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
@@ -113,7 +113,7 @@ def test_the_guard_ends_the_force_of_a_host_that_fails(rig, number):
     assert it.session.wait(PATIENT)
     assert not it.device.log(), "nothing more was shown"
     named = "ended the tick process" if number == signal.SIGSTOP else "found the tick process dead"
-    assert it.close()["guard"] == named
+    assert it.close()["watchdog_action"] == named
 
 
 def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(rig):
@@ -135,11 +135,15 @@ def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(ri
         happen(False)
         wait_for(lambda: it.force() > 0.5, f"the force, after {who}")
     told = {
-        word for e in it.session.events() if e["event"] == "released" for word in missing if e["why"].startswith(word)
+        word
+        for e in it.session.events()
+        if e["event"] == "released"
+        for word in missing
+        if e["reason"].startswith(word)
     }
     assert "the loop" in told
     report = it.close()
-    assert (report["fault"], report["guard"]) == ("", "")
+    assert (report["fault"], report["watchdog_action"]) == ("", "")
     assert report["releases"] >= 2, "of a device that stalls the force may have faded before"
 
 
@@ -170,5 +174,5 @@ def test_a_device_that_does_not_answer_is_no_riddle(wall, tmp_path, monkeypatch)
         assert detail == "nobody answers\n  remedy: knock"
     finally:
         report = session.close()
-    assert (report["fault"], report["guard"], report["ticks"]) == ("the driver raised an exception", "", 0)
+    assert (report["fault"], report["watchdog_action"], report["ticks"]) == ("the driver raised an exception", "", 0)
     assert "log" not in report

@@ -121,7 +121,7 @@ def test_the_guard_has_the_last_word(rig, driver, options, how):
     (last,) = [x for x in it.device.log() if not any(x["force"])]
     assert last["why"] == "host", "it was told to, and nothing after that"
     assert it.session.wait(PATIENT)
-    assert it.session.close()["guard"] in ("ended the tick process", "found the tick process dead")
+    assert it.session.close()["watchdog_action"] in ("ended the tick process", "found the tick process dead")
     assert it.is_let_go()
 
 

@@ -66,7 +66,7 @@ def driven(name):
         times.append(stepper.t)
         inputs.append(tick.now.copy())
         forces.append(tick.force.copy())
-        made.append(int(tick.counts[ct.MADE]))
+        made.append(int(tick.counts[ct.NEW_TRANSITIONS]))
         for handle, force, (_, size, rate, phase) in zip(handles, forces[-1], motion, strict=True):
             handle.force = float(force)
             handle.target = size * (np.sin(2.0 * np.pi * rate * (i + 1) * T + phase) - np.sin(phase))
@@ -90,7 +90,7 @@ def books(graph, stepper, times, inputs, given, changed):
     for axis in stepper.axes:
         K, B = (float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
         rate, grip = inputs[:, names.index(axis.rate)], inputs[:, names.index(axis.engagement)]
-        place = inputs[:, names.index(axis.name)]
+        place = inputs[:, names.index(axis.device)]
         slope = np.diff(place) / np.diff(times)
         force = inner[axis.outputs[0]].reshape(weights.shape)
         relative = (inner[axis.rate] - inner[axis.outputs[2]]).reshape(weights.shape)

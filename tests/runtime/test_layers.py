@@ -150,16 +150,15 @@ STRUCTS = [
     ("impact_energy", "simulation.event_resolution", "ENERGY_BEFORE", "ENERGY_COUNT", "ENERGY_"),
     ("notes", "simulation.event_resolution", "CHANGED", "NOTE_COUNT", ""),
     ("online_limits", "online.context", "FLOOR", "LIMIT_COUNT", ""),
-    ("tick_numbers", "live.tick_data", "GRIP", "NUMBER_COUNT", ""),
+    ("tick_numbers", "live.tick_data", "ENGAGEMENT", "NUMBER_COUNT", ""),
     ("tick_counts", "live.tick_data", "STEPS", "COUNT_COUNT", ""),
     ("tick_places", "live.tick_data", "TABLES", "PLACE_COUNT", ""),
-    ("live_header", "live.shared_memory", "BEATS", "BEHIND", ""),
-    ("checkpoint_counts", "live.checkpoints", "MADE", "COUNT_COUNT", ""),
+    ("live_header", "live.shared_memory", "BEATS", "LAGGING_TICKS", ""),
+    ("checkpoint_counts", "live.checkpoints", "SAVED", "COUNT_COUNT", ""),
     ("pace_numbers", "live.paced_loop", "READ", "NUMBER_COUNT", ""),
     ("udp_numbers", "devices.wire.compiled_udp", "DESCRIPTOR", "NUMBER_COUNT", ""),
     ("hand_numbers", "devices.scripted_compiled", "MASS", "NUMBER_COUNT", ""),
 ]
-RENAMED = {"marks": "checkpoints"}
 
 
 @pytest.mark.parametrize(("struct", "module", "first", "last", "prefix"), STRUCTS, ids=[item[0] for item in STRUCTS])
@@ -170,7 +169,7 @@ def test_fields(struct, module, first, last, prefix):
             assert place == max(fields.values()) + 1
             continue
         field = name.removeprefix(prefix).lower()
-        assert fields[RENAMED.get(field, field)] == place, name
+        assert fields[field] == place, name
 
 
 #: module, first and last constant, what C puts in front, other names there
@@ -203,11 +202,11 @@ CODES = [
     ("live.tick_data", "OFF", "CONTROL", "PASSIVITY_", {}),
     ("live.tick_data", "OCCASION", "LATEST", "", {}),
     ("live.tick_data", "NONE", "JUMPED", "FAULT_", {}),
-    ("live.tick_data", "NO_SAMPLE", "AWAY", "RELEASED_", {}),
+    ("live.tick_data", "NO_SAMPLE", "LOOP_ABSENT", "RELEASED_", {}),
     ("live.tick_data", "RUNNING", "STOPPED", "LIVE_", {}),
     ("live.shared_memory", "BINS", "BINS", "", {}),
     ("live.checkpoints", "EVERY", "MOST", "", {"EVERY": "CHECKPOINT_EVERY", "MOST": "CHECKPOINTS_MOST"}),
-    ("live.paced_loop", "ENDS", "BREATHES", "BACK_", {"MAIL_CAME": "MAIL"}),
+    ("live.paced_loop", "CHECK_END", "RECORDER_CHECK", "BACK_", {}),
 ]  # fmt: skip
 #: What Python alone knows: arrays' lengths that it hands over, states of the tick process, layout of what it writes.
 PYTHON_ONLY = {
@@ -215,7 +214,7 @@ PYTHON_ONLY = {
     "simulation.state": {"DRIFT_COUNT"},
     "simulation.candidate_codes": {"PARTED_FORWARD", "LOG_SIZE"},
     "live.shared_memory": {"HEADER", "STARTING", "RUNNING", "BUSY", "ENDED", "ROW_SLOTS", "RECORD_SLOTS", "EVENT_SLOTS",
-                    "MAIL_SLOTS", "TEXT_BYTES", "PART_BYTES", "LONGEST_EVENT", "POINTER_SLOTS", "POINTER_WIDTH"},
+                    "COMMAND_SLOTS", "TEXT_BYTES", "PART_BYTES", "MAX_EVENT_SLOTS", "POINTER_SLOTS", "POINTER_WIDTH"},
 }  # fmt: skip
 
 

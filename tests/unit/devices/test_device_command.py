@@ -71,4 +71,4 @@ def test_a_run_without_a_page():
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert report["ticks"] == 300
-    assert (report["phase"], report["fault"], report["guard"]) == ("paused", "", "")
+    assert (report["phase"], report["fault"], report["watchdog_action"]) == ("paused", "", "")

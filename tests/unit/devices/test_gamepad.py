@@ -246,7 +246,7 @@ def test_rumble_shakes_and_pushes_nobody(shaken):
     assert (kernel.uploaded[-1]["type"], kernel.uploaded[-1]["level"]) == (0x50, 0x8000)
     kernel.gone = True
     it.write(0.0, -4.0)
-    assert it.driver.told() == {"force not shown": 1}
+    assert it.driver.diagnostics() == {"force not shown": 1}
 
 
 @pytest.mark.parametrize(("effects", "kind"), [({0x50}, "constant"), ({0x52}, "rumble"), (set(), "rumble")])
@@ -326,7 +326,7 @@ def test_after_events_were_lost_axes_and_keys_are_asked_again(pad, monkeypatch):
     assert sample.buttons == 0b10
     it.tell((EV_KEY, 0x130, 1), (EV_SYN, 0, 0))
     assert it.read().buttons == 0b11, "events count again"
-    assert it.driver.told() == {"events lost": 1}
+    assert it.driver.diagnostics() == {"events lost": 1}
 
 
 PAD = {0x220: (0, -1), 0x221: (0, 1), 0x222: (-1, 0), 0x223: (1, 0)}  # BTN_DPAD_UP and following, as a hat

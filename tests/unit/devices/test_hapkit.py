@@ -81,7 +81,7 @@ def test_where_it_is_and_what_it_shows(paddle, opened):
     assert opened.write([9.0]) == (5.0,), "never more than the device says it can show"
     wait_for(lambda: pushed(opened, paddle, 1.0) or abs(fresh(opened).velocity[0]) < 1e-3, "rest")
     wait_for(lambda: pushed(opened, paddle, 1.0) or abs(opened.read().position[0] - 0.01) < 2 * SENSOR, "10 mm")
-    assert opened.told()["frames not understood by the device"] == 0
+    assert opened.diagnostics()["frames not understood by the device"] == 0
 
 
 def test_garbage_and_halves_cost_samples_and_nothing_else(paddle, opened):
@@ -89,17 +89,17 @@ def test_garbage_and_halves_cost_samples_and_nothing_else(paddle, opened):
     paddle.do("garbage", bytes=300)
     paddle.do("half")
     assert abs(fresh(opened).position[0]) < 0.011
-    lost = opened.told()["frames not understood by the host"]
+    lost = opened.diagnostics()["frames not understood by the host"]
     assert lost >= 1
     for what in ("garbage", "half"):
         paddle.do(what, on=True)
         time.sleep(0.02)  # what was on its way before
         seen = opened.read().sequence
-        wait_for(lambda: opened.read() and opened.told()["frames not understood by the host"] > lost + 20, what)  # noqa: B023
+        wait_for(lambda: opened.read() and opened.diagnostics()["frames not understood by the host"] > lost + 20, what)  # noqa: B023
         assert opened.read().sequence - seen <= 1, "noise with a checksum that fits is rare"
         paddle.do(what, on=False)
         fresh(opened)
-        lost = opened.told()["frames not understood by the host"]
+        lost = opened.diagnostics()["frames not understood by the host"]
 
 
 @pytest.mark.parametrize("watchdog", [True, False])
@@ -122,7 +122,7 @@ def test_nobody_writes_any_more(paddle, opened):
     paddle.log()
     wait_for(lambda: paddle.state()["force"] == [0.0], "the watchdog")
     assert paddle.log()[-1]["why"] == paddle.state()["let_go"] == "watchdog"
-    wait_for(lambda: opened.read() and opened.told()["let go by its watchdog"] == 1, "word of the watchdog")
+    wait_for(lambda: opened.read() and opened.diagnostics()["let go by its watchdog"] == 1, "word of the watchdog")
     assert opened.write([2.0]) == (0.0,), "first a force of zero, and then gently"
     paddle.do("watchdog", on=False)
     pushed(opened, paddle, 2.0)

@@ -249,10 +249,10 @@ def test_profile_and_configuration(beside, options, told):
     it = beside(**options)
     driver = it.drive(format=options.get("service", "3.5"), profile="lab:wall")
     until(lambda: driver.read().sequence)
-    assert driver.told() == told
+    assert driver.diagnostics() == told
     assert it.service.profile == ("" if "service" in options else "lab:wall")
     it.raw(told_config({"filters": {"force_gate": {"gain": 0.5}}}))
-    until(lambda: driver.read() and driver.told() == {"force gate, %": 50, "without the force shown": 1})
+    until(lambda: driver.read() and driver.diagnostics() == {"force gate, %": 50, "without the force shown": 1})
 
 
 def told_config(config):

@@ -118,7 +118,7 @@ def test_strangers_are_counted_and_move_nothing(pair, declared):
         it.send(9.0, stranger, sequence=100 + k)
     for _ in range(3):
         assert it.driver.read().position == (0.1, 0.0)
-    assert it.driver.told() == {"stranger": 20 + declared}
+    assert it.driver.diagnostics() == {"stranger": 20 + declared}
     stranger.close()
 
 

@@ -44,13 +44,13 @@ class Pressed:
         """Press the wall through a coupler of this stiffness (N/m) until all rests."""
         stepper = self.stepper
         tick = stepper.tick_data
-        tick.counts[[ct.FAULT, ct.TAKEN, ct.REJECTED, ct.UNCHANGED, ct.OWNER_SILENT]] = 0
+        tick.counts[[ct.FAULT, ct.SAMPLE_ACCEPTED, ct.REJECTED, ct.STALE_TICKS, ct.OWNER_SILENT]] = 0
         tick.numbers[ct.SPEED] = 1.0
         stepper.set_device_map(replace(stepper.mapping, force_scale=1.0))
         stepper.set_parameters({"handle_2_stiffness": stiffness, "k": 2e4})
         stepper.reset()
         watch_port(tick, passivity, None)
-        tick.numbers[[ct.LEAK, ct.LEAK_OPENING]] = 0.0
+        tick.numbers[[ct.EXCESS_ENERGY, ct.RELEASE_EXCESS_ENERGY]] = 0.0
         self.events = []
         self.controller = RunController(stepper, self.events.append, stall_ticks=10**6)
         tick.counts[[ct.RELEASE_TIME, ct.RELEASE_TICKS]] = int(1e9 * RELEASE), int(RELEASE / PERIOD)
@@ -106,8 +106,8 @@ class Pressed:
         opened = False
         for _ in range(ticks):
             self.tick(**bad)
-            opened = opened or counts[ct.HELD] == 0
-            if opened and counts[ct.HELD] != 0:
+            opened = opened or counts[ct.ENGAGED] == 0
+            if opened and counts[ct.ENGAGED] != 0:
                 break
         assert opened == bool(way) or controller.phase != RUNNING, way
         return self.meter

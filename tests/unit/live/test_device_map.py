@@ -19,7 +19,7 @@ def holding(graph, axes=3, turns=(2,), **options):
     stepper = LiveStepper(graph, axes, limits=options.pop("limits", WIDE), turns=turns, **options)
     tick = stepper.tick_data
     tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-    tick.numbers[ct.GRIP_TARGET] = 1.0
+    tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
     for _ in range(3):
         stepper.tick()
     return stepper

@@ -105,7 +105,7 @@ def test_a_page_drags_the_wall(held):
         x = session.snapshot()["state"]["x"]
         until = time.monotonic() + 60.0
         session.send_pointer((0.3, 0.2), (0.0, 0.0), 1)
-        while session.snapshot()["grip"] < 1.0:
+        while session.snapshot()["engagement"] < 1.0:
             session.send_pointer((0.3, 0.2), (0.0, 0.0), 1)
             time.sleep(0.01)
             assert time.monotonic() < until
@@ -114,7 +114,7 @@ def test_a_page_drags_the_wall(held):
             time.sleep(0.01)
             assert time.monotonic() < until
         session.send_pointer((0.35, 0.2), (0.0, 0.0), 0)
-        while session.snapshot()["grip"] > 0.0:
+        while session.snapshot()["engagement"] > 0.0:
             time.sleep(0.01)
             assert time.monotonic() < until
         assert session.snapshot()["phase"] == "running"

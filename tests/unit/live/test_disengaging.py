@@ -35,7 +35,7 @@ def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
     for stiffness in STIFFNESS:
         pressed.begin(stiffness, "observe")
         numbers = pressed.stepper.tick_data.numbers
-        before = float(numbers[ct.LEAK])
+        before = float(numbers[ct.EXCESS_ENERGY])
         pressed.let_go("pause", True)
-        assert numbers[ct.LEAK] == before
-        assert 0.0 <= numbers[ct.LEAK_OPENING] < 0.1 * MILLIJOULE
+        assert numbers[ct.EXCESS_ENERGY] == before
+        assert 0.0 <= numbers[ct.RELEASE_EXCESS_ENERGY] < 0.1 * MILLIJOULE

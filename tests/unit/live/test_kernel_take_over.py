@@ -29,11 +29,11 @@ TICKS = 3000
 
 
 def met(run):
-    return [tuple(s) for event in run.events if event["event"] == "supplied" for s in event["states"]]
+    return [tuple(s) for event in run.events if event["event"] == "mode_added" for s in event["states"]]
 
 
 def taken(events):
-    return [event for event in events if event["event"] == "taken over"]
+    return [event for event in events if event["event"] == "kernel_adopted"]
 
 
 def taking_over_at(bench, tick):
@@ -160,7 +160,7 @@ def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
         assert os.getpriority(os.PRIO_PROCESS, deriver) > 0
         assert os.sched_getscheduler(deriver) == os.SCHED_OTHER
         report = session.close()
-    assert report["taken_over"] > 0
+    assert report["kernels_adopted"] > 0
     assert not os.path.exists(f"/proc/{deriver}")
     recorded = read_recording(path)
     again, stepper = replay(recorded)
@@ -188,7 +188,7 @@ def test_a_deriver_that_is_killed_does_no_harm_and_is_told(held):
         at = session.snapshot()["tick"]
         session.wait_for_ticks(at + 500)
         report = session.close()
-    assert report["fault"] == report["guard"] == ""
+    assert report["fault"] == report["watchdog_action"] == ""
     assert "log" not in report
 
 

@@ -48,7 +48,7 @@ class Crank:
         self.stepper = LiveStepper(self.graph, 1, **options)
         tick = self.stepper.tick_data
         tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-        tick.numbers[ct.GRIP_TARGET] = 1.0
+        tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
         self.t, self.w, self.motion = [0.0], [tick.now[0]], [tick.motion.copy()]
         self.forces, self.x, self.changes = [], [], []
 
@@ -68,7 +68,7 @@ class Crank:
 
     def tables(self):
         motion = np.array(self.motion)
-        return {"crank_1": {"sampled": np.column_stack([self.t, self.w, motion[:, 0], motion[:, 1]])}}
+        return {"crank_1_device": {"sampled": np.column_stack([self.t, self.w, motion[:, 0], motion[:, 1]])}}
 
 
 def test_the_multiplier_is_what_newton_and_hooke_say():
@@ -116,7 +116,7 @@ def test_off_line_with_the_same_motion_it_is_the_same_run():
     live = [(t, names[int(a)], names[int(b)]) for t, a, b in run.changes]
     assert [(x.time, x.source, x.target) for x in trajectory.transitions] == live
     assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
-    forces = trajectory.multipliers["crank_1_drive"][:, 0]
+    forces = trajectory.multipliers["crank_1_constraint"][:, 0]
     assert -forces[-1] == pytest.approx(run.forces[-1], rel=1e-12)
 
 
@@ -146,7 +146,7 @@ def test_recorded_replayed_and_off_line_it_is_the_same_run(tmp_path):
     with LiveSession.start(graph, "scripted", hand, settings=settings, record=path) as session:
         assert session.wait(60.0), session.log()
     recorded = read_recording(path)
-    assert recorded.columns.smooth == ("crank_1",)
+    assert recorded.columns.smooth == ("crank_1_device",)
     assert len(recorded.records) >= 4
     again, stepper = replay(recorded)
     assert np.array_equal(again, recorded.records, equal_nan=True)
@@ -166,9 +166,9 @@ def test_let_go_the_coordinate_comes_to_rest_and_nothing_is_felt():
     run = Crank(SPRING, limits=Limits(force=1e6, slew=1e9, ramp=0.05, velocity=1e3))
     run.run(lambda t: 0.3 * t, lambda t: 0.3, 500)
     tick = run.stepper.tick_data
-    assert tick.numbers[ct.GRIP] == 1.0
+    assert tick.numbers[ct.ENGAGEMENT] == 1.0
     assert tick.motion[0] == pytest.approx(0.3, rel=1e-3)
-    tick.numbers[ct.GRIP_TARGET] = 0.0
+    tick.numbers[ct.ENGAGEMENT_TARGET] = 0.0
     run.run(lambda t: 0.3 * t, lambda t: 0.3, 1000)
     assert run.forces[-1] == 0.0
     assert abs(tick.motion[0]) < 1e-9
@@ -190,10 +190,10 @@ def test_slow_motion_and_scale_keep_the_power():
 def test_columns_and_names():
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(SPRING)))
     (port,) = coupled_ports(graph.automaton.mechanism)
-    assert port.inputs == ("crank_1",)
+    assert port.inputs == ("crank_1_device",)
     columns = columns_of(LiveStepper(graph, 1))
-    assert columns.smooth == ("crank_1",)
-    assert columns.names[-2:] == ("input_crank_1_rate", "input_crank_1_rate2")
+    assert columns.smooth == ("crank_1_device",)
+    assert columns.names[-2:] == ("input_crank_1_device_rate", "input_crank_1_device_rate2")
     assert len(columns.names) == columns.width
 
 

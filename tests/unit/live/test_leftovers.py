@@ -70,7 +70,7 @@ def test_several_live_runs_at_once_do_not_know_of_each_other(held):
         assert len({session.tick_pid for session in sessions.values()}) == 3
     finally:
         reports = {name: session.close() for name, session in sessions.items()}
-    assert reports["latch"]["guard"] == "found the tick process dead"
+    assert reports["latch"]["watchdog_action"] == "found the tick process dead"
     assert reports["virtual_wall"]["fault"] == reports["bouncing_ball"]["fault"] == ""
 
 
@@ -316,4 +316,4 @@ def test_ctrl_c_at_the_guard_before_it_can_ignore_it_changes_nothing(held):
         session = LiveSession.start(held("virtual_wall"), "scripted", hand)
     with session:
         session.wait_for_ticks(20)
-    assert session.close()["guard"] == ""
+    assert session.close()["watchdog_action"] == ""

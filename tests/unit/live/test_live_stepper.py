@@ -42,7 +42,7 @@ def test_ports_have_steps_that_suit_their_models(bench, held, name):
     quick = Limits(velocity=200.0, angular_velocity=2000.0)  # a hand made of numbers is not let go for being quick
     run = bench(name, substeps=substeps, schedule=True, limits=quick).run(3000)
     assert run.controller.phase == 0, run.events
-    assert [event for event in run.events if event["event"] == "behind"] == []
+    assert [event for event in run.events if event["event"] == "lagging"] == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_scale_and_power():
     stepper = LiveStepper(graph, 2, mapping=DeviceMap(scale=0.5), limits=Limits(force=1e6, slew=1e9, ramp=0.0))
     tick = stepper.tick_data
     tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-    tick.numbers[ct.GRIP_TARGET] = 1.0
+    tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
     for _ in range(3):
         stepper.tick()
     tick.device[:] = [0.01, 0.0, 0.3, 0.0]
@@ -159,7 +159,7 @@ def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
     for _ in range(4400):
         run.one(run.hand.read())
         done.append(int(run.stepper.counters[st.WORK_DONE]))
-        behind += int(run.stepper.tick_data.counts[ct.UNFINISHED])
+        behind += int(run.stepper.tick_data.counts[ct.INCOMPLETE])
     assert run.controller.phase == 0, run.events
     assert run.stepper.mode != run.stepper.executable.chart_names[0]
     assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE

@@ -36,7 +36,7 @@ def test_a_mode_nobody_foresaw_costs_no_step(board, tmp_path):
         assert session.wait(120.0), session.log()
         told = session.events()
         transitions, _ = session.transitions()
-    supplied = [name for event in told if event["event"] == "supplied" for name in event["modes"]]
+    supplied = [name for event in told if event["event"] == "mode_added" for name in event["modes"]]
     assert len(supplied) >= 3
     assert set(supplied) <= {x["target"] for x in transitions}
     recorded = read_recording(path)
@@ -87,7 +87,7 @@ def test_an_empty_stock_is_filled_while_the_device_is_let_go(board, monkeypatch,
     assert run.controller.phase == RUNNING
     assert not run.stepper.executable.stocked
     assert run.stepper.t > 1.4
-    assert len([e for e in run.events if e["event"] == "supplied"]) >= 3
+    assert len([e for e in run.events if e["event"] == "mode_added"]) >= 3
 
 
 def test_a_reset_gives_charts_back(board):

@@ -38,7 +38,7 @@ with LiveSession.start(graph, "scripted", hand, settings=settings, record=sys.ar
     print("ticks", flush=True)
     sys.stdin.readline()
     until = time.monotonic() + 60.0
-    while session.snapshot()["grip"] < 1.0 or not any(e["event"] == "owner" for e in session._told):
+    while session.snapshot()["engagement"] < 1.0 or not any(e["event"] == "owner" for e in session._told):
         assert time.monotonic() < until
         time.sleep(0.01)
     report = session.close()
@@ -54,7 +54,7 @@ def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
     )
     stepper.publish_to(ring_of(block))
     counts, header = stepper.tick_data.counts, block.header
-    counts[ct.OWNER_PATIENCE] = 100 * MILLISECOND
+    counts[ct.OWNER_TIMEOUT] = 100 * MILLISECOND
     wall, grips = 0, []
 
     def tick(count, alive):
@@ -65,7 +65,7 @@ def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
             sample = run.hand.read()
             controller.take(sample)
             controller.run_tick(sample.sequence, 0, wall * MILLISECOND)
-            grips.append(float(stepper.tick_data.numbers[ct.GRIP]))
+            grips.append(float(stepper.tick_data.numbers[ct.ENGAGEMENT]))
 
     try:
         tick(200, alive=True)

@@ -90,7 +90,7 @@ def test_commands_reach_the_compiled_loop(start):
     session.send("pause")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause")
     snapshot = session.snapshot()
-    assert snapshot["grip"] == 0.0
+    assert snapshot["engagement"] == 0.0
     session.send("step", ticks=5)
     wait_for(lambda: session.snapshot()["t"] > snapshot["t"] + 4.5 * PERIOD, "the steps")
     session.send("set", values={"k": 1e4})
@@ -100,7 +100,7 @@ def test_commands_reach_the_compiled_loop(start):
     session.send("run", until="transition")
     wait_for(lambda: session.snapshot()["transitions"] > snapshot["transitions"], "a transition")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause after it")
-    done = [event["command"]["do"] for event in session.events() if event["event"] == "done"]
+    done = [event["command"]["do"] for event in session.events() if event["event"] == "command_done"]
     assert done[:6] == ["pause", "step", "set", "reset", "input", "run"]
     assert session.close()["phase"] == "paused"
 
@@ -110,7 +110,7 @@ def test_a_killed_fast_run_is_found(start):
     session.wait_for_ticks(500)
     os.kill(session.tick_pid, signal.SIGKILL)
     assert session.wait(60.0)
-    assert session.close()["guard"] == "found the tick process dead"
+    assert session.close()["watchdog_action"] == "found the tick process dead"
 
 
 BROKEN = """

@@ -23,9 +23,9 @@ def swing(wall, kind, known, K, B, ticks=1200):
     """Energies of a swing, forces shown, the leak and what was taken back."""
     tick = wall.stepper.tick_data
     watch_port(tick, kind, known)
-    tick.numbers[[ct.LEAK, ct.TAKEN_BACK]] = 0.0
+    tick.numbers[[ct.EXCESS_ENERGY, ct.DISSIPATED]] = 0.0
     energies = wall.swing(K, B, b, ticks=ticks)
-    return energies, float(tick.force[0]), float(tick.numbers[ct.LEAK]), float(tick.numbers[ct.TAKEN_BACK])
+    return energies, float(tick.force[0]), float(tick.numbers[ct.EXCESS_ENERGY]), float(tick.numbers[ct.DISSIPATED])
 
 
 @pytest.mark.parametrize("known", [b, None])
@@ -59,13 +59,13 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
     stepper.set_parameters({"handle_1_stiffness": K, "handle_1_damping": 0.0})
     stepper.reset()
     watch_port(stepper.tick_data, "observe", None)
-    stepper.tick_data.numbers[ct.LEAK] = 0.0
+    stepper.tick_data.numbers[ct.EXCESS_ENERGY] = 0.0
     controller = RunController(stepper, lambda event: None)
     places = np.concatenate([[0.0, 0.0], 1e-3 * np.random.default_rng(3).standard_normal(200)])
     for i, x in enumerate(places):
         controller.tick(Sample(0.0, i, (x,), (0.0,)))
     assert stepper.tick_data.balance[0] == pytest.approx(0.5 * K * np.sum(np.diff(places) ** 2), rel=1e-12)
-    assert stepper.tick_data.numbers[ct.LEAK] == stepper.tick_data.balance[0]
+    assert stepper.tick_data.numbers[ct.EXCESS_ENERGY] == stepper.tick_data.balance[0]
 
 
 def test_weight_is_not_counted_against_the_loop(held):
@@ -86,8 +86,8 @@ def test_weight_is_not_counted_against_the_loop(held):
     assert handle.position < -0.15
     assert given == pytest.approx(-0.1 * 9.81 * handle.position, rel=0.05)
     # the hold alone gives K v^2 T^2 / 2 a tick: a ten-thousandth of m g v T at these speeds, and less
-    assert stepper.tick_data.numbers[ct.TAKEN_BACK] < 1e-4 * given
-    assert stepper.tick_data.numbers[ct.LEAK] < 1e-4 * given
+    assert stepper.tick_data.numbers[ct.DISSIPATED] < 1e-4 * given
+    assert stepper.tick_data.numbers[ct.EXCESS_ENERGY] < 1e-4 * given
 
 
 def test_what_takes_back_stays_within_the_limits(wall):
@@ -101,7 +101,7 @@ def test_what_takes_back_stays_within_the_limits(wall):
         swing = 1e-3 * np.sin(0.7 * i)
         controller.tick(Sample(0.0, i, (swing,), (0.7e-3 / T * np.cos(0.7 * i),)))
         forces.append(float(stepper.tick_data.force[0]))
-    assert stepper.tick_data.numbers[ct.TAKEN_BACK] > 0.0
+    assert stepper.tick_data.numbers[ct.DISSIPATED] > 0.0
     assert np.abs(forces).max() <= 1.0 + 1e-12
 
 

@@ -80,7 +80,7 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
 def test_all_of_eight_strike_in_a_loop_whose_work_is_bounded(held):
     """As `fsm-dyn device piano_action --scale 1/2` comes; what the model is behind the clock makes notes louder."""
     played = Played(held("piano_action"), 0.5, FINGER, work=None)
-    assert played.told("behind"), "work is bounded"
+    assert played.told("lagging"), "work is bounded"
     assert len(played.strikes) == NOTES
     assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5
     assert np.ptp(played.speeds) < 0.2 * played.speeds.mean()
@@ -104,7 +104,7 @@ def test_a_force_beyond_the_limit_is_clipped_told_once_and_no_fault(held):
     """A paddle of 2 N, without the lever: the key asks for more than it has; the account counts what was sent."""
     played = Played(held("piano_action"), 1.0, FINGER, limit=2.0)
     (told,) = played.told("saturated")
-    assert "2 N shown" in told["why"]
+    assert "2 N shown" in told["reason"]
     assert told["count"] == 1
     assert played.told("fault") == []
     assert played.controller.phase == RUNNING
@@ -134,7 +134,7 @@ def test_saturation_is_in_the_report_and_in_the_recording(held, tmp_path):
     told = [event for event in recorded.events if event["event"] == "saturated"]
     assert 0 < len(told) == report["saturations"] <= 2
     assert report["fault"] == ""
-    assert all("0.5 N shown" in event["why"] for event in told)
+    assert all("0.5 N shown" in event["reason"] for event in told)
     forces = recorded.rows[:, recorded.columns.places["force"]]
     assert np.linalg.norm(forces, axis=1).max() == pytest.approx(0.5, rel=1e-12)
     assert told[0]["tick"] == recorded.rows[np.argmax(np.linalg.norm(forces, axis=1) > 0.499999), 0]

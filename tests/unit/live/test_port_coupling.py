@@ -21,13 +21,13 @@ PARTICLE = {
 
 def test_names_of_a_port_with_a_twist():
     (port,) = coupled_ports(fsm_dyn.load("shopping_cart"))
-    assert [axis.name for axis in port.axes] == ["handle_1", "handle_2", "handle_twist"]
+    assert [axis.name for axis in port.axes] == ["handle_1", "handle_2", "handle_rotation"]
     assert [axis.is_rotational for axis in port.axes] == [False, False, True]
 
 
 def test_the_coupler_pulls_as_hooke_says():
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(PARTICLE)), {"hand_1_stiffness": 50.0, "hand_1_damping": 3.0})
-    w = {"hand_1": 0.4, "hand_1_rate": 1.5, "hand_1_grip": 0.5}
+    w = {"hand_1_device": 0.4, "hand_1_device_rate": 1.5, "hand_1_engagement": 0.5}
     (mode,) = graph.modes.values()
     _, u_dot = mode.derivatives(0.0, [0.1, 0.0], [0.25, 0.0], w)
     force = 0.5 * (50.0 * (0.4 - 0.1) + 3.0 * (1.5 - 0.25))
@@ -37,7 +37,7 @@ def test_the_coupler_pulls_as_hooke_says():
 def test_a_slanted_axis_pulls_along_itself():
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(PARTICLE)), {"hand_2_stiffness": 50.0})
     (mode,) = graph.modes.values()
-    _, u_dot = mode.derivatives(0.0, [0.1, 0.2], [0.0, 0.0], {"hand_2": 0.5, "hand_2_grip": 1.0})
+    _, u_dot = mode.derivatives(0.0, [0.1, 0.2], [0.0, 0.0], {"hand_2_device": 0.5, "hand_2_engagement": 1.0})
     force = 50.0 * (0.5 - (0.6 * 0.1 + 0.8 * 0.2))
     np.testing.assert_allclose(u_dot, np.array([0.6, 0.8]) * force / 2.0, rtol=1e-14)
 
@@ -46,7 +46,7 @@ def test_an_open_grip_leaves_the_model_alone():
     model = fsm_dyn.load("shopping_cart")
     free = fsm_dyn.simulate(fsm_dyn.compile(model), until=6.0)
     loose = fsm_dyn.simulate(
-        fsm_dyn.compile(add_couplers(model)), until=6.0, inputs={"handle_1": 3.0, "handle_2_rate": 1.0}
+        fsm_dyn.compile(add_couplers(model)), until=6.0, inputs={"handle_1_device": 3.0, "handle_2_device_rate": 1.0}
     )
     assert [x.target for x in free.transitions] == [x.target for x in loose.transitions]
     # two orders above the tolerance of the runs: their steps differ, the motion does not
@@ -56,17 +56,17 @@ def test_an_open_grip_leaves_the_model_alone():
 @pytest.mark.parametrize("device", [0.3, 3.0, -3.0])
 def test_the_twist_is_free_of_jumps_where_the_angle_wraps(device):
     """The torque follows the angle from body to device between -pi and pi, wherever the body stands."""
-    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("shopping_cart")), {"handle_twist_stiffness": 2.0})
+    graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("shopping_cart")), {"handle_rotation_stiffness": 2.0})
     names = list(graph.automaton.mechanism.outputs)
     c = np.zeros(graph.automaton.terms.layout.n_c)
     c[: len(graph.parameters)] = graph.parameters
     layout = graph.automaton.terms.layout
-    for name, value in {"handle_twist": device, "handle_twist_grip": 1.0}.items():
+    for name, value in {"handle_rotation_device": device, "handle_rotation_engagement": 1.0}.items():
         c[layout.w_slice.start + layout.w.index(name)] = value
     x = np.zeros(layout.n_x)
     for angle in (3.1, 3.2, -3.1, 6.5):
         x[layout.q.index("q3")] = angle
-        torque = graph.automaton.report.evaluate(0.0, x, c)["outputs"][names.index("handle_twist_force")]
+        torque = graph.automaton.report.evaluate(0.0, x, c)["outputs"][names.index("handle_rotation_force")]
         lead = (device - angle + np.pi) % (2.0 * np.pi) - np.pi
         assert torque == pytest.approx(2.0 * lead, abs=1e-12)
 
@@ -77,7 +77,7 @@ def test_a_coordinate_as_a_port_follows_its_unit():
     model = {**PARTICLE, "coordinates": {"x": "m", "y": "m"}, "ports": {"hand": {"coordinate": "y"}}}
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(model)), {"hand_1_stiffness": 8.0})
     (mode,) = graph.modes.values()
-    _, u_dot = mode.derivatives(0.0, [0.0, 0.1], [0.0, 0.0], {"hand_1": 0.6, "hand_1_grip": 1.0})
+    _, u_dot = mode.derivatives(0.0, [0.0, 0.1], [0.0, 0.0], {"hand_1_device": 0.6, "hand_1_engagement": 1.0})
     np.testing.assert_allclose(u_dot, [0.0, 2.0], rtol=1e-14)
 
 
@@ -105,10 +105,10 @@ def test_an_axis_that_turns_with_a_body_pulls_along_the_body():
     free = fsm_dyn.compile("shopping_cart")
     names, n_u = graph.automaton.terms.layout, len(free.automaton.terms.layout.u)
     sense = {"caster_axis": 1.0}
-    push = {"handle_1": 0.3, "handle_1_rate": 0.2, "handle_1_grip": 1.0}
+    push = {"handle_1_device": 0.3, "handle_1_device_rate": 0.2, "handle_1_engagement": 1.0}
     for angle in (0.0, 1.1, -2.5):
         q = np.zeros(len(names.q))
-        q[names.q.index("q3")], q[names.q.index("q4")], q[names.q.index("handle_1_way")] = angle, 0.4, 0.1
+        q[names.q.index("q3")], q[names.q.index("q4")], q[names.q.index("handle_1_displacement")] = angle, 0.4, 0.1
         u = np.zeros(len(names.u))
         u[names.u.index("u1")] = 0.5
         force = 50.0 * (0.3 - 0.1) + 3.0 * (0.2 - 0.5)
@@ -123,7 +123,7 @@ def test_the_way_along_a_body_is_the_integral_of_the_velocity():
     graph = fsm_dyn.compile(add_couplers(cart_along_itself()))
     run = fsm_dyn.simulate(graph, until=3.0, rtol=1e-10, atol=1e-12, inputs={"push": 5.0, "turn": "sin(3*t)"})
     names = graph.automaton.terms.layout
-    way, turned = (run.q[:, names.q.index(f"handle_{what}_way")] for what in ("1", "twist"))
+    way, turned = (run.q[:, names.q.index(f"handle_{what}_displacement")] for what in ("1", "rotation"))
     speed = run.u[:, names.u.index("u1")]
     # trapezoids over the steps of the run: second order in them
     t = np.linspace(0.0, 3.0, 20_001)
@@ -135,12 +135,17 @@ def test_the_way_along_a_body_is_the_integral_of_the_velocity():
 def test_power_is_the_same_on_both_sides_along_a_body():
     """The coupler alone, without damping: the energy in its spring changes by what both sides put in."""
     graph = fsm_dyn.compile(add_couplers(cart_along_itself()), {"handle_1_damping": 0.0, "handle_1_stiffness": 80.0})
-    inputs = {"handle_1": "0.2*sin(2*t)", "handle_1_rate": "0.4*cos(2*t)", "handle_1_grip": 1.0, "turn": "sin(3*t)"}
+    inputs = {
+        "handle_1_device": "0.2*sin(2*t)",
+        "handle_1_device_rate": "0.4*cos(2*t)",
+        "handle_1_engagement": 1.0,
+        "turn": "sin(3*t)",
+    }
     run = fsm_dyn.simulate(graph, until=2.0, rtol=1e-10, atol=1e-12, inputs=inputs)
     names = graph.automaton.terms.layout
     at = np.linspace(0.0, 2.0, 4001)
     dense = [run.at(float(t)) for t in at]
-    way = np.array([x.q[names.q.index("handle_1_way")] for x in dense])
+    way = np.array([x.q[names.q.index("handle_1_displacement")] for x in dense])
     speed = np.array([x.u[names.u.index("u1")] for x in dense])
     lead = 0.2 * np.sin(2 * at) - way
     put_in = np.trapezoid(80.0 * lead * (0.4 * np.cos(2 * at) - speed), at)

@@ -76,7 +76,7 @@ def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch,
         until(lambda: written_by.failure)
         assert str(path) in written_by.failure
         assert "No space left" in written_by.failure
-        assert block.header[shared_memory.STOPPING] == (not paced)
+        assert block.header[shared_memory.STOP_REQUESTED] == (not paced)
     finally:
         written_by.close()
         block.close(remove=True)
@@ -110,4 +110,4 @@ def test_a_run_says_that_its_recording_has_ended(monkeypatch, tmp_path, paced):
     assert report["recording_failed"].endswith("No space left on device")
     assert report["ticks"] == 2000 if paced else 100 < report["ticks"] < 1_000_000
     assert len(read_recording(path).rows) == report["ticks"] - report["rows_lost"] > 100
-    assert report["guard"] == report["fault"] == ""
+    assert report["watchdog_action"] == report["fault"] == ""

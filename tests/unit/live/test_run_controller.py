@@ -40,7 +40,7 @@ def test_force_and_slew_limits(bench):
     limits = Limits(force=2.0, slew=100.0, ramp=0.0)
     run = bench("shopping_cart", limits=limits).run(2000)
     forces = np.array(run.forces)
-    assert run.stepper.tick_data.counts[ct.LIMITED] > 100
+    assert run.stepper.tick_data.counts[ct.SATURATED_TICKS] > 100
     assert np.linalg.norm(forces, axis=1).max() <= 2.0 * (1.0 + 1e-12)
     assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 0.1 * (1.0 + 1e-12)
 
@@ -74,7 +74,7 @@ def test_faults_let_go_in_their_tick_and_stay(bench, sample, why):
     assert np.abs(run.forces[-1]).max() > 0.0
     run.one(sample)
     assert run.controller.phase == FAULT
-    assert why in next(e["why"] for e in run.events if e["event"] == "fault")
+    assert why in next(e["reason"] for e in run.events if e["event"] == "fault")
     for i in range(100, 150):
         run.one(at(i, 0.04))
     run.controller.command({"do": "run"})
@@ -147,8 +147,8 @@ def test_another_port_scale_and_axes(bench):
     run.controller.command({"do": "port", "port": "nose"})
     for i in range(101, 150):
         run.one(at(i))
-    assert run.events[-1]["event"] == "refused"
-    assert "nose" in run.events[-1]["why"]
+    assert run.events[-1]["event"] == "command_rejected"
+    assert "nose" in run.events[-1]["reason"]
 
 
 def test_slow_motion_scales_time_and_keeps_the_device_at_its_rate(bench):
@@ -183,7 +183,7 @@ def test_every_quiet_command_opens_the_grip_first_and_anchors_anew(bench):
         opened = int(np.argmin(grips))
         assert grips[opened] == 0.0, command
         assert not forces[opened].any(), command
-        done = next(e for e in run.events if e["event"] == "done")
+        done = next(e for e in run.events if e["event"] == "command_done")
         assert done["tick"] >= seen + opened - 1, "carried out before the grip was open"
         if command["do"] == "pause":
             assert run.controller.phase == PAUSED
@@ -218,7 +218,7 @@ def test_going_back_before_anything_happened_is_refused(bench):
     run = bench("latch", paused=True)
     run.controller.command({"do": "scrub", "t": 0.0})
     run.run(1)
-    assert run.events[-1]["event"] == "refused"
+    assert run.events[-1]["event"] == "command_rejected"
 
 
 def test_going_back_keeps_the_parameters_set_meanwhile(bench):
@@ -265,7 +265,7 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
     )
     stepper.publish_to(ring_of(block))
     millisecond = 1_000_000
-    stepper.tick_data.counts[ct.GUARD_PATIENCE] = 100 * millisecond
+    stepper.tick_data.counts[ct.WATCHDOG_TIMEOUT] = 100 * millisecond
     try:
         for wall in (0, 1, 900, 901):  # ms: held up for most of a second
             controller.take(at_one(wall))
@@ -279,7 +279,7 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
             controller.take(at_one(wall))
             controller.run_tick(wall, 0, wall * millisecond)
         assert controller.phase == FAULT
-        assert run.events[-2]["why"] == "the watchdog process is gone"
+        assert run.events[-2]["reason"] == "the watchdog process is gone"
         assert block.header[shared_memory.BEATS] == block.header[shared_memory.ROWS] == 105
     finally:
         block.close(remove=True)
@@ -303,7 +303,7 @@ def test_values_that_the_file_could_not_hold_are_refused_and_the_run_goes_on(ben
     before = run.stepper.parameters.copy(), dict(run.stepper.values), len(run.times)
     run.controller.command(command)
     run.run(50)
-    assert run.events[-1]["event"] == "refused"
+    assert run.events[-1]["event"] == "command_rejected"
     assert (run.stepper.parameters == before[0]).all()
     assert run.stepper.values == before[1]
     assert len(run.times) > before[2]

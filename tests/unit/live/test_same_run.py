@@ -71,13 +71,13 @@ def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tm
         session.wait_for_ticks(tick + 30)
         session.send("clear")
         session.send("run")
-        wait_for(lambda: session.snapshot()["grip"] == 1.0, "the grip")
+        wait_for(lambda: session.snapshot()["engagement"] == 1.0, "the grip")
         session.wait_for_ticks(TICKS)
         assert session.alive, session.log()
         report = session.close()
     assert report["rejected"] >= 20
     recorded = read_recording(path)
-    assert [e["why"] for e in recorded.events if e["event"] == "fault"] == [
+    assert [e["reason"] for e in recorded.events if e["event"] == "fault"] == [
         "the device's position jumped farther than its velocity limit allows"
     ]
     assert any(e["event"] == "rejected" for e in recorded.events)

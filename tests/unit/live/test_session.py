@@ -19,7 +19,7 @@ from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph as held_graph
 from fsm_dyn.live.session_launch import merge_parameters
-from fsm_dyn.live.tick_columns import UNFINISHED
+from fsm_dyn.live.tick_columns import INCOMPLETE
 from tests.unit.live.conftest import MOTIONS
 
 PATIENT = 60.0  # s that a machine under load may take for what should take a moment
@@ -98,17 +98,17 @@ def test_ticks_are_the_same_live_off_line_and_replayed(start, tmp_path, name):
     recorded = read_recording(path)
     assert recorded.complete
     assert len(recorded.rows) == ticks
-    assert report["behind"] == (recorded.rows[:, UNFINISHED] != 0.0).sum()
-    assert ("behind" in told) == (report["behind"] > 0)
-    assert report["behind"] > 0 or name not in LITTLE
-    assert ("supplied" in told) == (name in ("latch_door", "piano_action", "piano_action_simple"))
+    assert report["lagging_ticks"] == (recorded.rows[:, INCOMPLETE] != 0.0).sum()
+    assert ("lagging" in told) == (report["lagging_ticks"] > 0)
+    assert report["lagging_ticks"] > 0 or name not in LITTLE
+    assert ("mode_added" in told) == (name in ("latch_door", "piano_action", "piano_action_simple"))
     again, stepper = replay(recorded)
     assert np.array_equal(again, recorded.records, equal_nan=True)
     state = recorded.columns.places["state"]
     assert np.array_equal(recorded.rows[-1, state], stepper.loop.state.x)
 
     trajectory = off_line(recorded)
-    finished = recorded.rows[recorded.rows[:, UNFINISHED] == 0.0][-1]
+    finished = recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0][-1]
     made = recorded.records[recorded.records[:, 0] <= finished[0]]
     assert [x.time for x in trajectory.transitions] == made[:, 1].tolist()
     assert len(trajectory.transitions) >= 3
@@ -124,8 +124,8 @@ def test_a_paced_run_keeps_the_time(start):
     wall = rows[:, 2]
     assert (wall >= np.arange(500) * 1e-3).all()
     report = session.close()
-    assert report["lateness"]["p50"] <= report["lateness"]["worst"]
-    assert 0.0 < report["duration"]["p50"] <= report["duration"]["p99.9"]
+    assert report["wakeup_latency"]["p50"] <= report["wakeup_latency"]["worst"]
+    assert 0.0 < report["execution_time"]["p50"] <= report["execution_time"]["p99.9"]
 
 
 def test_snapshot_and_transitions_by_name(start):
@@ -134,7 +134,7 @@ def test_snapshot_and_transitions_by_name(start):
     snapshot = session.snapshot()
     assert snapshot["tick"] == 2000
     assert snapshot["phase"] == "paused"
-    assert snapshot["grip"] == 0.0
+    assert snapshot["engagement"] == 0.0
     assert snapshot["mode"] in session.modes
     assert set(snapshot["state"]) == {"x", "y", "z", "vx", "vy", "vz"}
     assert set(snapshot["ports"]) == {"handle_1", "handle_2"}
@@ -156,21 +156,21 @@ def test_commands_in_their_order(start):
     wait_for(lambda: heard("phase", phase="paused"), "the pause")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the row of it")
     snapshot = session.snapshot()
-    assert snapshot["grip"] == 0.0
+    assert snapshot["engagement"] == 0.0
     t = snapshot["t"]
     session.send("step", ticks=7)
     wait_for(lambda: session.snapshot()["t"] > t + 6.5e-3, "the steps")
     time.sleep(0.05)
     assert session.snapshot()["t"] == pytest.approx(t + 7e-3, abs=1e-12)
     session.send("set", values={"k": 1e4, "m": 0.3})
-    wait_for(lambda: heard("at reset", parameters=["m"]), "the word on what waits")
+    wait_for(lambda: heard("pending_reset", parameters=["m"]), "the word on what waits")
     session.send("speed", value=0.5)
     session.send("input", values={"push": -1.0})
     session.send("fly")
     session.send("speed", value=50.0)
-    wait_for(lambda: heard("refused", command={"do": "fly"}), "the refusal")
-    wait_for(lambda: heard("refused", command={"do": "speed", "value": 50.0}), "the refusal of the speed")
-    done = [e["command"]["do"] for e in told if e["event"] == "done"]
+    wait_for(lambda: heard("command_rejected", command={"do": "fly"}), "the refusal")
+    wait_for(lambda: heard("command_rejected", command={"do": "speed", "value": 50.0}), "the refusal of the speed")
+    done = [e["command"]["do"] for e in told if e["event"] == "command_done"]
     assert done[:3] == ["pause", "step", "set"]
     session.send("reset")
     session.send("run", until="transition")
@@ -231,7 +231,7 @@ def test_a_driver_that_fails_is_let_go(start, tmp_path, fault, words):
     assert session.wait(PATIENT), session.log()
     told = session.events()
     (found,) = [e for e in told if e["event"] == "fault"]
-    assert words in found["why"]
+    assert words in found["reason"]
     sent = frames(wire)
     moved = [i for i, frame in enumerate(sent) if frame[0] == "tick" and any(float(f) for f in frame[1:])]
     assert moved, "the hand felt something before"
@@ -305,7 +305,9 @@ def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
     assert sent[-1] == ["guard", "0", "0"]
     assert {frame[0] for frame in sent[:-1]} == {"tick"}
     report = session.close()
-    assert report["guard"] == ("found the tick process dead" if how == signal.SIGKILL else "ended the tick process")
+    assert report["watchdog_action"] == (
+        "found the tick process dead" if how == signal.SIGKILL else "ended the tick process"
+    )
 
 
 SLOW = """
@@ -351,12 +353,12 @@ def test_a_report_asked_for_at_once_tells_who_was_killed(start):
     session.wait_for_ticks(100)
     os.kill(session.tick_pid, signal.SIGKILL)
     time.sleep(0.01)  # the kernel has begun to end it
-    assert session.report()["guard"] == "found the tick process dead"
+    assert session.report()["watchdog_action"] == "found the tick process dead"
     session = start(paced=True, watchdog_timeout=1.0)
     session.wait_for_ticks(100)
     os.kill(session.watchdog_pid, signal.SIGKILL)
     assert session.wait(PATIENT)
-    assert session.report()["guard"] == "was ended itself, by signal 9"
+    assert session.report()["watchdog_action"] == "was ended itself, by signal 9"
     wait_for(lambda: not exists(session.tick_pid), "the end of the tick process")
 
 
@@ -370,7 +372,7 @@ def test_a_lost_guard_ends_the_run_in_order(start, tmp_path, how):
     os.kill(session.watchdog_pid, how)
     wait_for(lambda: not exists(tick_pid), "the end of the tick process")
     told = [e for e in session.events() if e["event"] == "fault"]
-    assert [e["why"] for e in told] == ["the watchdog process is gone"]
+    assert [e["reason"] for e in told] == ["the watchdog process is gone"]
     if how == signal.SIGSTOP:
         os.kill(session.watchdog_pid, signal.SIGCONT)
     assert session.wait(PATIENT)

@@ -29,7 +29,15 @@ def test_two_processes_see_the_same_memory(block):
 
 
 def test_the_guard_counts_the_header_as_the_others_do():
-    for name in ("BEATS", "GUARD_BEATS", "STOPPING", "TICK_STATE", "GUARD_ACTION", "TICK_PID"):
+    for name in (
+        "BEATS",
+        "WATCHDOG_BEATS",
+        "STOP_REQUESTED",
+        "TICK_STATE",
+        "WATCHDOG_ACTION",
+        "TICK_PID",
+        "ZERO_FORCE_PACKETS",
+    ):
         assert getattr(watchdog, name) == getattr(shared_memory, name)
     for name in ("STARTING", "RUNNING", "BUSY", "ENDED"):
         assert getattr(watchdog, name) == getattr(shared_memory, name)
@@ -59,25 +67,27 @@ def test_a_reader_that_is_late_is_told_what_it_missed(block):
 
 def test_texts_round_trip_and_too_long_ones_are_refused(block):
     shared_memory.put_text(
-        block.mail, block.header, shared_memory.MAIL, {"do": "set", "values": {"k": 0.1}, "name": "é"}
+        block.mail, block.header, shared_memory.COMMANDS, {"do": "set", "values": {"k": 0.1}, "name": "é"}
     )
-    shared_memory.put_text(block.mail, block.header, shared_memory.MAIL, {"do": "run"})
-    texts, following = shared_memory.take_texts(block.mail, block.header, shared_memory.MAIL, 0)
+    shared_memory.put_text(block.mail, block.header, shared_memory.COMMANDS, {"do": "run"})
+    texts, following = shared_memory.take_texts(block.mail, block.header, shared_memory.COMMANDS, 0)
     assert texts == [{"do": "set", "values": {"k": 0.1}, "name": "é"}, {"do": "run"}]
     assert following == 2
     with pytest.raises(ValueError, match="bytes"):
-        shared_memory.put_text(block.mail, block.header, shared_memory.MAIL, {"x": "y" * shared_memory.TEXT_BYTES})
+        shared_memory.put_text(block.mail, block.header, shared_memory.COMMANDS, {"x": "y" * shared_memory.TEXT_BYTES})
 
 
 def test_long_texts_take_several_slots(block):
     """Whatever their length: also where a part ends with the text, or a reader comes between two parts."""
     short = {"n": 0}
     lengths = [k * shared_memory.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
-    long = [{"x": "y" * length} for length in (*lengths, shared_memory.LONGEST_EVENT * shared_memory.PART_BYTES - 9)]
+    long = [{"x": "y" * length} for length in (*lengths, shared_memory.MAX_EVENT_SLOTS * shared_memory.PART_BYTES - 9)]
     since, found = 0, []
     for value in long:
         for each in (short, value, short):
-            shared_memory.put_text(block.events, block.header, shared_memory.EVENTS, each, shared_memory.LONGEST_EVENT)
+            shared_memory.put_text(
+                block.events, block.header, shared_memory.EVENTS, each, shared_memory.MAX_EVENT_SLOTS
+            )
         last = int(block.header[shared_memory.EVENTS])
         for until in (last - 2, last):  # once as if the writer had not come to the end of the long one yet
             block.header[shared_memory.EVENTS] = until
@@ -87,13 +97,13 @@ def test_long_texts_take_several_slots(block):
     assert found == [each for value in long for each in (short, value, short)]
     with pytest.raises(ValueError, match="bytes"):
         shared_memory.put_text(
-            block.events, block.header, shared_memory.EVENTS, {"x": "y" * 300_000}, shared_memory.LONGEST_EVENT
+            block.events, block.header, shared_memory.EVENTS, {"x": "y" * 300_000}, shared_memory.MAX_EVENT_SLOTS
         )
 
 
 def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
     shared_memory.put_text(
-        block.events, block.header, shared_memory.EVENTS, {"x": "y" * 10_000}, shared_memory.LONGEST_EVENT
+        block.events, block.header, shared_memory.EVENTS, {"x": "y" * 10_000}, shared_memory.MAX_EVENT_SLOTS
     )
     for k in range(shared_memory.EVENT_SLOTS - 3):
         shared_memory.put_text(block.events, block.header, shared_memory.EVENTS, {"n": k})
@@ -106,8 +116,8 @@ def test_events_of_thousands_of_contacts_are_told_as_they_are(block):
     """Of more than 600 contacts ``taken over`` was told without its states, and ``supplied`` could not be read."""
     states = [k % 4 for k in range(5000)]
     told = [
-        {"event": "taken over", "tick": 10**9, "t": 1 / 3, "states": states, "evaluations": 2**40, "wall": 0.0},
-        {"event": "supplied", "t": 1 / 3, "what": "x", "modes": ["+".join(f"contact{k}" for k in range(5000))],
+        {"event": "kernel_adopted", "tick": 10**9, "t": 1 / 3, "states": states, "evaluations": 2**40, "wall": 0.0},
+        {"event": "mode_added", "t": 1 / 3, "what": "x", "modes": ["+".join(f"contact{k}" for k in range(5000))],
          "states": [states], "wall": 0.0},
     ]  # fmt: skip
     telling = SimpleNamespace(block=block, header=block.header)

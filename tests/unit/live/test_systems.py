@@ -59,7 +59,7 @@ def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_
         assert os.listdir(tmp_path) == ([os.path.basename(path)] if system == "windows" else [])
         assert session.wait(60.0), session.log()
     report = session.close()
-    assert (report["ticks"], report["phase"], report["guard"]) == (400, "paused", "")
+    assert (report["ticks"], report["phase"], report["watchdog_action"]) == (400, "paused", "")
     assert os.listdir(tmp_path) == []
 
 
@@ -91,7 +91,7 @@ def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatc
         time.sleep(0.01)
     threading.Timer(0.3, os.close, (writing,)).start()
     assert watchdog.watch(header, child, 20.0, 0.002) == 0
-    assert header[watchdog.STOPPING] == 1
+    assert header[watchdog.STOP_REQUESTED] == 1
     assert child.wait(20.0) == 0  # the guard goes on when it sees that it ends
     os.close(reading)
     block.close()

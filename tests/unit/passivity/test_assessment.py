@@ -30,7 +30,7 @@ def test_what_is_not_known_is_unknown_with_what_would_be_needed(held):
     straight = assess(held("toggle_switch"), KNOWN, turns=())  # a handle that moves an angle, at so many rad/m
     assert checks(straight, "tip_1")["wall"].unit == "N s/m"
     assert checks(straight, "tip_1")["wall"].verdict == "pass"
-    axes_that_turn = checks(assess(held("shopping_cart"), KNOWN), "handle_twist")
+    axes_that_turn = checks(assess(held("shopping_cart"), KNOWN), "handle_rotation")
     assert axes_that_turn["wall"].verdict == "unknown", "a handle is known along straight axes only"
 
 

@@ -73,7 +73,12 @@ def test_what_can_happen_to_an_emulated_device():
 
 def test_without_a_run_an_emulated_device_tells_where_it_is():
     device = Emulated()
-    assert without_run(held_by(device).now()) == {"position": [1.0], "velocity": [2.0], "force": [3.0], "grip": 0.0}
+    assert without_run(held_by(device).now()) == {
+        "position": [1.0],
+        "velocity": [2.0],
+        "force": [3.0],
+        "engagement": 0.0,
+    }
     device.do("unplug")
     assert held_by(device).now() == {}
     assert without_run({})["force"] is None

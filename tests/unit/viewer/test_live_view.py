@@ -201,11 +201,11 @@ def test_ports_are_made_up_where_there_are_none():
     assert with_default_ports(fsm_dyn.load("latch")).ports == fsm_dyn.load("latch").ports
     grips = with_default_ports(fsm_dyn.load("ratchet"))
     assert {name: port.coordinate or port.point for name, port in grips.ports.items()} == {
-        "wheel_grip": "q",
-        "pawl_grip": "K",
+        "wheel_port": "q",
+        "pawl_port": "K",
     }
     found = default_coupler_parameters(fsm_dyn.compile(add_couplers(with_default_ports(fsm_dyn.load("box_on_table")))))
-    assert math.sqrt(found["box_grip_1_stiffness"] / 1.0) / (2 * math.pi) == pytest.approx(2.0)
+    assert math.sqrt(found["box_port_1_stiffness"] / 1.0) / (2 * math.pi) == pytest.approx(2.0)
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_parameters_count_at_once_or_from_the_reset():
             assert known["phi"]["value"] == pytest.approx(0.20944, rel=1e-4)
             assert known["r"]["reset"]
             assert not known["mu"]["reset"]
-            assert [known[name]["hand"] for name in ("mu", "disk_grip_1_stiffness")] == [False, True]
+            assert [known[name]["hand"] for name in ("mu", "disk_port_1_stiffness")] == [False, True]
 
             view = stage.show.view
             layout, parameters = view.evaluator.layout, view.evaluator.parameters

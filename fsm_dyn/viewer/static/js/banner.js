@@ -63,11 +63,11 @@ export class Banner {
   }
 
   event(event) {
-    if (event.event === "fault") this.why = [event.why, event.detail].filter(Boolean).join(": ");
-    if (event.event === "failed") this.why = event.why;
+    if (event.event === "fault") this.why = [event.reason, event.detail].filter(Boolean).join(": ");
+    if (event.event === "model_failed") this.why = event.reason;
     if (["fault", "failed"].includes(event.event)) this.phase(this.now);
-    if (event.event === "refused") this.notice(`Refused: ${event.why}`);
-    if (event.event === "recording") this.notice(`The recording has ended: ${event.why}`);
+    if (event.event === "command_rejected") this.notice(`Refused: ${event.reason}`);
+    if (event.event === "recording") this.notice(`The recording has ended: ${event.reason}`);
     if (event.event === "phase") this.phase(event.phase);
   }
 

@@ -20,7 +20,7 @@ export class Controls {
     setText($("name"), model.name);
     setText($("summary"), model.summary);
     $("summary").title = model.summary;
-    $("port").replaceChildren(...model.ports.map(({ name }) => el("option", { value: name, text: name.replace(/_grip$/, "") })));
+    $("port").replaceChildren(...model.ports.map(({ name }) => el("option", { value: name, text: name.replace(/_port$/, "") })));
     $("port").value = model.port;
     $("port-label").hidden = model.ports.length < 2 || !!model.device;
     $("twist-label").hidden = !!model.device || !model.ports.some((port) => port.twist);
@@ -35,7 +35,7 @@ export class Controls {
   }
 
   event(event) {
-    if (event.event === "done" && event.command.do === "speed") this.show(event.command.value);
+    if (event.event === "command_done" && event.command.do === "speed") this.show(event.command.value);
   }
 
   connection(state) {

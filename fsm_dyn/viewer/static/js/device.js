@@ -128,12 +128,12 @@ export class Device {
   }
 
   // State of the device, 10 Hz.
-  device({ position, velocity, force, grip, counts, emulated }) {
+  device({ position, velocity, force, engagement, counts, emulated }) {
     if (!this.about) return;
     for (const { number: i, show } of this.axes) show(position?.[i] ?? null, velocity?.[i] ?? null, force?.[i] ?? null);
     if (emulated.plugged !== undefined) this.shown(emulated);
     const fault = ["fault", "failed"].includes(document.body.dataset.phase);
-    const state = emulated.plugged === false ? "unplugged" : fault ? "disengaged (fault)" : emulated.let_go === "watchdog" ? "stopped by device watchdog" : !(grip > 0) ? "disengaged" : grip < 1 ? "engaging" : "engaged";
+    const state = emulated.plugged === false ? "unplugged" : fault ? "disengaged (fault)" : emulated.let_go === "watchdog" ? "stopped by device watchdog" : !(engagement > 0) ? "disengaged" : engagement < 1 ? "engaging" : "engaged";
     const limit = state === "engaged" && performance.now() - this.saturated < SHOWN;
     setText($("device-state"), limit ? "engaged, force saturated" : state);
     $("device-state").dataset.state = limit ? "bad" : state === "engaged" ? "good" : /unplugged|fault|watchdog/.test(state) ? "bad" : "";

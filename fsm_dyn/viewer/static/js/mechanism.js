@@ -31,7 +31,7 @@ export class Mechanism {
     this.handles = model.ports.map(({ name }) => {
       const group = svg("g", { class: "handle", "data-port": name });
       const title = svg("title");
-      title.textContent = name.replace(/_grip$/, "");
+      title.textContent = name.replace(/_port$/, "");
       group.append(svg("circle", { r: 17, class: "reach" }), svg("circle", { r: 6.5, class: "knob" }), title);
       return group;
     });

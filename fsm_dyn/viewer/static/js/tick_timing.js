@@ -13,13 +13,13 @@ export class TickTiming {
   }
 
   timing(report) {
-    const { period, duration, lateness, overruns, behind, ticks } = report;
+    const { period, execution_time, wakeup_latency, overruns, lagging_ticks, ticks } = report;
     const micro = (seconds) => (seconds === null ? "–" : Math.round(seconds * 1e6).toLocaleString("en"));
     const parts = ({ p50, "p99.9": high, worst }) => `${micro(p50)} / ${micro(high)} / ${micro(worst)} µs`;
     setText($("timing"),
-      `period ${short(period * 1e3)} ms · execution p50/p99.9/max ${parts(duration)} · latency ${parts(lateness)} · ` +
-      `${overruns} overrun${overruns === 1 ? "" : "s"}, ${behind} behind in ${ticks} ticks`);
-    $("timing").title = report.privileges.join("\n");
+      `period ${short(period * 1e3)} ms · execution p50/p99.9/max ${parts(execution_time)} · latency ${parts(wakeup_latency)} · ` +
+      `${overruns} overrun${overruns === 1 ? "" : "s"}, ${lagging_ticks} behind in ${ticks} ticks`);
+    $("timing").title = report.realtime_privileges.join("\n");
     if (this.overruns !== null && overruns > this.overruns) this.at = performance.now();
     this.overruns = overruns;
     const now = this.at !== undefined && performance.now() - this.at < LATELY;
