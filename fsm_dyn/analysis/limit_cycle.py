@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.analysis.poincare_sections import read_section
-from fsm_dyn.analysis.return_map import Point, Return, ReturnMap
+from fsm_dyn.analysis.return_map import Return, ReturnMap, SectionPoint
 from fsm_dyn.analysis.symmetry import Relabelling
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
@@ -144,7 +144,7 @@ def limit_cycle(
     growth = _growth(advancing, setting) if isinstance(advancing, Mapping) else {}
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
-    point = Point(start.x, start.context, start.states)
+    point = SectionPoint(start.x, start.context, start.states)
     renaming = Relabelling.of(automaton, symmetry or {}, growth, start.x, start.context)
     returns = ReturnMap(setting, begin, renaming.section(begin), renaming, max_return_time)
     search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in advancing or name in growth])
@@ -181,19 +181,19 @@ class _Search:
         self.count = 0
         self.scale = np.ones(len(kept))
 
-    def go(self, point: Point) -> Return:
+    def go(self, point: SectionPoint) -> Return:
         self.count += 1
         found = self.returns(point)
         self.scale = 1.0 + np.abs(found.point.x[self.kept])
         return found
 
-    def residual(self, point: Point, found: Return) -> Array:
+    def residual(self, point: SectionPoint, found: Return) -> Array:
         return (found.point.x - point.x)[self.kept]
 
     def size(self, residual: Array) -> float:
         return float(np.abs(residual / self.scale).max(initial=0.0))
 
-    def again(self, point: Point, new: Point) -> Point:
+    def again(self, point: SectionPoint, new: SectionPoint) -> SectionPoint:
         """A point of return to start from: what grows is set back, memory too."""
         x = new.x.copy()
         held = [i for i in range(len(x)) if i not in self.kept]
@@ -201,9 +201,9 @@ class _Search:
         memory = self.returns.system.layout.memory_slice
         context = new.context.copy()
         context[memory] = point.context[memory]
-        return Point(x, context, new.states)
+        return SectionPoint(x, context, new.states)
 
-    def newton(self, point: Point, tol: float) -> tuple[Point, Return]:
+    def newton(self, point: SectionPoint, tol: float) -> tuple[SectionPoint, Return]:
         """Return the fixed point, and the return that proves it."""
         found = self.go(point)
         best = self.size(self.residual(point, found))
@@ -230,7 +230,9 @@ class _Search:
             " returns only, or not at all"
         )
 
-    def _damped(self, point: Point, found: Return, step: Array, size: float) -> tuple[Point, Return] | None:
+    def _damped(
+        self, point: SectionPoint, found: Return, step: Array, size: float
+    ) -> tuple[SectionPoint, Return] | None:
         """Take as much of Newton's step as brings the returns nearer; None if no part of it does."""
         base = self.again(point, found.point)
         part = 1.0
@@ -238,7 +240,7 @@ class _Search:
             x = point.x.copy()
             x[self.kept] += part * step
             try:
-                trial = Point(self.returns.consistent(x, base), base.context, base.states)
+                trial = SectionPoint(self.returns.consistent(x, base), base.context, base.states)
                 there = self.go(trial)
             except RunError:
                 part *= 0.5

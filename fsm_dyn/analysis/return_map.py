@@ -23,7 +23,7 @@ NEWTON_STEPS = 6
 
 
 @dataclass(frozen=True)
-class Point:
+class SectionPoint:
     """A state just after the section: ``x`` (n_x,), the context (n_c,) and the contact states of the mode."""
 
     x: Array
@@ -38,7 +38,7 @@ class Return:
     raw: RunArrays
     row: int
     time: float
-    point: Point
+    point: SectionPoint
 
 
 class ReturnMap:
@@ -66,12 +66,12 @@ class ReturnMap:
         self.system = system
         self.configuration = system.configuration
 
-    def reach(self, point: Point) -> Return:
+    def reach(self, point: SectionPoint) -> Return:
         """Run from anywhere to the section itself, nothing renamed."""
         raw, row, time = self._run_to(self.begin, point)
         return Return(raw, row, time, self._point(raw, row))
 
-    def __call__(self, point: Point) -> Return:
+    def __call__(self, point: SectionPoint) -> Return:
         """Run from the section to its next return.
 
         Raises
@@ -83,10 +83,10 @@ class ReturnMap:
         there, new = self._point(raw, row), self.relabelling
         sigma = self.setting.executable.automaton.terms.layout.sigma_slice
         self.horizon = min(1.3 * time, self.longest)
-        renamed = Point(new.state(there.x), new.context(there.context, sigma), new.states(there.states))
+        renamed = SectionPoint(new.state(there.x), new.context(there.context, sigma), new.states(there.states))
         return Return(raw, row, time, renamed)
 
-    def period(self, found: Return, point: Point) -> float:
+    def period(self, found: Return, point: SectionPoint) -> float:
         """Return the time of a return to the cycle itself, s.
 
         A run that begins where a contact just let go may take a moment to let go again.  Then the time is taken between
@@ -120,7 +120,7 @@ class ReturnMap:
         rank = int(np.sum(sizes > RANK * max(sizes.max(initial=0.0), 1e-300)))
         return self.relabelling.matrix @ Y, left[:, :rank]
 
-    def consistent(self, x: Array, point: Point) -> Array:
+    def consistent(self, x: Array, point: SectionPoint) -> Array:
         """Return ``x`` brought onto the rows that hold at ``point``, and onto the gap that the section closes."""
         system, context = self.system, point.context
         n_q, n_u = len(system.layout.q), len(system.layout.u)
@@ -167,7 +167,7 @@ class ReturnMap:
         ways[n_q:] = speeds @ ways
         return ways
 
-    def _run_to(self, section: Section, point: Point) -> tuple[RunArrays, int, float]:
+    def _run_to(self, section: Section, point: SectionPoint) -> tuple[RunArrays, int, float]:
         horizon = self.horizon
         while True:
             raw = self.setting.run(point.x, point.context, point.states, horizon)
@@ -192,7 +192,7 @@ class ReturnMap:
                 )
             horizon = min(2.0 * horizon, self.longest)
 
-    def _polished(self, section: CrossingSection, point: Point, time: float) -> RunArrays:
+    def _polished(self, section: CrossingSection, point: SectionPoint, time: float) -> RunArrays:
         """Run exactly to a crossing: the dense output places it, the method's own steps give its state."""
         for _ in range(2):
             raw = self.setting.run(point.x, point.context, point.states, time)
@@ -200,9 +200,9 @@ class ReturnMap:
             time -= float(values["value"]) / float(values["by_state"] @ raw.x_dot[-1])
         return self.setting.run(point.x, point.context, point.states, time)
 
-    def _point(self, raw: RunArrays, row: int) -> Point:
+    def _point(self, raw: RunArrays, row: int) -> SectionPoint:
         states = tuple(int(code) for code in raw.tables.mode_states[raw.mode[row]])
-        return Point(raw.x[row].copy(), self.setting.context(raw.held[row]), states)
+        return SectionPoint(raw.x[row].copy(), self.setting.context(raw.held[row]), states)
 
 
 def _least_motion(M: Array, A: Array, target: Array) -> Array:

@@ -13,7 +13,7 @@ import msgspec
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.errors import NOWHERE, InputError, Location
-from fsm_dyn.laws import Event, Quantity
+from fsm_dyn.laws import Event, GuardQuantity
 from fsm_dyn.modes.curve_parameters import followers
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms
@@ -250,7 +250,7 @@ def _guard_fits(automaton: Automaton, mode: DerivedMode, guard: Guard) -> bool:
     if guard.direction not in (-1.0, 0.0, 1.0) or guard.sign not in (-1.0, 1.0) or guard.subject < 0:
         return False
     if guard.event is Event.TRANSITION:
-        return guard.subject < len(automaton.resets) and guard.quantity is Quantity.CONDITION
+        return guard.subject < len(automaton.resets) and guard.quantity is GuardQuantity.CONDITION
     if guard.subject >= len(automaton.contacts):
         return False
     contact = automaton.contacts[guard.subject]

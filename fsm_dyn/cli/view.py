@@ -63,7 +63,7 @@ def view_command(
         from fsm_dyn.viewer.live_view import LiveOptions
         from fsm_dyn.viewer.playback_session import open_recorded_run
         from fsm_dyn.viewer.report import write_report
-        from fsm_dyn.viewer.serve import Watched, serve, serve_recorded_run
+        from fsm_dyn.viewer.serve import WatchedFile, serve, serve_recorded_run
 
     opened = announce_address(model, no_browser, as_json)
     if is_recorded_run(model):
@@ -87,7 +87,7 @@ def view_command(
     if html is not None:
         raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
-    watched = _watched(model, Watched) if watch else None
+    watched = _watched(model, WatchedFile) if watch else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     live_options = LiveOptions(

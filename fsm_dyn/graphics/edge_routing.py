@@ -19,7 +19,7 @@ Size = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Curve:
+class EdgeCurve:
     """One arrow: four control points of a cubic, shape (4, 2), and the centre of its label."""
 
     arrow: Arrow
@@ -45,7 +45,7 @@ class Router:
         self.lanes = {1.0: 0.0, -1.0: 0.0}
         self.arcs: dict[tuple[int, float], int] = {}
 
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[EdgeCurve, ...]:
         """Return all curves with the positions of their labels."""
         routes = {arrow: self._route(arrow) for arrow in self.arrows}
         fractions = np.linspace(0.02, 0.98, 33)
@@ -54,7 +54,7 @@ class Router:
         found = []
         for arrow, (control, side) in routes.items():
             others = np.concatenate([np.zeros((0, 2)), *(trace for other, trace in traces.items() if other != arrow)])
-            found.append(Curve(arrow, control, self._label(arrow, control, side, taken, others)))
+            found.append(EdgeCurve(arrow, control, self._label(arrow, control, side, taken, others)))
         return tuple(found)
 
     def _side(self, arrow: Arrow) -> float:

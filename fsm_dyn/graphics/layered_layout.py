@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.graphics.diagram import Diagram
-from fsm_dyn.graphics.edge_routing import LOOP, STACK, Curve, Router, Size
+from fsm_dyn.graphics.edge_routing import LOOP, STACK, EdgeCurve, Router, Size
 
 _GAP = 56.0  # between layers, in addition to the labels
 _SWEEPS = 8
@@ -24,7 +24,7 @@ class Placement:
     """Centres of the boxes by key, and the curves."""
 
     centres: Mapping[str, tuple[float, float]]
-    curves: tuple[Curve, ...]
+    curves: tuple[EdgeCurve, ...]
 
 
 def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str, str], Size]) -> Placement:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import Arrow, Box, Diagram, abridged, shortened
-from fsm_dyn.graphics.edge_routing import Curve, Size
+from fsm_dyn.graphics.edge_routing import EdgeCurve, Size
 from fsm_dyn.graphics.layered_layout import Placement, place
 from fsm_dyn.graphics.svg import element, escaped, picture, text, width_of
 
@@ -138,7 +138,7 @@ def _box(box: Box, x: float, y: float, size: Size, colour: str) -> str:
     return element("g", parts)
 
 
-def _arrow(curve: Curve, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+def _arrow(curve: EdgeCurve, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
     a, b, c, d = np.stack([curve.control[:, 0] - low[0], high[1] - curve.control[:, 1]], axis=1)
     way = d - c
     way = way / max(float(np.hypot(*way)), 1e-9)
@@ -156,7 +156,7 @@ def _arrow(curve: Curve, low: NDArray[np.float64], high: NDArray[np.float64]) ->
     )
 
 
-def _label(curve: Curve, size: Size, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+def _label(curve: EdgeCurve, size: Size, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
     lines = _label_lines(curve.arrow)
     if not lines:
         return ""

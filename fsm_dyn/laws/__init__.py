@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, SLIDING, SLIDING_UNDER, WORDS, Entry, Event, Law, Quantity, Watched
+from fsm_dyn.laws.base import FREE, HELD, SLIDING, SLIDING_UNDER, WORDS, Entry, Event, GuardQuantity, Law, Watched
 from fsm_dyn.laws.compliant import COMPLIANT
 from fsm_dyn.laws.dry_friction import DRY_FRICTION
 from fsm_dyn.laws.gap import GAP
@@ -15,7 +15,17 @@ from fsm_dyn.laws.one_way import ONE_WAY
 from fsm_dyn.laws.slot import SLOT
 
 __all__ = [
-    "FREE", "HELD", "LAWS", "SLIDING", "SLIDING_UNDER", "WORDS", "Entry", "Event", "Law", "Quantity", "Watched",
+    "FREE",
+    "HELD",
+    "LAWS",
+    "SLIDING",
+    "SLIDING_UNDER",
+    "WORDS",
+    "Entry",
+    "Event",
+    "GuardQuantity",
+    "Law",
+    "Watched",
     "law_of",
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ class Event(IntEnum):
     LEAVES = 6
 
 
-class Quantity(IntEnum):
+class GuardQuantity(IntEnum):
     """What a guard measures; the codes are those of modes embedded online (``runtime/online_mode.h``)."""
 
     GAP = 0
@@ -89,7 +89,7 @@ class Watched:
     ----------
     states : tuple of int
         Codes of the states in which there is this guard.
-    quantity : Quantity
+    quantity : GuardQuantity
     event : Event
     leads_to : tuple of int
         Codes of the states that it can end in, apart from the one that it leaves.
@@ -104,7 +104,7 @@ class Watched:
     """
 
     states: tuple[int, ...]
-    quantity: Quantity
+    quantity: GuardQuantity
     event: Event
     leads_to: tuple[int, ...]
     text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, SLIDING, Event, Law, Quantity, Traits, Watched
+from fsm_dyn.laws.base import FREE, HELD, SLIDING, Event, GuardQuantity, Law, Traits, Watched
 from fsm_dyn.laws.friction import BECAME, CIRCLE, END_OF_FACE, LIMIT, REST, events_of_faces
 
 
@@ -29,10 +29,10 @@ COMPLIANT: Final = Law(
     states=_states,
     guards=(
         # open, what left faster than the surface follows may meet it again before the gap closes
-        Watched((FREE,), Quantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossless),
-        Watched((FREE,), Quantity.MEETING, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossy),
-        Watched((HELD, SLIDING), Quantity.GAP, Event.OPENS, (FREE,), "depth", sign=-1.0),
-        Watched((HELD, SLIDING), Quantity.FIRMNESS, Event.OPENS, (FREE,), "force", when=_lossy),
+        Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossless),
+        Watched((FREE,), GuardQuantity.MEETING, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossy),
+        Watched((HELD, SLIDING), GuardQuantity.GAP, Event.OPENS, (FREE,), "depth", sign=-1.0),
+        Watched((HELD, SLIDING), GuardQuantity.FIRMNESS, Event.OPENS, (FREE,), "force", when=_lossy),
         LIMIT,
         END_OF_FACE,
         CIRCLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import HELD, SLIDING, SLIDING_UNDER, Event, Quantity, Traits, Watched
+from fsm_dyn.laws.base import HELD, SLIDING, SLIDING_UNDER, Event, GuardQuantity, Traits, Watched
 
 
 def _along_a_line(contact: Traits) -> bool:
@@ -21,12 +21,14 @@ def _limited(contact: Traits) -> bool:
 
 #: where it sticks along one line: the friction force opposes the slip it gives way to, so one guard for each direction
 LIMIT: Final = Watched(
-    (HELD,), Quantity.FRICTION_LIMIT, Event.SLIDES, (SLIDING,), "friction limit", directions=(-1.0, 1.0),
+    (HELD,), GuardQuantity.FRICTION_LIMIT, Event.SLIDES, (SLIDING,), "friction limit", directions=(-1.0, 1.0),
     when=_along_a_line,
 )  # fmt: skip
-CIRCLE: Final = Watched((HELD,), Quantity.FRICTION_CIRCLE, Event.SLIDES, (SLIDING,), "friction limit", when=_in_space)
-REST: Final = Watched((SLIDING, SLIDING_UNDER), Quantity.SLIP, Event.STICKS, (HELD,), "slip speed")
-END_OF_FACE: Final = Watched((HELD, SLIDING), Quantity.REACH, Event.LEAVES, (0,), "end of the face", when=_limited)
+CIRCLE: Final = Watched(
+    (HELD,), GuardQuantity.FRICTION_CIRCLE, Event.SLIDES, (SLIDING,), "friction limit", when=_in_space
+)
+REST: Final = Watched((SLIDING, SLIDING_UNDER), GuardQuantity.SLIP, Event.STICKS, (HELD,), "slip speed")
+END_OF_FACE: Final = Watched((HELD, SLIDING), GuardQuantity.REACH, Event.LEAVES, (0,), "end of the face", when=_limited)
 
 
 #: what a contact did that is in a state now without a guard of its own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, SLIDING, Event, Law, Quantity, Traits, Watched
+from fsm_dyn.laws.base import FREE, HELD, SLIDING, Event, GuardQuantity, Law, Traits, Watched
 from fsm_dyn.laws.friction import BECAME, CIRCLE, END_OF_FACE, LIMIT, REST, events_of_faces
 
 
@@ -28,9 +28,9 @@ GAP: Final = Law(
     has_gap=True,
     states=_states,
     guards=(
-        Watched((FREE,), Quantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_alone),
-        Watched((FREE,), Quantity.LARGEST_GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_outlined),
-        Watched((HELD, SLIDING), Quantity.NORMAL_FORCE, Event.OPENS, (FREE,), "normal force"),
+        Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_alone),
+        Watched((FREE,), GuardQuantity.LARGEST_GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_outlined),
+        Watched((HELD, SLIDING), GuardQuantity.NORMAL_FORCE, Event.OPENS, (FREE,), "normal force"),
         LIMIT,
         END_OF_FACE,
         CIRCLE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, Entry, Event, Law, Option, Quantity, Watched
+from fsm_dyn.laws.base import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
 from fsm_dyn.laws.lock import POSITION, VELOCITY
 
 LIMITED_LOCK: Final = Law(
@@ -18,7 +18,7 @@ LIMITED_LOCK: Final = Law(
     force_limit=True,
     states=lambda frictional, infinite: ("released", "engaged"),
     guards=(
-        Watched((HELD,), Quantity.HOLDING_LIMIT, Event.OPENS, (FREE,), "holding limit", directions=(-1.0, 1.0)),
+        Watched((HELD,), GuardQuantity.HOLDING_LIMIT, Event.OPENS, (FREE,), "holding limit", directions=(-1.0, 1.0)),
     ),
     events=lambda frictional, infinite, limited: ("lets go",),
     verbs={Event.OPENS: "lets go"},

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, Entry, Event, Law, Option, Quantity, Watched
+from fsm_dyn.laws.base import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
 
 ONE_WAY: Final = Law(
     name="one_way",
     normal="constraint",
     states=lambda frictional, infinite: ("free", "locked"),
     guards=(
-        Watched((FREE,), Quantity.SPEED, Event.CLOSES, (HELD,), "speed"),
-        Watched((HELD,), Quantity.NORMAL_FORCE, Event.OPENS, (FREE,), "locking force"),
+        Watched((FREE,), GuardQuantity.SPEED, Event.CLOSES, (HELD,), "speed"),
+        Watched((HELD,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (FREE,), "locking force"),
     ),
     events=lambda frictional, infinite, limited: ("locks", "frees"),
     verbs={Event.CLOSES: "locks", Event.OPENS: "frees"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import SLIDING, SLIDING_UNDER, Event, Law, Quantity, Watched
+from fsm_dyn.laws.base import SLIDING, SLIDING_UNDER, Event, GuardQuantity, Law, Watched
 from fsm_dyn.laws.friction import BECAME, LIMIT, REST, events_of_faces
 
 
@@ -22,8 +22,8 @@ SLOT: Final = Law(
     states=_states,
     guards=(
         # the other face takes over
-        Watched((SLIDING,), Quantity.NORMAL_FORCE, Event.OPENS, (SLIDING_UNDER,), "normal force"),
-        Watched((SLIDING_UNDER,), Quantity.NORMAL_FORCE, Event.OPENS, (SLIDING,), "normal force", sign=-1.0),
+        Watched((SLIDING,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (SLIDING_UNDER,), "normal force"),
+        Watched((SLIDING_UNDER,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (SLIDING,), "normal force", sign=-1.0),
         LIMIT,
         REST,
     ),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from fsm_dyn.laws import Event, Quantity, Watched
+from fsm_dyn.laws import Event, GuardQuantity, Watched
 from fsm_dyn.modes.embedding import EmbeddedMode
 from fsm_dyn.modes.redundancy import Limit, determinate_limits
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, of_one_corner, shared_name
@@ -19,7 +19,11 @@ from fsm_dyn.programs import Node, functions
 
 SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
 
-_LIMITS = (Quantity.NORMAL_FORCE, Quantity.FRICTION_LIMIT, Quantity.HOLDING_LIMIT)  # of multipliers, maybe shared ones
+_LIMITS = (
+    GuardQuantity.NORMAL_FORCE,
+    GuardQuantity.FRICTION_LIMIT,
+    GuardQuantity.HOLDING_LIMIT,
+)  # of multipliers, maybe shared ones
 
 
 class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -33,7 +37,7 @@ class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     subject: int
     direction: float
     text: str
-    quantity: Quantity
+    quantity: GuardQuantity
     sign: float
 
 
@@ -57,26 +61,26 @@ def contact_guards(
 
 
 def _value(
-    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode, index: int, quantity: Quantity
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode, index: int, quantity: GuardQuantity
 ) -> Node | None:
     """Return what a guard measures; None where another contact has the guard for all of them."""
     match quantity:
-        case Quantity.GAP:
+        case GuardQuantity.GAP:
             return system.gap(index)
-        case Quantity.LARGEST_GAP:
+        case GuardQuantity.LARGEST_GAP:
             return _largest_gap(system, index, states)
-        case Quantity.MEETING:
+        case GuardQuantity.MEETING:
             length = system.units.scales.length if system.units else 1.0
             return functions.maximum(system.gap(index), -length * system.nodes["firm"][index])
-        case Quantity.FIRMNESS:
+        case GuardQuantity.FIRMNESS:
             return _node(system, "firm", index)
-        case Quantity.REACH:
+        case GuardQuantity.REACH:
             return _node(system, "reach", index)
-        case Quantity.SPEED:
+        case GuardQuantity.SPEED:
             return system.slip(system.contacts[index].normal_row)
-        case Quantity.SLIP:
+        case GuardQuantity.SLIP:
             return system.ahead(index)
-        case Quantity.FRICTION_CIRCLE:
+        case GuardQuantity.FRICTION_CIRCLE:
             return _circle(system, index, embedded)
     raise ValueError(f"no guard measures {quantity.name} of a contact")
 
@@ -132,14 +136,14 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
         normal, tangent, load = contact.normal_row, contact.tangent_row, contact.contact_law.normal
         for watched in contact.contact_law.guards_of(contact, code):
-            if watched.quantity is Quantity.NORMAL_FORCE:
+            if watched.quantity is GuardQuantity.NORMAL_FORCE:
                 add(watched.event, index, 0.0, [(normal, watched.sign, watched.sign)], zero)
-            if watched.quantity is Quantity.HOLDING_LIMIT:
+            if watched.quantity is GuardQuantity.HOLDING_LIMIT:
                 for direction in watched.directions:
                     add(
                         watched.event, index, direction, [(normal, direction, direction)], system.nodes["static"][index]
                     )
-            if watched.quantity is not Quantity.FRICTION_LIMIT:
+            if watched.quantity is not GuardQuantity.FRICTION_LIMIT:
                 continue
             bound, size = system.friction_bound("static", index), float(embedded.static[index])
             parts = [(normal, bound, size)] if load == "constraint" and not contact.bilateral else []
@@ -196,6 +200,6 @@ def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> li
         node = system.nodes["when"][index]
         for sign, crossing in ((-1.0, "rising"), (1.0, "falling")):
             if when.crossing in (crossing, "both"):
-                guard = Guard(Event.TRANSITION, index, 0.0, when.name, Quantity.CONDITION, sign)
+                guard = Guard(Event.TRANSITION, index, 0.0, when.name, GuardQuantity.CONDITION, sign)
                 guards.append((guard, node if sign > 0.0 else -node))
     return guards

@@ -12,7 +12,7 @@ from fsm_dyn.modes.corners import ends_of_faces, outlines
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
 from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
 from fsm_dyn.programs import Node, Program
-from fsm_dyn.spec.model import Transition
+from fsm_dyn.spec.model import TransitionSpec
 from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
 
 
@@ -80,7 +80,7 @@ def _sparse(terms: TreeTerms) -> Tree:
     return Tree(terms.n, terms.definitions, terms.quadratic, tuple((row.form, row.gamma) for row in terms.rows))
 
 
-def describe(transition: Transition) -> str:
+def describe(transition: TransitionSpec) -> str:
     """What a user-defined transition waits for, as text."""
     if transition.on is not None:
         return f"{transition.on[0]} {transition.on[1]}"

@@ -10,7 +10,7 @@ from matplotlib.patches import Polygon
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.results.arrays import FloatArray
-from fsm_dyn.results.scene import Scene, Shape
+from fsm_dyn.results.scene import Scene, SceneShape
 from fsm_dyn.results.scene_placement import Placed, place_scene
 from fsm_dyn.results.trajectory import Trajectory
 
@@ -82,7 +82,7 @@ def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> Fl
 
 
 def draw_instant(
-    axes: Axes, view: View, shapes: tuple[Shape, ...], i: int, offset: FloatArray, colour: str, share: float
+    axes: Axes, view: View, shapes: tuple[SceneShape, ...], i: int, offset: FloatArray, colour: str, share: float
 ) -> None:
     """Draw instant ``i`` of a view, shifted by ``offset`` (2,), with opacity ``share``, 0 to 1."""
     order = 2.0 + i

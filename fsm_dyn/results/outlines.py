@@ -12,7 +12,7 @@ from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.expressions import FloatAlgebra, Text
 from fsm_dyn.results.arrays import FloatArray
-from fsm_dyn.results.scene import NEWTONIAN, Shape
+from fsm_dyn.results.scene import NEWTONIAN, SceneShape
 from fsm_dyn.spec.curve_shapes import formula_at, periodic_spline
 from fsm_dyn.spec.model import Repeat
 from fsm_dyn.spec.model import Shape as Given
@@ -48,11 +48,11 @@ class Outlines:
         self._places = dict(zip(automaton.point_names, geometry["points"], strict=True))
         self._turns = dict(zip(automaton.frame_names, geometry["frames"], strict=True))
 
-    def all(self) -> tuple[Shape, ...]:
+    def all(self) -> tuple[SceneShape, ...]:
         """Return the outlines of all copies of all shapes."""
         return tuple(outline for shape in self._planar for outline in self._copies(shape))
 
-    def _copies(self, shape: Given) -> list[Shape]:
+    def _copies(self, shape: Given) -> list[SceneShape]:
         points = self._points(shape)
         closed, endless = shape.kind in ("circle", "polygon", "curve") and not shape.inside, shape.kind == "line"
         if shape.kind in ("circle", "polygon") and shape.inside:
@@ -62,7 +62,7 @@ class Outlines:
             hub = self._between(shape.frame, shape.origin, shape.repeat.about)
             copies = [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
         return [
-            Shape(shape.name, shape.frame, shape.origin, copy, closed, endless=endless)
+            SceneShape(shape.name, shape.frame, shape.origin, copy, closed, endless=endless)
             for copy in copies
             if np.isfinite(copy).all()
         ]

@@ -14,7 +14,7 @@ from fsm_dyn.results.arrays import FloatArray, InputFunction
 from fsm_dyn.results.change_points import change_points_of, rows_that_take_part
 from fsm_dyn.results.outlines import Outlines
 from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord
-from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
 from fsm_dyn.results.transition_causes import States, fired, selection_log, transition_cause
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import state as st
@@ -175,8 +175,8 @@ def transition_of(
 
 
 def shapes_of(
-    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[Shape] = ()
-) -> tuple[Shape, ...]:
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[SceneShape] = ()
+) -> tuple[SceneShape, ...]:
     """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
 
     A body with a view is drawn by that alone.
@@ -185,7 +185,7 @@ def shapes_of(
     ----------
     values : mapping
         The parameters, which the outlines may name.
-    outlines : sequence of Shape
+    outlines : sequence of SceneShape
         The shapes that contacts are made of.
     """
     viewed = {(mechanism.bodies[name].frame, mechanism.bodies[name].center) for name in mechanism.view if name != "N"}
@@ -210,13 +210,13 @@ def links_of(mechanism: Mechanism) -> tuple[tuple[str, str], ...]:
     return tuple(links)
 
 
-def _dot(body: Body) -> Shape:
-    return Shape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
+def _dot(body: Body) -> SceneShape:
+    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
 
 
-def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> Shape:
+def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
     points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.points] or [[0.0, 0.0]])
     if form.kind == "circle" and form.radius is not None:
         points = points + evaluate(form.radius, values) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
     closed = form.kind in ("polygon", "circle")
-    return Shape(body, form.frame or frame, center, points, closed, form.text)
+    return SceneShape(body, form.frame or frame, center, points, closed, form.text)

@@ -11,7 +11,7 @@ NEWTONIAN = "N"
 
 
 @dataclass(frozen=True)
-class Shape:
+class SceneShape:
     """An outline in the x-y plane of ``frame``, from the point ``origin``.
 
     ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that continues beyond its
@@ -33,7 +33,7 @@ class Scene:
 
     Attributes
     ----------
-    shapes : tuple of Shape
+    shapes : tuple of SceneShape
     links : tuple of (str, str)
         Pairs of points that a thin line joins.
     points, frames : tuple of str
@@ -43,7 +43,7 @@ class Scene:
         both resolved in the Newtonian frame.
     """
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SceneShape, ...]
     links: tuple[tuple[str, str], ...]
     points: tuple[str, ...]
     frames: tuple[str, ...]

@@ -9,7 +9,7 @@ import numpy as np
 from fsm_dyn.errors import InputError
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Placed:
         path: FloatArray = self.positions[:, self.scene.points.index(name)]
         return path
 
-    def outline(self, shape: Shape) -> FloatArray:
+    def outline(self, shape: SceneShape) -> FloatArray:
         """Return a shape's points in the Newtonian frame, shape (n, k, 3)."""
         origin = self.point(shape.origin)[:, None, :]
         flat = np.hstack([shape.points, np.zeros((len(shape.points), 1))])

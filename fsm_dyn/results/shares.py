@@ -35,7 +35,7 @@ HARDLY: Final = 1e-10  # length of the residual of the least squares problem whe
 
 
 @dataclass(frozen=True)
-class Law:
+class ShareLaw:
     """One law on the forces of a contact: ``normal . λ + load - friction |λ_t| >= 0``.
 
     ``normal`` (n, n_rows) and ``load`` (n,) are linear; ``tangents`` are the rows of λ_t, none for a law without
@@ -126,14 +126,14 @@ class States:
         found: FloatArray = np.where(most > 0.0, free / np.where(most > 0.0, most, 1.0), 0.0)
         return found
 
-    def laws(self, forces: FloatArray) -> list[Law]:
+    def laws(self, forces: FloatArray) -> list[ShareLaw]:
         """Return the laws of the contacts, with coefficients and sides as they are in the forces given."""
         n, n_rows = forces.shape
         nothing = np.zeros((n, n_rows))
         found = []
         for k, (contact, code) in enumerate(zip(self.contacts, self.states, strict=True)):
             if code and contact.contact_law.force_limit:
-                found.append(Law(nothing, self.terms["static"][:, k], (contact.normal_row,)))
+                found.append(ShareLaw(nothing, self.terms["static"][:, k], (contact.normal_row,)))
             if code == 0 or contact.contact_law.switched:
                 continue
             normal, load = nothing, np.ones(n)
@@ -143,12 +143,12 @@ class States:
                 side = -1.0 if code == SLIDING_UNDER else side
                 normal, load = np.zeros((n, n_rows)), np.zeros(n)
                 normal[:, contact.normal_row] = side
-                found.append(Law(normal, load))
+                found.append(ShareLaw(normal, load))
             elif contact.contact_law.compliant:
                 load = self.terms["elastic"][:, k]
             if code == HELD and contact.tangent_rows and not contact.sticks_always:
                 limit = self.terms["static"][:, k]
-                found.append(Law(limit[:, None] * normal, limit * load, contact.tangent_rows))
+                found.append(ShareLaw(limit[:, None] * normal, limit * load, contact.tangent_rows))
         return found
 
     def without_effect(self, unknowns: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -267,7 +267,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
     basis, counts = at.without_effect(at.unknowns(forces))
     for i in where:
         free = basis[i][:, counts[i]]
-        own = [Law(law.normal[i : i + 1], law.load[i : i + 1], law.tangents) for law in laws]
+        own = [ShareLaw(law.normal[i : i + 1], law.load[i : i + 1], law.tangents) for law in laws]
         found = smallest_admissible(forces[i] / size[i], free, own, size[i])
         admissible[i] = found is not None
         if found is not None:
@@ -275,7 +275,9 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
     return result, admissible
 
 
-def smallest_admissible(forces: FloatArray, free: FloatArray, laws: Sequence[Law], size: float) -> FloatArray | None:
+def smallest_admissible(
+    forces: FloatArray, free: FloatArray, laws: Sequence[ShareLaw], size: float
+) -> FloatArray | None:
     """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None where there is none.
 
     Parameters
@@ -284,7 +286,7 @@ def smallest_admissible(forces: FloatArray, free: FloatArray, laws: Sequence[Law
         In units of ``size``.
     free : ndarray, shape (n_rows, k)
         Orthonormal.
-    laws : sequence of Law
+    laws : sequence of ShareLaw
         Each of one instant.
     size : float
         N

@@ -22,7 +22,7 @@ from fsm_dyn.errors import FsmDynError
 _MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
 
 
-class Vector(Structure):
+class VectorStructure(Structure):
     """A contiguous array of one dimension, by address and length."""
 
     _fields_ = [("at", c_void_p), ("n", c_int64)]
@@ -38,16 +38,16 @@ class TimeStepping(Structure):
     """``struct fsm_time_stepping``: the arrays of a run by time stepping, with the last row written."""
 
     _fields_ = [
-        ("times", Vector), ("x", Matrix), ("c", Matrix), ("codes", Matrix), ("free_speeds", Matrix),
-        ("middle", Matrix), ("impulses", Matrix), ("energies", Matrix), ("free_side", Vector),
+        ("times", VectorStructure), ("x", Matrix), ("c", Matrix), ("codes", Matrix), ("free_speeds", Matrix),
+        ("middle", Matrix), ("impulses", Matrix), ("energies", Matrix), ("free_side", VectorStructure),
         ("report", c_void_p), ("segment", c_int64), ("row", c_int64),
     ]  # fmt: skip
 
 
-def vector(array: NDArray[Any]) -> Vector:
+def vector(array: NDArray[Any]) -> VectorStructure:
     """Return the view of an array of shape (n,); raise TypeError where it is not contiguous."""
     _check(array, 1)
-    return Vector(array.ctypes.data, len(array))
+    return VectorStructure(array.ctypes.data, len(array))
 
 
 def matrix(array: NDArray[Any]) -> Matrix:
@@ -64,7 +64,7 @@ def _check(array: NDArray[Any], dimensions: int) -> None:
 _ENTRIES: Final = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8))
 
 
-class Run(Structure):
+class RunStructure(Structure):
     """The addresses of all that one run works on (``struct fsm_run``): packed once, and again where memory moved."""
 
     _fields_ = [(name, c_void_p) for name in ("tables", "inputs", "method", "options", "state", "work", "buffers")]
@@ -75,14 +75,14 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_status_text": (c_char_p, (c_int64,)),
     "fsm_status_sentence": (c_char_p, (c_int64,)),
     "fsm_status_remedy": (c_char_p, (c_int64,)),
-    "fsm_advance": (c_int, (POINTER(Run),)),
-    "fsm_implicit_step": (c_int, (POINTER(Run), c_int64, c_double, c_double)),
+    "fsm_advance": (c_int, (POINTER(RunStructure),)),
+    "fsm_implicit_step": (c_int, (POINTER(RunStructure), c_int64, c_double, c_double)),
     "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
-    "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (Vector,))),
+    "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (VectorStructure,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
-    "fsm_end_is_near": (c_bool, (POINTER(Run),)),
-    "fsm_save": (c_int64, (POINTER(Run), Vector, c_uint64, c_void_p, c_int64)),
-    "fsm_restore": (c_int, (POINTER(Run), Vector, c_uint64, c_void_p, c_int64)),
+    "fsm_end_is_near": (c_bool, (POINTER(RunStructure),)),
+    "fsm_save": (c_int64, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
+    "fsm_restore": (c_int, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
     "fsm_save_steps": (c_int64, (c_void_p, POINTER(TimeStepping), c_int64, c_uint64, c_void_p, c_int64)),
     "fsm_restore_steps": (
         c_int,
@@ -180,7 +180,7 @@ def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     return int(floats), integers.value
 
 
-_NO_MODES: Final = Vector(None, 0)
+_NO_MODES: Final = VectorStructure(None, 0)
 
 RESTORED: Final = 0
 LACKS_MODE: Final = 1
@@ -192,13 +192,13 @@ def restored_sentence(result: int) -> str:
     return text.decode()
 
 
-def save(run: Run, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
+def save(run: RunStructure, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
     """Return the whole state of a run, as words; see ``runtime/saved_state.h``."""
     modes = vector(online) if len(online) else _NO_MODES
     return _saved(lambda words: _save(run, modes, digest, words.ctypes.data, len(words)))
 
 
-def restore(run: Run, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
+def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
     """Give a run the state of :func:`save`; return RESTORED, LACKS_MODE or why it is refused."""
     return int(_restore(run, vector(online), digest, words.ctypes.data, len(words)))
 

@@ -375,7 +375,7 @@ def _restore(
     """Give a run that is about to start a saved state; the solver made there spoils the inputs of the context."""
     loop = stiff.loop
 
-    def handle() -> library.Run:
+    def handle() -> library.RunStructure:
         stiff.pack()
         return stiff.advances
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
-from fsm_dyn.runtime.library import Run
+from fsm_dyn.runtime.library import RunStructure
 from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -55,7 +55,7 @@ class LoopState:
     workspace: Workspace
     tables: Tables
     tables_packed: Packed
-    state: st.State
+    state: st.RunState
     state_packed: Packed
     work: st.Work
     work_packed: Packed
@@ -65,9 +65,9 @@ class LoopState:
     charted: int = -1  # number of steps made when a chart was asked for last
     options: tuple[st.Options, Packed] | None = None  # of the run, for the next one to write its own into
 
-    def run(self, inputs: Packed, method: Packed, options: Packed) -> Run:
+    def run(self, inputs: Packed, method: Packed, options: Packed) -> RunStructure:
         """Return the addresses of all that the run works on, as they are now."""
-        return Run(
+        return RunStructure(
             self.tables_packed.address, inputs.address, method.address, options.address, self.state_packed.address,
             self.work_packed.address, self.buffers_packed.address,
         )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension
 from fsm_dyn.expressions.units import divide, power
-from fsm_dyn.laws import Quantity
+from fsm_dyn.laws import GuardQuantity
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.simulation.tolerances import Tolerances
@@ -94,23 +94,23 @@ def numerics_of(
 
 
 def _of_guard(guard: Guard, found: Measures, contacts: Sequence[ContactInfo]) -> Dimension:
-    if guard.quantity is Quantity.CONDITION:
+    if guard.quantity is GuardQuantity.CONDITION:
         return found.when[guard.subject]
     contact = contacts[guard.subject]
     normal, tangent = found.normal[contact.name], found.tangent[contact.name]
     match guard.quantity:
-        case Quantity.GAP | Quantity.LARGEST_GAP | Quantity.MEETING:
+        case GuardQuantity.GAP | GuardQuantity.LARGEST_GAP | GuardQuantity.MEETING:
             return normal
-        case Quantity.REACH:
+        case GuardQuantity.REACH:
             return LENGTH
-        case Quantity.SPEED | Quantity.SLIP:
-            return divide(normal if guard.quantity is Quantity.SPEED else tangent, TIME)
-        case Quantity.FIRMNESS:
+        case GuardQuantity.SPEED | GuardQuantity.SLIP:
+            return divide(normal if guard.quantity is GuardQuantity.SPEED else tangent, TIME)
+        case GuardQuantity.FIRMNESS:
             return DIMENSIONLESS
-        case Quantity.NORMAL_FORCE | Quantity.HOLDING_LIMIT:
+        case GuardQuantity.NORMAL_FORCE | GuardQuantity.HOLDING_LIMIT:
             return divide(ENERGY, normal)
-        case Quantity.FRICTION_LIMIT:
+        case GuardQuantity.FRICTION_LIMIT:
             return divide(ENERGY, tangent)
-        case Quantity.FRICTION_CIRCLE:
+        case GuardQuantity.FRICTION_CIRCLE:
             return power(divide(ENERGY, tangent), 2.0)
     raise ValueError(f"a guard that measures {guard.quantity.name} has no unit")

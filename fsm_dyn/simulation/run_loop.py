@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.runtime.library import Run, advance, end_is_near
+from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -143,7 +143,7 @@ def run_automaton(
             loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
         )  # fmt: skip
 
-    def handle() -> Run:
+    def handle() -> RunStructure:
         return loop.run(drive.packed, method_packed, options[1])
 
     if resumed is not None and saver is not None:
@@ -212,7 +212,7 @@ def _check(
 def _drive_loop(
     loop: LoopState,
     options: st.Options,
-    handle: Callable[[], Run],
+    handle: Callable[[], RunStructure],
     mode_source: ModeProvider | None,
     progress: Callable[[float], None] | None,
     saver: Saver | None,

@@ -21,7 +21,7 @@ from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, provide_reque
 from fsm_dyn.simulation.saved_state import FirstRow, KnownCharts, SavedState, check
 
 if TYPE_CHECKING:
-    from fsm_dyn.runtime.library import Run
+    from fsm_dyn.runtime.library import RunStructure
 
 NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
 CONTINUABLE: Final = (outcomes.DONE, outcomes.INTERRUPTED, outcomes.TOO_MANY_STEPS)
@@ -54,7 +54,7 @@ class Saver:
         self._saved: SavedState | None = None
 
     def save(
-        self, loop: LoopState, run: Run, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
+        self, loop: LoopState, run: RunStructure, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
     ) -> None:
         """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
         counters = loop.state.counters
@@ -80,7 +80,7 @@ class Saver:
 
 def restore(
     loop: LoopState,
-    handle: Callable[[], Run],
+    handle: Callable[[], RunStructure],
     saved: SavedState,
     first: FirstRow,
     saver: Saver,

@@ -1,6 +1,6 @@
 """State, options and workspace of the runtime, as tuples of arrays.
 
-The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`State`.
+The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`RunState`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsm_dyn.simulation.terms import pack_terms
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# ``State.clock``
+# ``RunState.clock``
 TIME: Final = 0
 BEGIN: Final = 1  # where the grid of fixed steps begins
 STEP: Final = 2  # length the next step should have; 0: not chosen yet
@@ -35,11 +35,11 @@ FORCE: Final = 10  # largest multiplier at the start of the mode; those of the m
 PUT_OFF: Final = 11  # length to continue with of a step whose next trial was put off, 0: none was
 CLOCK_COUNT: Final = 12
 
-# ``State.counters``
+# ``RunState.counters``
 MODE: Final = 0
 PHASE: Final = 1
 REASON: Final = 2  # why the pending resolution is called
-FIRED: Final = 3  # number of guards in ``State.fired``
+FIRED: Final = 3  # number of guards in ``RunState.fired``
 GRID: Final = 4  # number of the last grid point reached
 SEGMENT: Final = 5  # segment of the input tables
 ROWS: Final = 6  # rows recorded
@@ -48,7 +48,7 @@ STEPS: Final = 8  # steps accepted
 REJECTED: Final = 9  # steps rejected
 RETAKES: Final = 10  # steps retaken to locate events
 INSTANT: Final = 11  # transitions made in this instant
-HISTORY: Final = 12  # transitions entered in ``State.history``
+HISTORY: Final = 12  # transitions entered in ``RunState.history``
 STARTED: Final = 13  # 1 once the first row stands
 CYCLE: Final = 14  # impacts in a cycle of the Zeno sequence of impacts that is being ended
 WINDOW_COUNT: Final = 15  # transitions in the present window
@@ -57,7 +57,7 @@ PASSED: Final = 17  # change points recorded
 WORK_DONE: Final = 18  # since the caller set it to zero, see ``WORK_OF_TRANSITION``
 COUNTER_COUNT: Final = 19
 
-# ``State.rank``: what is known of the rank of the rows held; then the size of every row, and the weights with which
+# ``RunState.rank``: what is known of the rank of the rows held; then the size of every row, and the weights with which
 # rows take part in what is lost
 SIZED: Final = 0  # 1 once the sizes are known
 LEFT_AT: Final = 1  # time up to which no rank can be lost (s)
@@ -85,24 +85,24 @@ FAR_STEPS: Final = 8.0  # steps from it within which they are if little is left 
 TINY: Final = 1e-2  # what is left of a row that vanishes, however fast rows change
 TURNED: Final = 2.0  # times its size by which a row changes at most up to a change point that is foreseen
 
-DRIFT_COUNT: Final = 2  # ``State.drift``: energy put in by projections (J), largest residual met
+DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), largest residual met
 
-# ``State.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
+# ``RunState.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
 WORK_OF_TRANSITION: Final = 6
 WORK_OF_CANDIDATE: Final = 0.4  # a combination of contact states solved, in an impact or a decision
 WORK_OF_MODE: Final = 30  # a mode met for the first time
 
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 
-# ``State.counters[PHASE]``
+# ``RunState.counters[PHASE]``
 STEPPING: Final = 0
 RESOLVING: Final = 1
 
-# status of a guard (``State.armed``)
+# status of a guard (``RunState.armed``)
 WAITING: Final = 0
 ARMED: Final = 1
 
-# ``State.history``: a ring of the last transitions
+# ``RunState.history``: a ring of the last transitions
 RING: Final = 16
 RING_TIME: Final = 0
 RING_MODE: Final = 1  # mode that ended
@@ -172,7 +172,7 @@ class Options(NamedTuple):
     mask: NDArray[np.int8]
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """What the loop knows between two steps."""
 
     x: Floats
@@ -239,7 +239,7 @@ TABLES: Final = Bundle(
     },
 )
 OPTIONS: Final = Bundle(Options, {"mask": 2})
-STATE: Final = Bundle(State)
+STATE: Final = Bundle(RunState)
 WORK: Final = Bundle(Work)
 BUFFERS: Final = Bundle(Buffers, {"rows": 2, "transitions": 2, "passages": 2})
 
@@ -262,7 +262,7 @@ def record_width(tables: Tables) -> int:
     return int(RECORD_GUARDS + MAX_FIRED * GUARD_WIDTH + s[tb.N_ROWS] + 2 * s[tb.N_U] + event_resolution.LOG_LENGTH)
 
 
-def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[State, Packed]:
+def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[RunState, Packed]:
     """Return the state of a run that is about to start at time ``t`` (s) in ``mode``, and its bundle."""
     most = int(tables.sizes[tb.MAX_GUARDS])
     n = len(x)
@@ -275,7 +275,7 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     return state, packed
 
 
-def restart_state(state: State, packed: Packed, tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> None:
+def restart_state(state: RunState, packed: Packed, tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> None:
     """Make a state that of a run that is about to start; arguments as of :func:`new_state`."""
     packed.table[: -STATE.words] = 0
     state.x[:] = x
@@ -291,7 +291,7 @@ def restart_state(state: State, packed: Packed, tables: Tables, t: float, x: Flo
     counters[REASON] = event_resolution.START
 
 
-def resized_state(old: State, before: Tables, tables: Tables) -> tuple[State, Packed]:
+def resized_state(old: RunState, before: Tables, tables: Tables) -> tuple[RunState, Packed]:
     """Return the same state with room for the guards of tables that have grown."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])

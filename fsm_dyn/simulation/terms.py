@@ -12,7 +12,7 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Bundle, Packed
 
 
-class Terms(NamedTuple):
+class TermArrays(NamedTuple):
     """Kane's unconstrained terms at one state, as views of the kernel's output ``whole``; n = n_u + n_k.
 
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
@@ -54,7 +54,7 @@ TERM_NAMES = (
 )  # fmt: skip
 
 
-TERMS: Final = Bundle(Terms, {"W": 2, "M": 2, "A": 2})
+TERMS: Final = Bundle(TermArrays, {"W": 2, "M": 2, "A": 2})
 
 
 def pack_terms(tables: tb.Tables) -> Packed:
@@ -69,9 +69,9 @@ def pack_terms(tables: tb.Tables) -> Packed:
         length = math.prod(shape)
         views.append(whole[at : at + length].reshape(shape))
         at += length
-    return TERMS.pack(Terms(whole, *views, *nonzero_of(tables)))
+    return TERMS.pack(TermArrays(whole, *views, *nonzero_of(tables)))
 
 
 def nonzero_of(tables: tb.Tables) -> tuple[NDArray[np.int64], ...]:
-    """Return which entries can differ from zero: the last fields of :class:`Terms`."""
+    """Return which entries can differ from zero: the last fields of :class:`TermArrays`."""
     return tables.row_begin, tables.row_columns, tables.mass_begin, tables.mass_columns

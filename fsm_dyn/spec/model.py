@@ -288,7 +288,7 @@ class DiscreteVariable:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class TransitionSpec:
     """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``)."""
 
     name: str
@@ -381,7 +381,7 @@ class Mechanism:
     modes: Mapping[str, ModePattern] = field(default_factory=dict)
     only_listed: bool = False
     memory: Mapping[str, DiscreteVariable] = field(default_factory=dict)
-    transitions: tuple[Transition, ...] = ()
+    transitions: tuple[TransitionSpec, ...] = ()
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
     on_inconsistent: Literal["stop", "impact"] = "stop"
     on_nonunique: Literal["stop", "prefer_previous"] = "stop"

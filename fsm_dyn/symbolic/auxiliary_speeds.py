@@ -28,7 +28,7 @@ REST = -1
 
 
 @dataclass(frozen=True)
-class Definition:
+class AuxiliarySpeedDefinition:
     """An auxiliary speed: its symbol, and what it is a sum of."""
 
     symbol: Node
@@ -52,7 +52,7 @@ class TreeMotion(Motion):
     ) -> None:
         super().__init__(space, points, rates, carried)
         self.n_own = len(rates.speeds)
-        self.definitions: list[Definition] = []
+        self.definitions: list[AuxiliarySpeedDefinition] = []
         self._inertial = inertial
         self._symbols: list[Node] = list(rates.speeds)
         self._coefficients = {
@@ -84,7 +84,7 @@ class TreeMotion(Motion):
         if not parts or (len(parts) == 1 and REST not in form):
             return form
         symbol = self.graph.symbol(f"auxiliary({len(self.definitions)})")
-        self.definitions.append(Definition(symbol, parts, form.get(REST, self.graph.zero)))
+        self.definitions.append(AuxiliarySpeedDefinition(symbol, parts, form.get(REST, self.graph.zero)))
         self._symbols.append(symbol)
         return {len(self._symbols) - 1: self.graph.one}
 

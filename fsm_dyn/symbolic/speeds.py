@@ -28,7 +28,7 @@ Triples = tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True)
-class Definition:
+class SpeedRow:
     """One row: the definition of a speed, or a kinematic constraint."""
 
     name: str
@@ -82,9 +82,9 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
     return Speeds(rates, q_dot, declared, kinematic)
 
 
-def _definitions(system: MechanismSymbols) -> list[Definition]:
-    rows = [Definition(name, text, False) for name, text in speed_definitions(system.mechanism).items()]
-    rows += [Definition(c.name, c.expression, True) for c in system.mechanism.constraints.values() if c.kinematic]
+def _definitions(system: MechanismSymbols) -> list[SpeedRow]:
+    rows = [SpeedRow(name, text, False) for name, text in speed_definitions(system.mechanism).items()]
+    rows += [SpeedRow(c.name, c.expression, True) for c in system.mechanism.constraints.values() if c.kinematic]
     return rows
 
 
@@ -131,7 +131,7 @@ def _euler_columns(group: Sequence[Node], spin: Triples) -> list[list[Node]]:
 
 
 def _coefficients(
-    system: MechanismSymbols, rows: Sequence[Definition], natural: Rates, unknowns: Sequence[Node]
+    system: MechanismSymbols, rows: Sequence[SpeedRow], natural: Rates, unknowns: Sequence[Node]
 ) -> tuple[list[list[Node]], list[Node]]:
     """Return Y and Z of (1).
 
@@ -173,7 +173,7 @@ def _coefficients(
 
 
 def _solve_blocks(
-    system: MechanismSymbols, rows: Sequence[Definition], unknowns: Sequence[Node], Y: list[list[Node]]
+    system: MechanismSymbols, rows: Sequence[SpeedRow], unknowns: Sequence[Node], Y: list[list[Node]]
 ) -> list[Block]:
     """Return the coupled blocks with their inverses, in the order of solution."""
     structure = blocks_of(Y)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, QuadraticForm
-from fsm_dyn.spec.model import Contact, Mechanism, Transition
+from fsm_dyn.spec.model import Contact, Mechanism, TransitionSpec
 from fsm_dyn.symbolic.contact_kinematics import CurveParameter
 
 NodeRow: TypeAlias = tuple[Node, ...]
@@ -164,7 +164,7 @@ class TransitionTerms:
 
     Attributes
     ----------
-    spec : Transition
+    spec : TransitionSpec
     guard : Node or None
         Fires when it crosses zero as `crossing` says; a comparison ``a > b`` is read as ``a - b`` rising.
     crossing : {"rising", "falling", "both"}
@@ -174,7 +174,7 @@ class TransitionTerms:
         New values of memory.
     """
 
-    spec: Transition
+    spec: TransitionSpec
     guard: Node | None
     crossing: Literal["rising", "falling", "both"]
     reset: Mapping[str, Node]

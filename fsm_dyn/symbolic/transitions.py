@@ -8,14 +8,14 @@ from fsm_dyn import expressions
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, maximum, minimum
-from fsm_dyn.spec.model import Transition
+from fsm_dyn.spec.model import TransitionSpec
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.terms import TransitionTerms
 
 Crossing: TypeAlias = Literal["rising", "falling", "both"]
 
 
-def transition_terms(transition: Transition, algebra: NodeAlgebra) -> TransitionTerms:
+def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra) -> TransitionTerms:
     """Return a transition's guard and resets as nodes."""
     guard, crossing = None, transition.crossing
     if transition.when is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.results.result_builder import scene_of
-from fsm_dyn.results.scene import NEWTONIAN, Scene, Shape
+from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 ORIGIN: Final = "O"
@@ -82,7 +82,7 @@ class Picture:
         return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
 
 
-def _payload(shape: Shape) -> dict[str, Any]:
+def _payload(shape: SceneShape) -> dict[str, Any]:
     points = shape.points
     if shape.endless:
         middle, along = points.mean(axis=0), points[-1] - points[0]

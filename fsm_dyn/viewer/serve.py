@@ -30,7 +30,7 @@ HEADERS: Final = 10.0  # s, timeout for the headers of a request
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedFile:
     """File that is recompiled when saved, and its model as on the command line."""
 
     path: Path
@@ -42,7 +42,7 @@ def serve(
     graph: ModeGraph | FsmDynError,
     options: LiveOptions,
     port: int = 0,
-    watched: Watched | None = None,
+    watched: WatchedFile | None = None,
     opened: Callable[[str], None] = lambda address: None,
 ) -> list[dict[str, Any]]:
     """Serve the page of a model until Ctrl-C; return the reports of the runs.
@@ -53,7 +53,7 @@ def serve(
     options : LiveOptions
     port : int
         0: any free one.
-    watched : Watched, optional
+    watched : WatchedFile, optional
     opened : callable
         Called with the address once the page can be opened.
 
@@ -191,7 +191,7 @@ async def _begin(source: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
         await source.start(graph)
 
 
-async def _watch(watched: Watched, source: LiveBroadcast) -> None:
+async def _watch(watched: WatchedFile, source: LiveBroadcast) -> None:
     """Recompile a file after it has changed and is stable; on an error the run continues.
 
     A file that is saved during compilation is compiled again from the start.
@@ -214,7 +214,7 @@ async def _watch(watched: Watched, source: LiveBroadcast) -> None:
             await asyncio.gather(compiling, return_exceptions=True)
 
 
-async def _anew(watched: Watched, source: LiveBroadcast) -> None:
+async def _anew(watched: WatchedFile, source: LiveBroadcast) -> None:
     """Compile a file in a separate process, then start its run from the cache."""
     try:
         with source.recompiling(watched.path.name) as emit:

@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.automaton.features import active_features
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.state import TABLES
-from fsm_dyn.simulation.terms import TERM_NAMES, TERMS, Terms, nonzero_of
+from fsm_dyn.simulation.terms import TERM_NAMES, TERMS, TermArrays, nonzero_of
 from tests.physics.flush import Tiles, brick, scene
 from tests.runtime.internals import Arena, internals
 
@@ -45,7 +45,7 @@ class Scene:
     def terms(self, x, context):
         values = self.automaton.terms.evaluate(0.0, x, context)
         parts = [np.ascontiguousarray(values[name], dtype=float) for name in TERM_NAMES]
-        return values, Terms(np.zeros(1), *parts, *nonzero_of(self.tables))
+        return values, TermArrays(np.zeros(1), *parts, *nonzero_of(self.tables))
 
     def touching(self, values, rates):
         """The contacts that touch where their face is and do not part."""

@@ -10,7 +10,7 @@ from matplotlib.path import Path as Outline
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import Box, Diagram, shortened
-from fsm_dyn.graphics.edge_routing import Curve, Size
+from fsm_dyn.graphics.edge_routing import EdgeCurve, Size
 from fsm_dyn.graphics.layered_layout import Placement, place
 from fsm_dyn.plot import style
 
@@ -92,7 +92,7 @@ def _draw_box(axes: Axes, box: Box, centre: tuple[float, float], size: Size, col
         axes.text(x, top - i * _LEADING * _LINE, line, ha="center", va="center", fontsize=_LINE, zorder=4)
 
 
-def _draw_curve(axes: Axes, curve: Curve) -> None:
+def _draw_curve(axes: Axes, curve: EdgeCurve) -> None:
     path = Outline(curve.control, [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4])
     axes.add_patch(
         FancyArrowPatch(

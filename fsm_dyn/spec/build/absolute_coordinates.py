@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.joints import (
-    Axis,
+    AxisForm,
     CylindricalForm,
     EndsForm,
     PinSliderForm,
@@ -95,7 +95,7 @@ def relative(name: str, form: EndsForm, at: str) -> dict[str, tuple[str, str]]:
         case CylindricalForm():
             return {f"{name}_slide": _slide(form, form.axis[0], at), f"{name}_turn": _turn(form, form.axis[0])}
         case PlanarForm():
-            first, second = (Axis(form.parent, letter) for letter in form.axis[0].across)
+            first, second = (AxisForm(form.parent, letter) for letter in form.axis[0].across)
             return {
                 f"{name}_x": _slide(form, first, at),
                 f"{name}_y": _slide(form, second, at),
@@ -106,7 +106,7 @@ def relative(name: str, form: EndsForm, at: str) -> dict[str, tuple[str, str]]:
     return {}
 
 
-def _turn(form: EndsForm, axis: Axis) -> tuple[str, str]:
+def _turn(form: EndsForm, axis: AxisForm) -> tuple[str, str]:
     a, b = axis.across
     sign = "-" if axis.sign < 0 else ""
     value = f"{sign}atan2(dot({form.child}.{a}, {form.parent}.{b}), dot({form.child}.{a}, {form.parent}.{a}))"
@@ -114,7 +114,7 @@ def _turn(form: EndsForm, axis: Axis) -> tuple[str, str]:
     return value, f"{sign}dot({spin}, {form.parent}.{axis.letter})"
 
 
-def _slide(form: EndsForm, axis: Axis, at: str) -> tuple[str, str]:
+def _slide(form: EndsForm, axis: AxisForm, at: str) -> tuple[str, str]:
     origin = f"{form.child}_origin"
     speed = f"vel({origin})" + ("" if form.parent == NEWTONIAN else f" - vel({at}, {form.parent})")
     return f"dot(pos({origin}, {at}), {axis})", f"dot({speed}, {axis})"

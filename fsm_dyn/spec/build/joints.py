@@ -16,7 +16,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.absolute_coordinates import free, in_plane, own_point, relative
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.joints import (
-    Axis,
+    AxisForm,
     BallForm,
     CylindricalForm,
     EndsForm,
@@ -170,7 +170,7 @@ class _Tree:
                 return self._ball(form), ""
             case PlanarForm():
                 axis = _own(form, form.axis)
-                first, second = (Axis(form.parent, letter) for letter in axis.across)
+                first, second = (AxisForm(form.parent, letter) for letter in axis.across)
                 slide = f"{self._slide(first, '_x')} + {self._slide(second, '_y')}"
                 return self._turned((axis, self._coordinate("_turn", "rad"))), slide
             case PinSliderForm():
@@ -185,10 +185,10 @@ class _Tree:
         self.speeds[LocatedStr(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
         return name
 
-    def _slide(self, axis: Axis, suffix: str) -> str:
+    def _slide(self, axis: AxisForm, suffix: str) -> str:
         return f"{'-' if axis.sign < 0 else ''}{self._coordinate(suffix, 'm')}*{axis.frame}.{axis.letter}"
 
-    def _turned(self, *turns: tuple[Axis, str]) -> Frame:
+    def _turned(self, *turns: tuple[AxisForm, str]) -> Frame:
         """Return the child's frame, turned about axes one after the other; without any, parallel to the parent."""
         rotations = tuple(
             (axis.letter, Text(f"-{angle}" if axis.sign < 0 else angle, self.where)) for axis, angle in turns
@@ -213,7 +213,7 @@ class _Tree:
             if len(form.angles) != 3:
                 raise ModelError("a ball joint turns about three axes", form.key("angles"), found=form.angles)
             names = [self._coordinate(f"_{k + 1}", "rad") for k in range(3)]
-            return self._turned(*((Axis(form.parent, c), n) for c, n in zip(form.angles, names, strict=True)))
+            return self._turned(*((AxisForm(form.parent, c), n) for c, n in zip(form.angles, names, strict=True)))
         spin = f"omega({form.child})" + ("" if form.parent == NEWTONIAN else f" - omega({form.parent})")
         for letter in "xyz":
             speed = LocatedStr(f"{self.name}_w{letter}", self.where)
@@ -295,7 +295,7 @@ class _Loop:
                 slip += "" if form.parent == NEWTONIAN else f" - vel({form.at}, {form.parent})"
                 yield from ((suffix, f"dot({slip}, {v})") for suffix, v in zip(suffixes, along, strict=True))
 
-    def _spin(self, frame: str, axis: Axis) -> str:
+    def _spin(self, frame: str, axis: AxisForm) -> str:
         form = self.form
         carrier = form.carrier if isinstance(form, GearForm) else NEWTONIAN
         spins = [f"{sign}omega({name})" for sign, name in (("", frame), ("-", carrier)) if name != NEWTONIAN]
@@ -308,7 +308,7 @@ class _Loop:
             suffix = "across" if direction.startswith("cross") else direction[-1]
             yield f"_{suffix}", f"dot(pos({second}, {first}), {direction})"
 
-    def _aligned(self, first: Axis, second: Axis) -> Iterator[tuple[str, str]]:
+    def _aligned(self, first: AxisForm, second: AxisForm) -> Iterator[tuple[str, str]]:
         """The second axis keeps the direction of the first."""
         for suffix, direction in zip(("_turn1", "_turn2"), _across(first), strict=True):
             yield suffix, f"dot({second}, {direction})"
@@ -326,7 +326,7 @@ def _points(form: EndsForm) -> tuple[str, ...]:
     return form.at if isinstance(form, MovableForm | WeldForm) else ()
 
 
-def _own(form: EndsForm, axes: tuple[Axis, ...], key: str = "axis") -> Axis:
+def _own(form: EndsForm, axes: tuple[AxisForm, ...], key: str = "axis") -> AxisForm:
     """Return the one axis of a joint in a tree, which is the parent's.
 
     Raises
@@ -345,13 +345,13 @@ def _own(form: EndsForm, axes: tuple[Axis, ...], key: str = "axis") -> Axis:
     return axes[0]
 
 
-def _two(form: EndsForm, axes: tuple[Axis, ...]) -> tuple[Axis, Axis]:
+def _two(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:
     """Return the axes in parent and child; a single one stands for those with the same letter."""
     first = axes[0]
-    return first, axes[1] if len(axes) == 2 else Axis(form.child, first.letter, first.sign, first.where)
+    return first, axes[1] if len(axes) == 2 else AxisForm(form.child, first.letter, first.sign, first.where)
 
 
-def _across(axis: Axis) -> tuple[str, ...]:
+def _across(axis: AxisForm) -> tuple[str, ...]:
     return tuple(f"{axis.frame}.{letter}" for letter in axis.across)
 
 

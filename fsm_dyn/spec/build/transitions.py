@@ -6,14 +6,14 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Compare, parse
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
-from fsm_dyn.spec.model import Port, Transition
+from fsm_dyn.spec.model import Port, TransitionSpec
 from fsm_dyn.spec.yaml_tree import where_of
 
 
-def transitions_of(forms: list[TransitionForm]) -> tuple[Transition, ...]:
+def transitions_of(forms: list[TransitionForm]) -> tuple[TransitionSpec, ...]:
     """Return the transitions with unique names."""
     taken: set[str] = set()
-    found: list[Transition] = []
+    found: list[TransitionSpec] = []
     for form in forms:
         transition = _transition(form, taken)
         if transition.name in taken:
@@ -25,7 +25,7 @@ def transitions_of(forms: list[TransitionForm]) -> tuple[Transition, ...]:
     return tuple(found)
 
 
-def _transition(form: TransitionForm, taken: set[str]) -> Transition:
+def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
     exactly_one(form, ("when", "on"))
     if form.on is not None and "crossing" in form.given():
         raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
@@ -43,7 +43,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> Transition:
             allowed="to, stop, reset, set",
             remedy="add `to: <mode>`, `reset`, `set` or `stop: true`",
         )
-    return Transition(
+    return TransitionSpec(
         form.name or _free_name(form, taken),
         form.source,
         form.target,

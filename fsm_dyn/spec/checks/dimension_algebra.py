@@ -24,7 +24,7 @@ _ANGLE_FUNCTIONS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class DimensionedValue:
     """What is known of a sub-expression.
 
     ``dimension`` is None where dimensions are not checked.  ``zero`` marks a written 0, which fits any
@@ -46,8 +46,8 @@ class Scope:
     """
 
     label: str
-    scalars: Mapping[str, Quantity]
-    vectors: Mapping[str, tuple[Quantity, ...]]
+    scalars: Mapping[str, DimensionedValue]
+    vectors: Mapping[str, tuple[DimensionedValue, ...]]
     coordinates: frozenset[str] = frozenset()
     frames: frozenset[str] = frozenset()
     points: frozenset[str] = frozenset()
@@ -58,20 +58,20 @@ class Scope:
 
 
 class QuantityAlgebra:
-    """Folds an expression to a `Quantity`, refusing what makes no sense."""
+    """Folds an expression to a `DimensionedValue`, refusing what makes no sense."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
-    def number(self, node: Number, /) -> Quantity:
+    def number(self, node: Number, /) -> DimensionedValue:
         """Return the quantity of a number; bare numbers are dimensionless where units are used."""
         known = node.dimension if node.dimension is not None else DIMENSIONLESS
         if node.text in ("true", "false"):
-            return Quantity("condition", None)
+            return DimensionedValue("condition", None)
         bare_zero = node.dimension is None and node.value == 0.0
-        return Quantity("scalar", self._if_units(known), bare_zero, node.value)
+        return DimensionedValue("scalar", self._if_units(known), bare_zero, node.value)
 
-    def name(self, name: str, /) -> Quantity:
+    def name(self, name: str, /) -> DimensionedValue:
         """Return the quantity of a visible name."""
         scope = self.scope
         if name in scope.scalars:
@@ -97,14 +97,14 @@ class QuantityAlgebra:
             f"unknown name {name!r} in {scope.label}", found=name, remedy=did_you_mean(name, [*choices, *scope.known])
         )
 
-    def axis(self, frame: str, axis: AxisLetter, /) -> Quantity:
+    def axis(self, frame: str, axis: AxisLetter, /) -> DimensionedValue:
         """Return the quantity of a unit vector."""
         if not self.scope.frames:
             raise ExpressionError(f"the vector {frame}.{axis} may not stand in {self.scope.label}")
         self._among(frame, self.scope.frames, "a frame")
-        return Quantity("vector", self._if_units(DIMENSIONLESS))
+        return DimensionedValue("vector", self._if_units(DIMENSIONLESS))
 
-    def index(self, name: str, index: int, /) -> Quantity:
+    def index(self, name: str, index: int, /) -> DimensionedValue:
         """Return the quantity of an element of a vector parameter."""
         elements = self.scope.vectors.get(name)
         if elements is None:
@@ -118,7 +118,7 @@ class QuantityAlgebra:
             )
         return elements[index]
 
-    def unary(self, op: str, operand: Quantity, /) -> Quantity:
+    def unary(self, op: str, operand: DimensionedValue, /) -> DimensionedValue:
         """Return the quantity of a sign or a negation."""
         if op == "not":
             self._want(operand, "condition", "not")
@@ -126,9 +126,9 @@ class QuantityAlgebra:
         if operand.kind == "condition":
             raise ExpressionError("a condition has no sign", remedy="write where(condition, 1, 0)")
         value = operand.value if op == "+" or operand.value is None else -operand.value
-        return Quantity(operand.kind, operand.dimension, operand.zero, value)
+        return DimensionedValue(operand.kind, operand.dimension, operand.zero, value)
 
-    def binary(self, op: str, left: Quantity, right: Quantity, /) -> Quantity:
+    def binary(self, op: str, left: DimensionedValue, right: DimensionedValue, /) -> DimensionedValue:
         """Return the quantity of a sum, product, quotient or power."""
         if "condition" in (left.kind, right.kind):
             raise ExpressionError(f"a condition in {op!r}", remedy="write where(condition, a, b)")
@@ -138,9 +138,9 @@ class QuantityAlgebra:
                 raise ExpressionError(
                     f"a {left.kind} {_WORDS[op]} a {right.kind}", remedy="multiply the scalar by an axis"
                 )
-            return Quantity(left.kind, self._same(left, right, _WORDS[op]), left.zero and right.zero, value)
+            return DimensionedValue(left.kind, self._same(left, right, _WORDS[op]), left.zero and right.zero, value)
         if op == "**":
-            return Quantity("scalar", self._power(left, right), left.zero, value)
+            return DimensionedValue("scalar", self._power(left, right), left.zero, value)
         if op == "/" and right.kind == "vector":
             raise ExpressionError("division by a vector", remedy="divide by norm(v)")
         if op == "/" and right.zero:
@@ -152,22 +152,22 @@ class QuantityAlgebra:
             None if left.dimension is None or right.dimension is None else combine(left.dimension, right.dimension)
         )
         kind: Kind = "vector" if "vector" in (left.kind, right.kind) else "scalar"
-        return Quantity(kind, combined, left.zero or (op == "*" and right.zero), value)
+        return DimensionedValue(kind, combined, left.zero or (op == "*" and right.zero), value)
 
-    def compare(self, op: str, left: Quantity, right: Quantity, /) -> Quantity:
+    def compare(self, op: str, left: DimensionedValue, right: DimensionedValue, /) -> DimensionedValue:
         """Return a condition."""
         self._want(left, "scalar", op)
         self._want(right, "scalar", op)
         self._same(left, right, f"{op}")
-        return Quantity("condition", None)
+        return DimensionedValue("condition", None)
 
-    def boolean(self, op: str, operands: list[Quantity], /) -> Quantity:
+    def boolean(self, op: str, operands: list[DimensionedValue], /) -> DimensionedValue:
         """Return a condition."""
         for operand in operands:
             self._want(operand, "condition", op)
-        return Quantity("condition", None)
+        return DimensionedValue("condition", None)
 
-    def call(self, function: str, arguments: list[Any], /) -> Quantity:
+    def call(self, function: str, arguments: list[Any], /) -> DimensionedValue:
         """Return the quantity of a function's value."""
         if function in _REFERENCES:
             return self._reference(function, [name.id for name in arguments if isinstance(name, Name)])
@@ -178,57 +178,59 @@ class QuantityAlgebra:
             self._want(condition, "condition", "where(condition, a, b)")
             self._want(yes, "scalar", "where")
             self._want(no, "scalar", "where")
-            return Quantity("scalar", self._same(yes, no, "or"))
+            return DimensionedValue("scalar", self._same(yes, no, "or"))
         for argument in arguments:
             self._want(argument, "scalar", function)
         return self._scalar_function(function, arguments)
 
-    def _scalar_function(self, function: str, arguments: list[Quantity]) -> Quantity:
+    def _scalar_function(self, function: str, arguments: list[DimensionedValue]) -> DimensionedValue:
         first = arguments[0]
         if function in ("min", "max", "mod", "atan2"):
             same = self._same(first, arguments[1], function)
-            return Quantity("scalar", self._if_units(DIMENSIONLESS) if function == "atan2" else same)
+            return DimensionedValue("scalar", self._if_units(DIMENSIONLESS) if function == "atan2" else same)
         if function == "sqrt":
             value = None if first.value is None or first.value < 0 else first.value**0.5
-            return Quantity(
+            return DimensionedValue(
                 "scalar", None if first.dimension is None else power(first.dimension, 0.5), first.zero, value
             )
         if function == "abs":
-            return Quantity("scalar", first.dimension, first.zero, None if first.value is None else abs(first.value))
+            return DimensionedValue(
+                "scalar", first.dimension, first.zero, None if first.value is None else abs(first.value)
+            )
         if function in _ANGLE_FUNCTIONS and first.dimension not in (None, DIMENSIONLESS):
             raise ExpressionError(
                 f"{function} of a quantity in {_unit(first)}", allowed="an angle or a number without unit"
             )
-        return Quantity("scalar", self._if_units(DIMENSIONLESS))
+        return DimensionedValue("scalar", self._if_units(DIMENSIONLESS))
 
-    def _vector_function(self, function: str, arguments: list[Quantity]) -> Quantity:
+    def _vector_function(self, function: str, arguments: list[DimensionedValue]) -> DimensionedValue:
         for argument in arguments:
             self._want(argument, "vector", function)
         if function == "norm":
-            return Quantity("scalar", arguments[0].dimension)
+            return DimensionedValue("scalar", arguments[0].dimension)
         left, right = arguments
         kind: Kind = "scalar" if function == "dot" else "vector"
         if left.dimension is None or right.dimension is None:
-            return Quantity(kind, None)
-        return Quantity(kind, multiply(left.dimension, right.dimension))
+            return DimensionedValue(kind, None)
+        return DimensionedValue(kind, multiply(left.dimension, right.dimension))
 
-    def _reference(self, function: str, names: list[str]) -> Quantity:
+    def _reference(self, function: str, names: list[str]) -> DimensionedValue:
         scope = self.scope
         if function not in scope.functions:
             raise ExpressionError(f"{function}(...) may not stand in {scope.label}", remedy=_WHY_NOT.get(function, ""))
         if function == "rate":
             self._among(names[0], scope.coordinates, "a coordinate")
             of = scope.scalars[names[0]].dimension
-            return Quantity("scalar", None if of is None else divide(of, dimension(s=1)))
+            return DimensionedValue("scalar", None if of is None else divide(of, dimension(s=1)))
         if function == "omega":
             self._among(names[0], scope.rotating, "a frame or body")
-            return Quantity("vector", self._if_units(_RATE))
+            return DimensionedValue("vector", self._if_units(_RATE))
         self._among(names[0], scope.points, "a point")
         if function == "vel" and len(names) == 2:
             self._among(names[1], scope.rotating, "a frame or body")
         elif len(names) == 2:
             self._among(names[1], scope.points, "a point")
-        return Quantity("vector", self._if_units(_LENGTH if function == "pos" else _SPEED))
+        return DimensionedValue("vector", self._if_units(_LENGTH if function == "pos" else _SPEED))
 
     def _among(self, name: str, allowed: frozenset[str], wanted: str) -> None:
         if name in allowed:
@@ -244,18 +246,18 @@ class QuantityAlgebra:
     def _if_units(self, value: Dimension) -> Dimension | None:
         return value if self.scope.units else None
 
-    def _want(self, quantity: Quantity, kind: Kind, where: str) -> None:
+    def _want(self, quantity: DimensionedValue, kind: Kind, where: str) -> None:
         if quantity.kind != kind:
             raise ExpressionError(f"{where} wants a {kind}, found a {quantity.kind}")
 
-    def _same(self, left: Quantity, right: Quantity, word: str) -> Dimension | None:
+    def _same(self, left: DimensionedValue, right: DimensionedValue, word: str) -> Dimension | None:
         if left.dimension is None or right.dimension is None:
             return None
         if left.dimension != right.dimension and not left.zero and not right.zero:
             raise ExpressionError(f"units do not match: {_unit(left)} {word} {_unit(right)}")
         return right.dimension if left.zero else left.dimension
 
-    def _power(self, base: Quantity, exponent: Quantity) -> Dimension | None:
+    def _power(self, base: DimensionedValue, exponent: DimensionedValue) -> Dimension | None:
         self._want(base, "scalar", "**")
         self._want(exponent, "scalar", "**")
         if base.dimension is None or exponent.dimension is None:
@@ -286,13 +288,13 @@ _HOW_TO_USE = {
 }
 
 
-def _unit(quantity: Quantity) -> str:
+def _unit(quantity: DimensionedValue) -> str:
     if quantity.dimension is None or quantity.dimension == DIMENSIONLESS:
         return "a number without unit"
     return dimension_text(quantity.dimension)
 
 
-def _value(op: str, left: Quantity, right: Quantity) -> float | None:
+def _value(op: str, left: DimensionedValue, right: DimensionedValue) -> float | None:
     if left.value is None or right.value is None:
         return None
     return FloatAlgebra({}).binary(op, left.value, right.value)

@@ -9,7 +9,7 @@ from fsm_dyn.errors import ExpressionError, ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Number, Text, dimension_text, fold, parse, walk
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.expressions.units import dimension
-from fsm_dyn.spec.checks.dimension_algebra import Kind, Quantity, QuantityAlgebra, Scope
+from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Kind, QuantityAlgebra, Scope
 from fsm_dyn.spec.checks.names import Declaration
 
 LENGTH = dimension(m=1)
@@ -24,7 +24,7 @@ ACCELERATION = dimension(m=1, s=-2)
 
 def expression_type(
     text: Text, scope: Scope, what: str, wanted: Iterable[Dimension] | None = None, kind: Kind = "scalar"
-) -> Quantity:
+) -> DimensionedValue:
     """Return the kind and dimension of an expression.
 
     Parameters

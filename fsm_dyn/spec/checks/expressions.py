@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
 from fsm_dyn.expressions.units import divide, multiply, power
-from fsm_dyn.spec.checks.dimension_algebra import Quantity, Scope
+from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Scope
 from fsm_dyn.spec.checks.expression_types import INERTIA, LENGTH, MASS, POWER, TIME, expression_type
 from fsm_dyn.spec.checks.loads import check_loads
 from fsm_dyn.spec.checks.names import Declaration
@@ -24,7 +24,7 @@ from fsm_dyn.spec.model import (
     Port,
     Schedule,
     Shape,
-    Transition,
+    TransitionSpec,
 )
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.yaml_tree import where_of
@@ -111,15 +111,15 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
 
 def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> Scope:
     """Return the constant scope; each parameter sees those before it."""
-    scalars: dict[str, Quantity] = {}
-    vectors: dict[str, tuple[Quantity, ...]] = {}
+    scalars: dict[str, DimensionedValue] = {}
+    vectors: dict[str, tuple[DimensionedValue, ...]] = {}
     base = constant_scope(known, units)
     for name, parameter in mechanism.parameters.items():
         scope = Scope(base.label, scalars, vectors, known=known, units=units)
         what = f"parameter {name!r}"
         quantities = tuple(expression_type(text, scope, what) for text in parameter.values)
         # A parameter is no written zero: it may be changed, so its unit must be right.
-        quantities = tuple(Quantity(q.kind, q.dimension, False, q.value) for q in quantities)
+        quantities = tuple(DimensionedValue(q.kind, q.dimension, False, q.value) for q in quantities)
         if parameter.is_vector:
             vectors[str(name)] = quantities
         else:
@@ -277,7 +277,7 @@ def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes
 
 
 def _transition(
-    transition: Transition, mechanism: Mechanism, scopes: Scopes, dimensions: Mapping[str, Dimension]
+    transition: TransitionSpec, mechanism: Mechanism, scopes: Scopes, dimensions: Mapping[str, Dimension]
 ) -> None:
     what = f"transition {transition.name!r}"
     if transition.when is not None:
@@ -289,7 +289,7 @@ def _transition(
         expression_type(text, scopes.logic, f"{what}: {name}", [DIMENSIONLESS], "condition" if boolean else "scalar")
 
 
-def _trigger(when: Text, transition: Transition, scopes: Scopes) -> None:
+def _trigger(when: Text, transition: TransitionSpec, scopes: Scopes) -> None:
     """Check that `when` is a scalar that crosses zero, or one comparison that comes true."""
     node = parse(when)
     if isinstance(node, Compare):

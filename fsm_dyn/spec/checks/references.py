@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
-from fsm_dyn.spec.model import Contact, Load, Mechanism, Shape, Transition
+from fsm_dyn.spec.model import Contact, Load, Mechanism, Shape, TransitionSpec
 from fsm_dyn.spec.yaml_tree import where_of
 
 
@@ -166,7 +166,7 @@ class References:
             )
         self._one_of(name, "a mode", self.mechanism.modes)
 
-    def _transition(self, transition: Transition) -> None:
+    def _transition(self, transition: TransitionSpec) -> None:
         if transition.source != "*":
             self._mode(transition.source)
         if transition.target is not None:

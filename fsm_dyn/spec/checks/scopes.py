@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension
 from fsm_dyn.expressions.units import dimension
-from fsm_dyn.spec.checks.dimension_algebra import Quantity, Scope
+from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Scope
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.model import Mechanism
 
@@ -74,7 +74,9 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
     state = _extend(scopes.definition, "an expression of the motion", speeds)
     memory = dict.fromkeys(mechanism.memory, DIMENSIONLESS)
     logic = _extend(state, "an expression of the state", memory)
-    booleans = {name: Quantity("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean}
+    booleans = {
+        name: DimensionedValue("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean
+    }
     logic = replace(logic, scalars=MappingProxyType({**logic.scalars, **booleans}))
     return replace(scopes, state=state, logic=logic)
 
@@ -85,5 +87,5 @@ def with_scalar(scope: Scope, name: str) -> Scope:
 
 
 def _extend(scope: Scope, label: str, names: Mapping[str, Dimension]) -> Scope:
-    added = {str(name): Quantity("scalar", d if scope.units else None) for name, d in names.items()}
+    added = {str(name): DimensionedValue("scalar", d if scope.units else None) for name, d in names.items()}
     return replace(scope, label=label, scalars=MappingProxyType({**scope.scalars, **added}))

@@ -19,7 +19,7 @@ _CYCLE = "xyzxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class AxisForm:
     """A unit vector of a frame, or its opposite."""
 
     frame: str
@@ -38,7 +38,7 @@ class Axis:
         return _CYCLE[at + 1], _CYCLE[at + 2]
 
 
-def _axis(tree: Tree) -> Axis:
+def _axis(tree: Tree) -> AxisForm:
     found = _AXIS.fullmatch(tree.text) if isinstance(tree, Scalar) and isinstance(tree.value, str) else None
     if found is None:
         raise ModelError(
@@ -48,10 +48,10 @@ def _axis(tree: Tree) -> Axis:
             allowed="such as B.z or -B.x",
             remedy="for another direction turn a frame into it: `S: {parent: B, rotate: {z: 30 deg}}`",
         )
-    return Axis(LocatedStr(found[2], tree.where), found[3], -1 if found[1] else 1, tree.where)
+    return AxisForm(LocatedStr(found[2], tree.where), found[3], -1 if found[1] else 1, tree.where)
 
 
-def _one_or_two_axes(tree: Tree) -> tuple[Axis, ...]:
+def _one_or_two_axes(tree: Tree) -> tuple[AxisForm, ...]:
     if isinstance(tree, LocatedList):
         if len(tree) != 2:
             raise ModelError("one axis or two are wanted", tree.where, found=describe(tree), allowed="v, or [v, w]")
@@ -75,8 +75,8 @@ def _pairs(item: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 2, "maxItems": 2}]})
 
 
-OneAxis: TypeAlias = Annotated[Axis, PlainValidator(_axis), WithJsonSchema(_AXIS_SCHEMA)]
-OneOrTwoAxes: TypeAlias = Annotated[tuple[Axis, ...], PlainValidator(_one_or_two_axes), _pairs(_AXIS_SCHEMA)]
+OneAxis: TypeAlias = Annotated[AxisForm, PlainValidator(_axis), WithJsonSchema(_AXIS_SCHEMA)]
+OneOrTwoAxes: TypeAlias = Annotated[tuple[AxisForm, ...], PlainValidator(_one_or_two_axes), _pairs(_AXIS_SCHEMA)]
 OneOrTwoNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_one_or_two_names), _pairs(_NAME)]
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import fsm_dyn
-from fsm_dyn.laws import FREE, LAWS, Event, Quantity
+from fsm_dyn.laws import FREE, LAWS, Event, GuardQuantity
 from fsm_dyn.simulation import tables as tb
 
 PACKAGE = Path(fsm_dyn.__file__).parent
@@ -51,7 +51,7 @@ def test_the_library_has_no_names_of_laws():
 @pytest.mark.parametrize(
     ("members", "file", "prefix", "names"),
     [
-        (Quantity, "online_mode.h", "FSM_ONLINE_", {}),
+        (GuardQuantity, "online_mode.h", "FSM_ONLINE_", {}),
         (Event, "codes.h", "FSM_EVENT_", {"TRANSITION": "WRITTEN"}),
     ],
 )

@@ -9,7 +9,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import motion
 from fsm_dyn.results.result_builder import links_of, shapes_of
-from fsm_dyn.results.scene import Scene, Shape
+from fsm_dyn.results.scene import Scene, SceneShape
 from fsm_dyn.results.scene_placement import place_scene
 from fsm_dyn.spec.model import Body, Coordinate, DrawnOutline, Mechanism, Point
 
@@ -30,8 +30,8 @@ class Turning:
 
 
 def scene(planar=True):
-    square = Shape("box", "B", "P", np.array([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.0, 0.1]]), closed=True)
-    dot = Shape("bead", "N", "P", np.zeros((1, 2)), text="bead")
+    square = SceneShape("box", "B", "P", np.array([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.0, 0.1]]), closed=True)
+    dot = SceneShape("bead", "N", "P", np.zeros((1, 2)), text="bead")
     return Scene((square, dot), (("O", "P"),), ("P",), ("B",), Turning(planar))
 
 

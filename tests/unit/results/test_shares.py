@@ -16,7 +16,7 @@ import fsm_dyn
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.results.explanation import explain
 from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.shares import KEPT, Law, reported_forces, smallest_admissible
+from fsm_dyn.results.shares import KEPT, ShareLaw, reported_forces, smallest_admissible
 from fsm_dyn.viewer.row_evaluation import RowEvaluator
 
 G = 9.81
@@ -125,8 +125,10 @@ def random_laws(random, count, spatial):
     for k in range(count):
         normal = np.zeros((1, rows * count))
         normal[0, rows * k] = 1.0
-        laws.append(Law(normal, np.zeros(1)))
-        laws.append(Law(random.uniform(0.1, 1.0) * normal, np.zeros(1), tuple(range(rows * k + 1, rows * k + rows))))
+        laws.append(ShareLaw(normal, np.zeros(1)))
+        laws.append(
+            ShareLaw(random.uniform(0.1, 1.0) * normal, np.zeros(1), tuple(range(rows * k + 1, rows * k + rows)))
+        )
     return laws
 
 
@@ -195,7 +197,7 @@ def test_random_contacts_get_the_smallest_admissible_shares(seed, spatial):
 
 def test_shares_that_keep_every_law_are_left_as_they_are():
     free = np.array([[1.0, -1.0, 0.0, 0.0]]).T / np.sqrt(2.0)
-    laws = [Law(np.eye(4)[i : i + 1], np.zeros(1)) for i in range(4)]
+    laws = [ShareLaw(np.eye(4)[i : i + 1], np.zeros(1)) for i in range(4)]
     forces = np.array([0.5, 0.5, 0.2, 1.0])
     np.testing.assert_array_equal(smallest_admissible(forces, free, laws, 3.0), forces)
 
@@ -203,7 +205,7 @@ def test_shares_that_keep_every_law_are_left_as_they_are():
 def test_no_shares_are_found_where_there_are_none():
     """Two normal forces whose sum pulls."""
     free = np.array([[1.0, -1.0]]).T / np.sqrt(2.0)
-    laws = [Law(np.eye(2)[i : i + 1], np.zeros(1)) for i in range(2)]
+    laws = [ShareLaw(np.eye(2)[i : i + 1], np.zeros(1)) for i in range(2)]
     assert smallest_admissible(np.array([-1.0, 0.5]), free, laws, 1.0) is None
     barely = smallest_admissible(np.array([-1.0, 1.0]), free, laws, 1.0)
     assert barely is not None

@@ -4,7 +4,7 @@ import pytest
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.model import Transition
+from fsm_dyn.spec.model import TransitionSpec
 
 MODEL = {
     "fsm_dyn": 1,
@@ -31,7 +31,7 @@ GUARDS = {
 @pytest.mark.parametrize("text", GUARDS)
 def test_guards(model, load, text):
     (crossing,), expected = GUARDS[text]
-    item = Transition("go", "*", when=Text(text), crossing="falling")
+    item = TransitionSpec("go", "*", when=Text(text), crossing="falling")
     logic = model(load(MODEL, transitions=(item,)))
     (terms,) = logic.terms.transitions
     assert terms.crossing == crossing
@@ -44,7 +44,7 @@ def test_guards(model, load, text):
 
 
 def test_resets_and_memory(model, load):
-    item = Transition("go", "*", reset={"u": Text("-u + w"), "x": Text("y")}, set={"count": Text("count + 1")})
+    item = TransitionSpec("go", "*", reset={"u": Text("-u + w"), "x": Text("y")}, set={"count": Text("count + 1")})
     logic = model(load(MODEL, transitions=(item,)))
     (terms,) = logic.terms.transitions
     assert terms.guard is None
@@ -57,7 +57,7 @@ def test_resets_and_memory(model, load):
 
 
 def test_conditions_without_an_instant(model, load):
-    item = Transition("go", "*", when=Text("x > 0 and y != 0"))
+    item = TransitionSpec("go", "*", when=Text("x > 0 and y != 0"))
     with pytest.raises(ModelError, match="definite instant"):
         model(load(MODEL, transitions=(item,)))
 

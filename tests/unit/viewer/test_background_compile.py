@@ -10,7 +10,7 @@ from fsm_dyn.errors import InputError, Location, ModelError, RunError
 from fsm_dyn.viewer.background_compile import compile_ahead, error_data, error_from
 from fsm_dyn.viewer.live_broadcast import LiveBroadcast
 from fsm_dyn.viewer.live_view import LiveOptions
-from fsm_dyn.viewer.serve import Watched, _anew
+from fsm_dyn.viewer.serve import WatchedFile, _anew
 
 BALL = """\
 fsm_dyn: 1
@@ -68,7 +68,7 @@ def test_an_error_of_the_model_comes_with_its_line(tmp_path):
     messages = []
     show = LiveBroadcast(LiveOptions())
     show.join(messages.append)
-    asyncio.run(_anew(Watched(path, str(path), lambda: None), show))
+    asyncio.run(_anew(WatchedFile(path, str(path), lambda: None), show))
     line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "y + z" in text)
     assert messages[-1]["kind"] == "error"
     assert messages[-1]["where"].startswith(f"{path}:{line}:")
