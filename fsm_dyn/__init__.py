@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.compilation import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
+    from fsm_dyn.exports.export import export
     from fsm_dyn.results.trajectory import Trajectory
     from fsm_dyn.simulation.tolerances import Tolerances
     from fsm_dyn.simulation_api import open_run, simulate
@@ -37,6 +38,7 @@ _HOMES = {
     "Tolerances": "fsm_dyn.simulation.tolerances",
     "Trajectory": "fsm_dyn.results.trajectory",
     "compile": "fsm_dyn.compilation",
+    "export": "fsm_dyn.exports.export",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compilation",
@@ -61,6 +63,7 @@ __all__ = [
     "Tolerances",
     "Trajectory",
     "compile",
+    "export",
     "limit_cycle",
     "linearise",
     "load",

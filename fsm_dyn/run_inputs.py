@@ -187,4 +187,4 @@ def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | Ker
     rate3 = tangent([rate2], direction)[0]
     program = Program.from_nodes(context.layout, {"input": np.array([node, rate, rate2, rate3], dtype=object)})
     kernels = compile_programs([program])
-    return KernelSource(kernels[0].address, (name,), kernels)
+    return KernelSource(kernels[0].address, (name,), kernels, program)

@@ -66,7 +66,7 @@ Allowance = float | Mapping[str, float] | None  # evaluations online after which
 
 
 @dataclass(frozen=True)
-class _Setup:
+class RunSetup:
     """What a run is given: parameters by name and as a vector, its usual end (s), inputs, start."""
 
     numbers: Mapping[str, ParameterValue]
@@ -149,7 +149,7 @@ class Simulator:
         strategy = strategy_named(strategy, method, derive_after)
         _check_names(method, on_failure)
         with self._alone():
-            given = self._setup(scenario, inputs or {}, parameters, initial or {}, until)
+            given = self.setup(scenario, inputs or {}, parameters, initial or {}, until)
             wanted = _DEFAULTS
             if tolerances is not None:
                 wanted = tolerances if isinstance(tolerances, Tolerances) else Tolerances.of(tolerances)
@@ -308,14 +308,15 @@ class Simulator:
         """Return the start that values make; settling takes its time, so it is kept for all runs that begin alike."""
         return self.remember(begin.key, lambda: solve_initial_state(self.graph.automaton, begin))
 
-    def _setup(
+    def setup(
         self,
         scenario: str | None,
         inputs: Mapping[str, InputValue],
         parameters: Parameters | None,
         initial: Mapping[str, float | str],
         until: float | None,
-    ) -> _Setup:
+    ) -> RunSetup:
+        """Return what a run with these arguments of :func:`fsm_dyn.simulate` is given."""
         if inputs or parameters or initial:
             return self._new_setup(scenario, inputs, parameters, initial, until)
         return self.remember(("usual", scenario), lambda: self._new_setup(scenario, {}, None, {}, until))
@@ -327,7 +328,7 @@ class Simulator:
         parameters: Parameters | None,
         initial: Mapping[str, float | str],
         until: float | None,
-    ) -> _Setup:
+    ) -> RunSetup:
         graph, automaton = self.graph, self.graph.automaton
         numbers: Mapping[str, ParameterValue] = graph.values
         vector = graph.parameters
@@ -345,7 +346,7 @@ class Simulator:
 
         # by their text: 0.0 and -0.0 are two values
         start = started() if key is None else self.remember(("start of", *key, repr(sorted(initial.items()))), started)
-        return _Setup(numbers, vector, end, replaced, made, start)
+        return RunSetup(numbers, vector, end, replaced, made, start)
 
     def _driven(
         self,
@@ -359,11 +360,14 @@ class Simulator:
 
         return make() if key is None else self.remember(("drive", *key), make)
 
-    def _numerics(self, run: Run) -> Numerics:
-        wanted = run.settings.tolerances
+    def numerics(
+        self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None
+    ) -> Numerics:
+        """Return tolerances and units of a run with these parameters, by name and as a vector."""
+        given = tolerances or {}
         return self.remember(
-            ("numerics", run.vector.tobytes(), *wanted.items()),
-            lambda: numerics_of(self.graph.automaton, run.numbers, Tolerances(**wanted)),
+            ("numerics", vector.tobytes(), *given.items()),
+            lambda: numerics_of(self.graph.automaton, numbers, Tolerances(**given)),
         )
 
     def _carry_out(
@@ -377,7 +381,8 @@ class Simulator:
         progress: Callable[[float], None] | None,
     ) -> Trajectory:
         """Run from an initial state, or continue a run."""
-        settings, numerics = run.settings, self._numerics(run)
+        settings = run.settings
+        numerics = self.numerics(run.numbers, run.vector, settings.tolerances)
         after = settings.derive_after
         if isinstance(after, float | int) and after < 0:
             after = np.inf

@@ -37,7 +37,7 @@ ORDER = [
     ["simulation_api"],
     ["analysis", "live"],
     ["passivity"],
-    ["devices", "viewer"],
+    ["devices", "viewer", "exports"],
     ["__init__"],
     ["cli"],
 ]

@@ -11,6 +11,7 @@ import typer
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
 from fsm_dyn.cli.explain import explain_command
+from fsm_dyn.cli.export import export_command
 from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.model_commands import check_command, compile_command, graph_command
@@ -43,6 +44,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "run": run_command,
     "study": study_command,
     "explain": explain_command,
+    "export": export_command,
     "live": live_command,
     "view": view_command,
     "device": device_command,

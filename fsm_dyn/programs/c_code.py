@@ -9,10 +9,10 @@ from fsm_dyn.programs.operations import half_integer
 from fsm_dyn.programs.program import Program
 
 HELPERS = """\
-static inline double fsm_sign(double a) { return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; }
-static inline double fsm_min(double a, double b) { return a < b || a != a ? a : b; }
-static inline double fsm_max(double a, double b) { return a > b || a != a ? a : b; }
-static inline double fsm_mod(double a, double b)
+static inline double kernel_sign(double a) { return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; }
+static inline double kernel_min(double a, double b) { return a < b || a != a ? a : b; }
+static inline double kernel_max(double a, double b) { return a > b || a != a ? a : b; }
+static inline double kernel_mod(double a, double b)
 {
     const double r = fmod(a, b);
     return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
@@ -30,10 +30,10 @@ _TEMPLATES = {
     "mul": "{0} * {1}",
     "div": "{0} / {1}",
     "abs": "fabs({0})",
-    "sign": "fsm_sign({0})",
-    "min": "fsm_min({0}, {1})",
-    "max": "fsm_max({0}, {1})",
-    "mod": "fsm_mod({0}, {1})",
+    "sign": "kernel_sign({0})",
+    "min": "kernel_min({0}, {1})",
+    "max": "kernel_max({0}, {1})",
+    "mod": "kernel_mod({0}, {1})",
     "pow": "pow({0}, {1})",
     "atan2": "atan2({0}, {1})",
     "lt": "(double)({0} < {1})",
@@ -49,6 +49,9 @@ _TEMPLATES = {
         for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "floor")
     },
 }
+_ELEMENTARY = frozenset(
+    {"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "sinh", "cosh", "tanh", "atan2", "pow"}
+)
 
 
 def to_c(program: Program, name: str) -> str:
@@ -73,8 +76,18 @@ def to_c(program: Program, name: str) -> str:
     return f"#include <math.h>\n\n{HELPERS}\n{c_function(program, name)}"
 
 
-def c_function(program: Program, name: str) -> str:
-    """Return the function of :func:`to_c` alone."""
+def c_function(program: Program, name: str, own_functions: bool = False) -> str:
+    """Return the function of :func:`to_c` alone, not static.
+
+    Parameters
+    ----------
+    program : Program
+    name : str
+        An identifier of C.
+    own_functions : bool
+        Whether the runtime's elementary functions are called (``runtime/elementary.h``), as machine code does, which
+        gives the same bits.
+    """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or f" {name} " in _KEYWORDS:
         raise InputError("a function of C needs an identifier as its name", found=repr(name)[:200])
     read = {index for _, operands in program.instructions for index in operands}
@@ -86,7 +99,8 @@ def c_function(program: Program, name: str) -> str:
     for k, (op, operands) in enumerate(program.instructions):
         texts = [values[index] for index in operands]
         right = _power(texts[0], constants.get(operands[1])) if op == "pow" else None
-        lines.append(f"const double v{k} = {right or _TEMPLATES[op].format(*texts)};")
+        prefix = "fsm_" if own_functions and op in _ELEMENTARY else ""
+        lines.append(f"const double v{k} = {right or prefix + _TEMPLATES[op].format(*texts)};")
         values.append(f"v{k}")
     place = 0
     for output in program.results:

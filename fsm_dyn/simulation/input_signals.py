@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.programs.program import Program
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_tables import DRIVE, InputTables
 
@@ -143,11 +144,14 @@ class KernelSource:
         Which inputs, in the order written.
     keep : object
         Whatever keeps the machine code alive.
+    program : Program, optional
+        What the machine code was made from.
     """
 
     address: int
     inputs: tuple[str, ...]
     keep: Any = None
+    program: Program | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +164,13 @@ class InputSignals:
         Inputs in the order of the context.
     arrays : DriveArrays
         What the compiled loop reads.
-    keep : tuple
-        Objects that own machine code.
+    sources : tuple of KernelSource
+        The kernels, in the order of the arrays.
     """
 
     names: tuple[str, ...]
     arrays: InputTables
-    keep: tuple[Any, ...] = field(default=(), repr=False)
+    sources: tuple[KernelSource, ...] = field(default=(), repr=False)
 
     @cached_property
     def packed(self) -> Packed:

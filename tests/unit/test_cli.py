@@ -27,7 +27,7 @@ bodies: {block: {center: P, mass: 1 kg}}
 contacts: {left: {gap: x + 0.1 m}, right: {gap: 0.3 m - x}}
 """
 
-COMMANDS = ("new", "models", "schema", "check", "compile", "graph", "run", "study", "explain", "live", "view", "demo")
+COMMANDS = tuple(command.name for command in app.registered_commands)
 
 
 def call(*arguments):

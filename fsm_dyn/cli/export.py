@@ -1,0 +1,52 @@
+"""Command ``export``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.model_commands import Model, ready_graph
+
+
+class ExportTarget(StrEnum):
+    """What an export can be to."""
+
+    C99 = "c99"
+
+
+@handle_errors
+def export_command(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
+    scenario: Annotated[str | None, typer.Option("--scenario", help="The model's scenario to export.")] = None,
+    method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
+    step: Annotated[float | None, typer.Option("--step", help="Step of a method with fixed steps, s.")] = None,
+    modes_only: Annotated[
+        bool, typer.Option("--modes-only", help="Export the modes of the graph alone, without a run of its schedule.")
+    ] = False,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model as sources that run without Python."""
+    parameters = assignments("--set", set_)
+    graph = ready_graph(model, parameters, as_json)
+    # code generation is imported where it is needed
+    from fsm_dyn.exports.export import export
+
+    with progress_message(f"exporting {graph.name}", as_json):
+        folder = export(
+            graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only
+        )  # fmt: skip
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    if as_json:
+        print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})
+        return
+    typer.echo(f"wrote {len(files)} files to {folder}")
+    print_status(f"next: make -C {folder} run")

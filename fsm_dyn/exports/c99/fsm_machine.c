@@ -1,0 +1,411 @@
+/* The machine of an exported model: memory, inputs, and the answers to the requests of the runtime. */
+
+#include "runtime/fsm_runtime.c"
+
+#include "fsm_machine.h"
+
+#include <string.h>
+
+#define FSM_MACHINE_ROWS        64 // recorded before they are reported
+#define FSM_MACHINE_TRANSITIONS 16
+#define FSM_MACHINE_PASSAGES    8
+#define FSM_MACHINE_INSTANT     100   // transitions at one time
+#define FSM_WORST_PIVOT         1e-13 // of a chart that is kept because there is no other
+
+struct fsm_machine {
+    const struct fsm_model *model;
+    struct fsm_listener listener;
+    struct fsm_tables tables;
+    struct fsm_input_tables schedule, held;
+    struct fsm_input_counts held_counts;
+    bool holds;   // the inputs are set from outside
+    bool changed; // inputs or parameters were set since the last step
+    double *goals; // values of the inputs at the end of the next call
+    double *report;
+    struct fsm_option_numbers option_numbers;
+    struct fsm_option_counts option_counts;
+    struct fsm_options options;
+    struct fsm_state state;
+    struct fsm_terms terms;
+    struct fsm_work work;
+    struct fsm_buffers buffers;
+    struct fsm_run run;
+};
+
+/* FSM_MACHINE_HEAD is large enough. */
+typedef char fsm_machine_fits[sizeof(struct fsm_machine) <= FSM_MACHINE_HEAD ? 1 : -1];
+
+/* What is left of the caller's block; without memory it only counts. */
+struct room {
+    char *at;
+    int64_t used;
+};
+
+static void *take(struct room *room, int64_t words)
+{
+    void *place = room->at == NULL ? NULL : room->at + room->used;
+    room->used += 8 * words;
+    return place;
+}
+
+static fsm_vector take_vector(struct room *room, int64_t n)
+{
+    return (fsm_vector){take(room, n), n};
+}
+
+static fsm_matrix take_matrix(struct room *room, int64_t n, int64_t m)
+{
+    return (fsm_matrix){take(room, n * m), n, m};
+}
+
+static fsm_indices take_indices(struct room *room, int64_t n)
+{
+    return (fsm_indices){take(room, n), n};
+}
+
+static fsm_codes take_codes(struct room *room, int64_t n)
+{
+    return (fsm_codes){take(room, (n + 7) / 8), n};
+}
+
+static int64_t context_length(const struct fsm_sizes *s)
+{
+    return s->n_p + 4 * s->n_w + s->n_contacts + s->n_memory;
+}
+
+/* Words of a structure, every field of which has eight bytes. */
+#define WORDS(type) ((int64_t)(sizeof(type) / 8))
+
+static void take_state(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s)
+{
+    int64_t n = s->n_q + s->n_u, most = s->max_guards;
+    struct fsm_state *state = &m->state;
+    state->x = take_vector(room, n);
+    state->x_dot = take_vector(room, n);
+    state->c = take_vector(room, context_length(s));
+    state->clock_count = WORDS(struct fsm_clock);
+    state->clock = take(room, state->clock_count);
+    state->counters_count = WORDS(struct fsm_counters);
+    state->counters = take(room, state->counters_count);
+    state->guards = take_vector(room, 5 * most);
+    state->armed = take_indices(room, most);
+    state->fired = take_indices(room, most);
+    state->limits = take_indices(room, 2 * s->n_contacts);
+    state->spent = take_indices(room, s->n_modes);
+    state->history = take_vector(room, FSM_RING_LENGTH * FSM_RING_WIDTH);
+    state->drift = take_vector(room, 2);
+    state->rank_count = WORDS(struct fsm_rank) + 2 * s->n_rows;
+    state->rank = take(room, state->rank_count);
+}
+
+static void take_terms(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s)
+{
+    struct fsm_terms *terms = &m->terms;
+    terms->whole = take_vector(room, s->n_terms);
+    int64_t n = s->n_u + s->n_k;
+    double *at = terms->whole.at;
+    fsm_vector *vectors[] = {&terms->b,       &terms->gamma,   &terms->residual, &terms->static_friction,
+                             &terms->kinetic_friction, &terms->restitution, &terms->closes_if, &terms->elastic,
+                             &terms->energies, &terms->reach, &terms->reach_rate, &terms->margin_slope,
+                             &terms->aspect};
+    int64_t lengths[] = {s->n_rows, s->n_rows, s->n_rows, s->n_contacts, s->n_contacts, s->n_contacts, s->n_contacts,
+                         s->n_contacts, 2, s->n_contacts, s->n_contacts, s->n_contacts, s->n_contacts};
+    if (at == NULL) {
+        return; // counting: the views take no memory
+    }
+    terms->q_dot = (fsm_vector){at, s->n_q};
+    terms->W = (fsm_matrix){at += s->n_q, s->n_q, n};
+    terms->M = (fsm_matrix){at += s->n_q * n, n, n};
+    terms->f = (fsm_vector){at += n * n, n};
+    terms->A = (fsm_matrix){at += n, s->n_rows, n};
+    at += s->n_rows * n;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        *vectors[i] = (fsm_vector){at, lengths[i]};
+        at += lengths[i];
+    }
+    terms->row_begin = m->tables.row_begin;
+    terms->row_columns = m->tables.row_columns;
+    terms->mass_begin = m->tables.mass_begin;
+    terms->mass_columns = m->tables.mass_columns;
+}
+
+static void take_work(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s, int64_t stages)
+{
+    struct fsm_work *work = &m->work;
+    int64_t n = s->n_q + s->n_u, integers;
+    int64_t full = s->n_q + 2 * s->n_u + 1 + 2 * s->max_guards + s->n_rows;
+    int64_t floats = fsm_arena_sizes(s, s->n_contacts, &integers);
+    work->k = take_vector(room, (stages + 1) * n);
+    work->y = take_vector(room, n);
+    work->x_end = take_vector(room, n);
+    work->x_mid = take_vector(room, n);
+    work->full_end = take_vector(room, full);
+    work->full_mid = take_vector(room, full);
+    work->roots = take_vector(room, FSM_ROOT_ROOM);
+    work->arena.floats = take_vector(room, floats);
+    work->arena.integers = take_indices(room, integers);
+    work->arena.top_count = WORDS(struct fsm_arena_top);
+    work->arena.top = take(room, work->arena.top_count);
+    work->addresses = take_indices(room, 1);
+    work->wanted = take_codes(room, s->n_contacts);
+    work->impulse = take_vector(room, s->n_rows);
+    work->energy_count = WORDS(struct fsm_impact_energy);
+    work->energy = take(room, work->energy_count);
+    work->notes_count = WORDS(struct fsm_notes);
+    work->notes = take(room, work->notes_count);
+    work->u_before = take_vector(room, s->n_u);
+    work->log = take_vector(room, FSM_LOG_LENGTH);
+    work->implied = take_indices(room, s->n_contacts);
+    work->c_after = take_vector(room, context_length(s));
+}
+
+static void take_buffers(struct room *room, struct fsm_buffers *buffers, const struct fsm_sizes *s)
+{
+    int64_t row = 1 + 3 * (s->n_q + s->n_u) + context_length(s) - s->n_p;
+    int64_t record = FSM_RECORD_GUARDS + FSM_MAX_FIRED * FSM_GUARD_WIDTH + s->n_rows + 2 * s->n_u + FSM_LOG_LENGTH;
+    buffers->rows = take_matrix(room, FSM_MACHINE_ROWS, row);
+    buffers->modes = take_indices(room, FSM_MACHINE_ROWS);
+    buffers->transitions = take_matrix(room, FSM_MACHINE_TRANSITIONS, record);
+    buffers->passages = take_matrix(room, FSM_MACHINE_PASSAGES, FSM_PASSAGE_ROWS + s->n_rows);
+}
+
+/* Inputs that are set from outside: one segment, linear in time. */
+static void take_inputs(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s)
+{
+    struct fsm_input_tables *held = &m->held;
+    m->held_counts = (struct fsm_input_counts){.n_inputs = s->n_w, .n_parameters = s->n_p, .constant = 0};
+    held->counts = &m->held_counts;
+    held->counts_count = WORDS(struct fsm_input_counts);
+    held->start = take_vector(room, 1);
+    held->origin = take_vector(room, 1);
+    held->pieces = (fsm_cube){take(room, 4 * s->n_w), 1, s->n_w, 4};
+    held->next_hard = take_indices(room, 1);
+    held->decides = take_codes(room, 1);
+    held->kernels = (fsm_kernels){NULL, 0};
+    held->kernel_start = take_indices(room, 1);
+    held->kernel_inputs = (fsm_indices){NULL, 0};
+    held->out = take_vector(room, 4 * s->n_w);
+    m->schedule = *m->model->schedule;
+    m->schedule.out = held->out;
+    m->goals = take(room, s->n_w);
+}
+
+/* Lay a machine out in a block, or count the words of it. */
+static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_model *model)
+{
+    const struct fsm_sizes *s = model->tables->sizes;
+    m->tables = *model->tables;
+    m->tables.transitions.at = take(room, s->n_transitions * FSM_TRANSITION_WIDTH);
+    take_state(room, m, s);
+    take_terms(room, m, s);
+    take_work(room, m, s, model->method->counts->stages);
+    take_buffers(room, &m->buffers, s);
+    take_inputs(room, m, s);
+    m->report = take(room, model->n_report);
+    m->options.numbers = &m->option_numbers;
+    m->options.numbers_count = WORDS(struct fsm_option_numbers);
+    m->options.counts = &m->option_counts;
+    m->options.counts_count = WORDS(struct fsm_option_counts);
+    m->options.atol = take_vector(room, s->n_q + s->n_u);
+    m->options.mask = (fsm_code_table){take(room, (s->n_q + s->n_u + 7) / 8), 1, s->n_q + s->n_u};
+}
+
+FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model)
+{
+    struct fsm_machine counted = {.model = model};
+    struct room room = {NULL, FSM_MACHINE_HEAD};
+    lay_out(&room, &counted, model);
+    return room.used;
+}
+
+FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, void *memory, int64_t bytes)
+{
+    if (memory == NULL || (uintptr_t)memory % sizeof(double) != 0 || bytes < fsm_machine_bytes(model)) {
+        return NULL;
+    }
+    struct fsm_machine *m = memory;
+    struct room room = {memory, FSM_MACHINE_HEAD};
+    *m = (struct fsm_machine){.model = model};
+    lay_out(&room, m, model);
+    for (int64_t i = 0; i < model->tables->sizes->n_transitions; i++) {
+        for (int64_t k = 0; k < FSM_TRANSITION_WIDTH; k++) {
+            AT(m->tables.transitions, i, k) = AT(model->tables->transitions, i, k);
+        }
+        AT(m->tables.transitions, i, FSM_TRANSITION_RESET) = (int64_t)(intptr_t)model->resets[i];
+    }
+    m->run = (struct fsm_run){&m->tables, &m->schedule, model->method, &m->options, &m->state, &m->work, &m->buffers};
+    fsm_machine_restart(m);
+    return m;
+}
+
+/* Set everything from here to the end of the block to zero; all of it is doubles and integers. */
+static void clear_machine(struct fsm_machine *m)
+{
+    memset(m->state.x.at, 0, (size_t)((char *)m->options.mask.at - (char *)m->state.x.at));
+}
+
+FSM_API void fsm_machine_restart(struct fsm_machine *m)
+{
+    const struct fsm_model *model = m->model;
+    struct fsm_state *state = &m->state;
+    clear_machine(m);
+    for (int64_t i = 0; i < state->x.n; i++) {
+        state->x.at[i] = model->x[i];
+        m->options.atol.at[i] = model->atol[i];
+        m->options.mask.at[i] = 1;
+    }
+    for (int64_t i = 0; i < state->c.n; i++) {
+        state->c.at[i] = model->c[i];
+    }
+    state->clock->event_time = state->clock->window = -FSM_INFINITY;
+    state->clock->pivot_alarm = m->tables.tolerances->pivot;
+    state->rank->left_at = -FSM_INFINITY;
+    state->rank->ahead = state->rank->behind = state->rank->passes_at = FSM_INFINITY;
+    state->counters->mode = model->mode;
+    state->counters->phase = FSM_PHASE_RESOLVING;
+    state->counters->reason = FSM_REASON_START;
+    state->counters->segment = model->segment;
+    m->work.addresses.at[0] = (int64_t)(intptr_t)&m->terms;
+    m->option_numbers = (struct fsm_option_numbers){
+        .until = 0.0, .fixed_step = model->step, .max_step = FSM_INFINITY, .rtol = model->rtol};
+    m->option_counts = (struct fsm_option_counts){.chunk = FSM_NEVER,
+                                                  .max_steps = FSM_NEVER,
+                                                  .max_instant = FSM_MACHINE_INSTANT,
+                                                  .max_work = FSM_NEVER};
+    m->run.inputs = &m->schedule;
+    m->holds = m->changed = false;
+}
+
+FSM_API void fsm_machine_listen(struct fsm_machine *m, struct fsm_listener listener)
+{
+    m->listener = listener;
+}
+
+/* Report what was recorded, and make room for what comes. */
+static void report_records(struct fsm_machine *m)
+{
+    const struct fsm_sizes *s = m->tables.sizes;
+    struct fsm_counters *counters = m->state.counters;
+    for (int64_t i = 0; i < counters->rows && m->listener.row != NULL; i++) {
+        fsm_vector row = fsm_row(m->buffers.rows, i);
+        m->listener.row(m->listener.data, row.at[0], row.at + 1, m->buffers.modes.at[i]);
+    }
+    for (int64_t i = 0; i < counters->transitions && m->listener.transition != NULL; i++) {
+        const double *record = fsm_row(m->buffers.transitions, i).at;
+        const double *impulse = record + FSM_RECORD_GUARDS + FSM_MAX_FIRED * FSM_GUARD_WIDTH;
+        struct fsm_transition transition = {.time = record[FSM_RECORD_TIME],
+                                            .source = (int64_t)record[FSM_RECORD_SOURCE],
+                                            .target = (int64_t)record[FSM_RECORD_TARGET],
+                                            .reason = (enum fsm_reason)(int)record[FSM_RECORD_REASON],
+                                            .n_fired = (int64_t)record[FSM_RECORD_FIRED],
+                                            .fired = record + FSM_RECORD_GUARDS,
+                                            .impulse = impulse,
+                                            .u_before = impulse + s->n_rows,
+                                            .u_after = impulse + s->n_rows + s->n_u};
+        m->listener.transition(m->listener.data, &transition);
+    }
+    counters->rows = counters->transitions = counters->passed = 0;
+}
+
+/* Let the inputs run to their goals until `until` (s), and evaluate with them; whether that is finite. */
+static bool begin_advance(struct fsm_machine *m, double until)
+{
+    struct fsm_state *state = &m->state;
+    double begin = state->clock->time, h = until - begin;
+    if (m->holds) {
+        const double *now = state->c.at + m->tables.sizes->n_p;
+        m->held.start.at[0] = m->held.origin.at[0] = begin;
+        m->held.next_hard.at[0] = 1;
+        for (int64_t i = 0; i < m->tables.sizes->n_w; i++) {
+            AT3(m->held.pieces, 0, i, 0) = h > 0.0 ? now[i] : m->goals[i];
+            AT3(m->held.pieces, 0, i, 1) = h > 0.0 ? (m->goals[i] - now[i]) / h : 0.0;
+        }
+        m->run.inputs = &m->held;
+        state->counters->segment = 0;
+    }
+    if (state->counters->started == 0 || !(m->holds || m->changed)) {
+        return true;
+    }
+    m->changed = false;
+    fsm_write_inputs(m->run.inputs, begin, state->counters->segment, state->x, state->c);
+    return state->counters->phase != FSM_PHASE_STEPPING || fsm_evaluate_here(&m->run);
+}
+
+/* Keep the present chart, as no other was exported, as long as its pivot allows. */
+static bool keeps_chart(struct fsm_machine *m)
+{
+    if (m->state.counters->phase == FSM_PHASE_RESOLVING) {
+        return true; // it was asked for a better one where a transition leads
+    }
+    m->state.clock->pivot_alarm = 0.1 * m->state.clock->pivot;
+    return m->state.clock->pivot > FSM_WORST_PIVOT;
+}
+
+FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *m, double until)
+{
+    m->option_numbers.until = until;
+    if (!begin_advance(m, until)) {
+        return FSM_NON_FINITE;
+    }
+    while (true) {
+        enum fsm_status status = fsm_advance(&m->run);
+        report_records(m);
+        if (status == FSM_NEED_MODE) {
+            return FSM_MODE_NOT_LISTED;
+        }
+        if (status == FSM_NEED_CHART && !keeps_chart(m)) {
+            return FSM_SINGULAR;
+        }
+        if (status > FSM_LAST_INTERNAL) {
+            return status;
+        }
+    }
+}
+
+FSM_API void fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
+{
+    const double *now = m->state.c.at + m->tables.sizes->n_p;
+    for (int64_t i = 0; i < m->tables.sizes->n_w && !m->holds; i++) {
+        m->goals[i] = now[i];
+    }
+    m->holds = true;
+    m->goals[input] = value;
+}
+
+FSM_API void fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
+{
+    m->state.c.at[parameter] = value;
+    m->changed = true;
+}
+
+FSM_API double fsm_machine_time(const struct fsm_machine *m)
+{
+    return m->state.clock->time;
+}
+
+FSM_API const double *fsm_machine_state(const struct fsm_machine *m)
+{
+    return m->state.x.at;
+}
+
+FSM_API int64_t fsm_machine_mode(const struct fsm_machine *m)
+{
+    return m->state.counters->mode;
+}
+
+FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *m, int64_t contact)
+{
+    return (enum fsm_contact_state)AT(m->tables.mode_states, m->state.counters->mode, contact);
+}
+
+FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *m, int64_t contact)
+{
+    return (enum fsm_contact_state)m->work.wanted.at[contact];
+}
+
+FSM_API double fsm_machine_output(struct fsm_machine *m, int64_t output)
+{
+    const struct fsm_model *model = m->model;
+    model->report(m->state.clock->time, m->state.x.at, m->state.c.at, m->report);
+    return m->report[model->first_output + output];
+}

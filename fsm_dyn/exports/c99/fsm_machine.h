@@ -1,0 +1,83 @@
+/* A mechanism that runs by itself: an exported model, its state, and all that the runtime works on.
+
+   Everything lives in one block of memory that the caller gives: nothing is allocated, and there are no globals, so any
+   number of machines may run at once, one per thread. */
+
+#ifndef FSM_MACHINE_H
+#define FSM_MACHINE_H
+
+#include "runtime/run.h"
+
+#define FSM_MACHINE_HEAD 4096 // bytes: at least the size of struct fsm_machine, on every platform
+
+/* What was exported of a model: data, constant.  Arrays of names have the length of what they name. */
+struct fsm_model {
+    const char *name;
+    const struct fsm_tables *tables;
+    const fsm_kernel *resets; // of the user-defined transitions, NULL where there is none
+    const struct fsm_input_tables *schedule;
+    int64_t segment; // of the schedule, at its begin
+    const struct fsm_method *method;
+    fsm_kernel report; // writes n_report numbers, the outputs among them
+    int64_t n_report, first_output, n_outputs;
+    const double *x, *c; // the model's own start, with the context there
+    int64_t mode;
+    const double *atol;
+    double rtol, step, until; // step (s): of a method with fixed steps; until (s): end of the model's own schedule
+    const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
+    const char *const *parameter_names, *const *output_names;
+};
+
+/* A transition as it is reported; valid during the call only.
+
+   `fired`: of each guard that fired event (enum fsm_event), contact (of FSM_EVENT_WRITTEN the transition), slip
+   direction, value and slope; `impulse` (n_rows,), `u_before`, `u_after` (n_u,). */
+struct fsm_transition {
+    double time; // s
+    int64_t source, target; // modes
+    enum fsm_reason reason;
+    int64_t n_fired;
+    const double *fired, *impulse, *u_before, *u_after;
+};
+
+/* Receivers of what happens; either may be NULL.  `x` are coordinates and speeds at `time` (s), after every step. */
+struct fsm_listener {
+    void *data;
+    void (*transition)(void *data, const struct fsm_transition *transition);
+    void (*row)(void *data, double time, const double *x, int64_t mode);
+};
+
+struct fsm_machine;
+
+/* Bytes of the block of a machine; FSM_MACHINE_HEAD is among them. */
+FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model);
+
+/* Make a machine in `memory`, which must be aligned for doubles and have `bytes`; NULL where that is too little. */
+FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, void *memory, int64_t bytes);
+
+/* Put it back to the model's own start, at time 0, with the model's own schedule and parameters. */
+FSM_API void fsm_machine_restart(struct fsm_machine *machine);
+
+FSM_API void fsm_machine_listen(struct fsm_machine *machine, struct fsm_listener listener);
+
+/* Run to the time `until` (s), which is not before the present one.
+
+   Returns FSM_DONE, or how the run ended; after an end other than FSM_DONE the machine has to be restarted. */
+FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *machine, double until);
+
+/* Let an input run linearly from its present value to this one in the next call of fsm_machine_advance, and stay there.
+   The first call takes all inputs out of the model's schedule, at their present values. */
+FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, double value);
+
+/* Set a parameter, from the next call of fsm_machine_advance on. */
+FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
+
+FSM_API double fsm_machine_time(const struct fsm_machine *machine);
+FSM_API const double *fsm_machine_state(const struct fsm_machine *machine); // coordinates, then speeds
+FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine);
+FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *machine, int64_t contact);
+/* The contact states of a mode that was reached and not exported, after FSM_MODE_NOT_LISTED. */
+FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *machine, int64_t contact);
+FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);
+
+#endif

@@ -1,0 +1,49 @@
+/* Runs the model's own schedule and prints its transitions, its end, and its outputs there. */
+
+#include "@prefix@.h"
+
+#include <stdio.h>
+
+/* All that a machine takes: nothing is allocated while it runs. */
+static double memory[@PREFIX@_BYTES / sizeof(double)];
+
+static const char *const events[] = {"", "closes", "opens", "slides", "sticks", "happens", "leaves the face"};
+
+static void print_transition(void *data, const struct fsm_transition *transition)
+{
+    const struct fsm_model *model = data;
+    printf("%.17g %s -> %s", transition->time, model->mode_names[transition->source],
+           model->mode_names[transition->target]);
+    for (int64_t i = 0; i < transition->n_fired; i++) {
+        const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
+        bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
+        printf(" [%s %s]", written ? "transition" : model->contact_names[(int)guard[1]], events[(int)guard[0]]);
+    }
+    printf("\n");
+}
+
+int main(void)
+{
+    const struct fsm_model *model = &@prefix@_model;
+    struct fsm_machine *machine = fsm_machine_create(model, memory, (int64_t)sizeof memory);
+    if (machine == NULL) {
+        fprintf(stderr, "%ld bytes are needed\n", (long)fsm_machine_bytes(model));
+        return 1;
+    }
+    fsm_machine_listen(machine, (struct fsm_listener){.data = (void *)model, .transition = print_transition});
+    enum fsm_status status = fsm_machine_advance(machine, model->until);
+    printf("%s at %.17g s in %s\n", fsm_status_text((int64_t)status), fsm_machine_time(machine),
+           model->mode_names[fsm_machine_mode(machine)]);
+    for (int64_t i = 0; model->state_names[i] != NULL; i++) {
+        printf("%s = %.17g\n", model->state_names[i], fsm_machine_state(machine)[i]);
+    }
+    for (int64_t i = 0; model->output_names[i] != NULL; i++) {
+        printf("output %s = %.17g\n", model->output_names[i], fsm_machine_output(machine, i));
+    }
+    if (status == FSM_MODE_NOT_LISTED) {
+        for (int64_t k = 0; model->contact_names[k] != NULL; k++) {
+            printf("contact %s: state %d\n", model->contact_names[k], (int)fsm_machine_missing(machine, k));
+        }
+    }
+    return status == FSM_DONE || status == FSM_STOPPED ? 0 : 1;
+}

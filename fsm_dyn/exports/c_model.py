@@ -1,0 +1,239 @@
+"""The generated part of an export to C99: one automaton as kernels and constant tables, and a header with its names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.errors import InputError
+from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
+from fsm_dyn.exports.c_names import identifier, identifiers, mode_identifiers
+from fsm_dyn.programs.angle_sums import share_angles
+from fsm_dyn.programs.c_code import c_function
+from fsm_dyn.programs.program import Program
+from fsm_dyn.simulation import event_resolution
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.input_signals import InputSignals
+from fsm_dyn.simulation.integrators import METHODS, STAGES
+from fsm_dyn.simulation.tables import Tables
+
+_SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
+          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several")  # fmt: skip
+_TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
+               "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
+               "mass_scale", "time_scale")  # fmt: skip
+_METHOD_COUNTS = ("stages", "order", "adaptive", "degree")
+_INPUT_COUNTS = ("n_inputs", "n_parameters", "constant")
+
+# as in c99/fsm_machine.h and fsm_machine.c
+_HEAD, _ROWS, _TRANSITIONS, _PASSAGES = 4096, 64, 16, 8
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """What is exported: an automaton, ready to run from the model's own start.
+
+    Attributes
+    ----------
+    automaton : Automaton
+    tables : Tables
+        The modes exported, with addresses for kernels, which are left out.
+    programs : sequence of (rhs, full)
+        Of the modes, in the order of the tables.
+    mode_names : sequence of str
+    x, c : float64 arrays
+        State and context at the start.
+    mode : int
+        Number of the mode at the start.
+    inputs : InputSignals
+        The model's own schedule.
+    method : str
+        An explicit method.
+    rtol, step, until : float
+        ``step`` (s) of a method with fixed steps, ``until`` (s) the end of the model's own schedule.
+    atol : float64 array
+        One for each state.
+    """
+
+    automaton: Automaton
+    tables: Tables
+    programs: Sequence[tuple[Program, Program]]
+    mode_names: Sequence[str]
+    x: NDArray[np.float64]
+    c: NDArray[np.float64]
+    mode: int
+    inputs: InputSignals
+    method: str
+    rtol: float
+    atol: NDArray[np.float64]
+    step: float
+    until: float
+
+    @property
+    def prefix(self) -> str:
+        """What all identifiers of the model begin with."""
+        return identifier(self.automaton.mechanism.name)
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """The names of the model by kind, in the order of their numbers."""
+        layout = self.automaton.terms.layout
+        return {
+            "mode": list(self.mode_names),
+            "contact": [contact.name for contact in self.automaton.contacts],
+            "state": [*layout.q, *layout.u],
+            "input": list(layout.w),
+            "parameter": list(layout.p),
+            "output": list(self.automaton.mechanism.outputs),
+        }
+
+
+def header(run: ExportedRun) -> str:
+    """Return the header of a model: enumerations of its names, and the model itself."""
+    prefix, guard = run.prefix, f"{run.prefix.upper()}_H"
+    parts = [f"/* {run.automaton.mechanism.name}: names and numbers of the exported model. */\n"]
+    parts += [f"#ifndef {guard}\n#define {guard}\n", '#include "fsm_machine.h"\n']
+    for kind, names in run.names.items():
+        own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
+        entries = [f"    {prefix}_{kind}_{name} = {k}," for k, name in enumerate(own)]
+        if kind == "mode":
+            entries.append(f"    {prefix}_mode_other = -1, // contact states: fsm_machine_missing")
+        entries.append(f"    {prefix}_{kind}_count = {len(own)}")
+        parts.append(f"enum {prefix}_{kind} {{\n" + "\n".join(entries) + "\n};\n")
+    parts.append(f"#define {prefix.upper()}_BYTES {memory_words(run) * 8} // of a machine, at most\n")
+    parts.append(f"extern const struct fsm_model {prefix}_model;\n\n#endif\n")
+    return "\n".join(parts)
+
+
+def source(run: ExportedRun) -> str:
+    """Return kernels and tables of a model as one translation unit.
+
+    Raises
+    ------
+    InputError
+        An input is a Python function.
+    """
+    prefix, data = run.prefix, Data(run.prefix)
+    functions: list[str] = []
+
+    def kernel(name: str, program: Program) -> str:
+        # the same operations as machine code, so the same bits
+        functions.append("static " + c_function(share_angles(program), f"{prefix}_kernel_{name}", own_functions=True))
+        return f"{prefix}_kernel_{name}"
+
+    tables = _tables(run, data, kernel)
+    resets = [
+        "NULL" if program is None else kernel(f"reset_{i}", program) for i, program in enumerate(run.automaton.resets)
+    ]
+    data.kernels("resets", resets)
+    report = kernel("report", run.automaton.report)
+    schedule, method = _schedule(run.inputs, data, kernel), _method(run.method, data)
+    for kind, names in run.names.items():
+        data.definitions.append(texts(f"{prefix}_{kind}_names", names))
+    outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
+    model = {
+        "name": text(run.automaton.mechanism.name),
+        "tables": f"&{prefix}_tables", "resets": f"{prefix}_resets" if resets else "NULL",
+        "schedule": f"&{prefix}_schedule", "segment": str(run.inputs.segment_at(0.0)), "method": f"&{prefix}_method",
+        "report": report, "n_report": str(run.automaton.report.size), "first_output": str(outputs.start),
+        "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
+        "mode": str(run.mode), "atol": data.array("atol", run.atol), "rtol": number(run.rtol),
+        "step": number(run.step), "until": number(run.until),
+        **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
+    }  # fmt: skip
+    parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
+    parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
+    for kind, name, fields in (
+        ("fsm_tables", "tables", tables), ("fsm_input_tables", "schedule", schedule), ("fsm_method", "method", method),
+    ):  # fmt: skip
+        parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
+    parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
+    return "\n".join(parts)
+
+
+def _tables(run: ExportedRun, data: Data, kernel: Any) -> dict[str, str]:
+    """Define the tables; return the initialisers of ``struct fsm_tables``."""
+    tables = run.tables
+    fields: dict[str, str] = {}
+    for name in Tables._fields:
+        values: NDArray[Any] = getattr(tables, name)
+        if name in ("sizes", "tolerances"):
+            numbers = dict(zip(_SIZES if name == "sizes" else _TOLERANCES, values.tolist(), strict=True))
+            fields[name] = data.structure(name, f"fsm_{name}", numbers)
+            fields[f"{name}_count"] = str(len(values))
+        elif name == "terms":
+            fields[name] = data.kernels(name, [kernel("terms", run.automaton.terms)])
+        elif name in ("mode_rhs", "mode_full"):
+            which = name == "mode_full"
+            stem = name.removeprefix("mode_")
+            fields[name] = data.kernels(
+                name, [kernel(f"{stem}_{i}", both[which]) for i, both in enumerate(run.programs)]
+            )
+        elif name == "transitions":  # the addresses of resets are filled in where a machine is made
+            plain = values.copy()
+            plain[:, 1] = 0
+            fields[name] = data.view(name, plain)
+        else:
+            fields[name] = data.view(name, values)
+    return fields
+
+
+def _schedule(inputs: InputSignals, data: Data, kernel: Any) -> dict[str, str]:
+    """Define the inputs over time; return the initialisers of ``struct fsm_input_tables``."""
+    arrays = inputs.arrays
+    for item in inputs.sources:
+        if item.program is None:
+            raise InputError(
+                f"the input '{item.inputs[0]}' is a Python function", remedy="give an expression or a table"
+            )
+    programs = [item.program for item in inputs.sources if item.program is not None]
+    names = [kernel(f"input_{i}", program) for i, program in enumerate(programs)]
+    counts = dict(zip(_INPUT_COUNTS, arrays.counts.tolist(), strict=True))
+    fields = {name: data.view(f"input_{name}", getattr(arrays, name)) for name in ("start", "origin", "pieces")}
+    return {
+        "counts": data.structure("input_counts", "fsm_input_counts", counts), "counts_count": str(len(counts)),
+        **fields, "next_hard": data.view("input_next_hard", arrays.next_hard),
+        "decides": data.view("input_decides", arrays.decides), "kernels": data.kernels("input_kernels", names),
+        "kernel_start": data.view("input_kernel_start", arrays.kernel_start),
+        "kernel_inputs": data.view("input_kernel_inputs", arrays.kernel_inputs),
+        "out": f"{{NULL, {len(arrays.out)}}}",
+    }  # fmt: skip
+
+
+def _method(name: str, data: Data) -> dict[str, str]:
+    """Define a tableau; return the initialisers of ``struct fsm_method``."""
+    arrays = METHODS[name].arrays()
+    counts = dict(zip(_METHOD_COUNTS, arrays.counts.tolist(), strict=True))
+    return {
+        "a": data.view("method_a", arrays.a), "nodes": data.view("method_nodes", arrays.nodes),
+        "weights": data.view("method_weights", arrays.weights),
+        "counts": data.structure("method_counts", "fsm_method_counts", counts), "counts_count": str(len(counts)),
+        "dense": data.view("method_dense", arrays.dense),
+    }  # fmt: skip
+
+
+def memory_words(run: ExportedRun) -> int:
+    """Return the words of eight bytes that a machine takes; fsm_machine_bytes returns the same on 64-bit platforms."""
+    s = dict(zip(_SIZES, run.tables.sizes.tolist(), strict=True))
+    n, contacts, rows = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"]
+    context, stages = tb.context_length(run.tables.sizes), int(METHODS[run.method].arrays().counts[STAGES])
+    most, codes = s["max_guards"], -(-contacts // 8)
+    state = 2 * n + context + st.CLOCK_COUNT + st.COUNTER_COUNT + 7 * most + 2 * contacts + s["n_modes"]
+    state += st.RING * st.RING_WIDTH + st.DRIFT_COUNT + st.RANK_COUNT + 2 * rows
+    floats, integers = event_resolution.workspace(run.tables.sizes, contacts)
+    work = (
+        (stages + 4) * n + 2 * st.full_length(run.tables) + st.ROOT_ROOM + floats + integers + st.TOP_COUNT + 1 + codes
+    )
+    work += rows + event_resolution.ENERGY_COUNT + event_resolution.NOTE_COUNT + s["n_u"]
+    work += event_resolution.LOG_LENGTH + contacts + context
+    buffers = _ROWS * (st.row_width(run.tables) + 1) + _TRANSITIONS * st.record_width(run.tables)
+    buffers += _PASSAGES * (st.PASSAGE_ROWS + rows)
+    inputs = 5 + 9 * s["n_w"]
+    other = s["n_transitions"] * tb.TRANSITION_WIDTH + s["n_terms"] + run.automaton.report.size + n + -(-n // 8)
+    return int(_HEAD // 8 + state + work + buffers + inputs + other)

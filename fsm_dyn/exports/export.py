@@ -1,0 +1,207 @@
+"""Exporting a mode graph: the C99 target, and the table of targets."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import fsm_dyn.runtime
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.programs.c_code import HELPERS
+from fsm_dyn.simulation.integrators import METHODS
+from fsm_dyn.simulation.run_loop import run_automaton
+from fsm_dyn.simulator import Simulator
+
+_TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
+_COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
+_KERNELS: Final = f"""\
+/* Operations of the kernels; elementary functions are the runtime's own. */
+
+#ifndef FSM_KERNELS_H
+#define FSM_KERNELS_H
+
+#include "runtime/elementary.h"
+
+{HELPERS}
+#endif
+"""
+
+
+def export(
+    graph: ModeGraph,
+    folder: str | Path,
+    target: str = "c99",
+    *,
+    scenario: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    method: str = "dopri5",
+    step: float | None = None,
+    listed_modes: bool = False,
+) -> Path:
+    """Write a mode graph as sources that run without Python.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    folder : str or Path
+        Where to write to; made if need be.  Nothing else may be in it but an earlier export.
+    target : "c99"
+    scenario : str, optional
+        The model's scenario that becomes its schedule.
+    parameters : mapping, optional
+        As for :func:`fsm_dyn.simulate`.
+    method : str
+        An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s).
+    listed_modes : bool
+        Whether only the modes of the graph are exported.  By default a run of the model's own schedule comes first, and
+        modes that it reaches are exported too.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        There is no such target; the folder holds something else; two names of the model have the same identifier; an
+        input is a Python function.
+    RunError
+        The run of the schedule failed.
+
+    Examples
+    --------
+    >>> import fsm_dyn, tempfile
+    >>> folder = fsm_dyn.export(fsm_dyn.compile("latch"), tempfile.mkdtemp())
+    >>> sorted(path.name for path in folder.glob("latch.*"))
+    ['latch.c', 'latch.h']
+    """
+    if target not in TARGETS:
+        raise InputError(
+            f"there is no export to '{target}'", allowed=", ".join(TARGETS), remedy=did_you_mean(target, list(TARGETS))
+        )
+    if method not in METHODS:
+        raise InputError(
+            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS), remedy=did_you_mean(method, METHODS)
+        )
+    if not METHODS[method].adaptive and not step:
+        raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
+    run = _prepared(graph, scenario, parameters, method, step, listed_modes)
+    path = Path(folder)
+    _check_folder(path)
+    files = TARGETS[target](run)
+    _write(path, files)
+    return path
+
+
+def _prepared(
+    graph: ModeGraph,
+    scenario: str | None,
+    parameters: Mapping[str, Any] | None,
+    method: str,
+    step: float | None,
+    listed_modes: bool,
+) -> ExportedRun:
+    """Return what is exported: the modes, the start, the schedule."""
+    simulator = Simulator(graph)
+    setup = simulator.setup(scenario, {}, parameters, {}, None)
+    executable = simulator.take("compiled")
+    executable.use(simulator.numerics(setup.numbers, setup.vector))
+    rtol, atol = executable.numerics.rtol, np.array(np.broadcast_to(executable.numerics.atol, setup.start.x.shape))
+    mode = executable.mode_index(setup.start.states)
+    if not listed_modes:  # which modes and charts the schedule takes
+        run_automaton(
+            executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
+            method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
+        )  # fmt: skip
+    derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
+    return ExportedRun(
+        executable.automaton,
+        executable.tables,
+        [(programs.rhs, programs.full) for programs in derived],
+        executable.chart_names,
+        setup.start.x,
+        setup.start.context,
+        mode,
+        setup.drive,
+        method,
+        rtol,
+        atol,
+        float(step or 0.0),
+        setup.end,
+    )
+
+
+def _c99(run: ExportedRun) -> dict[str, bytes]:
+    """Return the files of an export to C99 by their paths."""
+    prefix, mechanism = run.prefix, run.automaton.mechanism
+    missing = (
+        "All modes that the model can be in are exported."
+        if run.automaton.fully_enumerated
+        else "A mode that is reached and was not exported ends the run with `FSM_MODE_NOT_LISTED`;"
+        " `fsm_machine_missing` has its contact states."
+    )
+    words = {
+        "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
+        "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
+    }  # fmt: skip
+    files: dict[str, bytes] = {}
+    own = resources.files("fsm_dyn.exports") / "c99"
+    for name in _TEMPLATES:
+        text = (own / name).read_text(encoding="utf-8")
+        for word, value in words.items():
+            text = text.replace(f"@{word}@", value)
+        files[name] = text.encode()
+    files |= {name: (own / name).read_bytes() for name in _COPIED}
+    runtime = Path(fsm_dyn.runtime.__file__).parent
+    files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.[ch]"))}
+    files["LICENSE"] = _licence()
+    files[f"{prefix}.h"], files[f"{prefix}.c"] = header(run).encode(), source(run).encode()
+    files["fsm_kernels.h"] = _KERNELS.encode()
+    return files
+
+
+def _licence() -> bytes:
+    """Return the licence of the package, from the checkout or from the installed distribution."""
+    checkout = Path(__file__).parents[2] / "LICENSE"
+    if checkout.is_file():
+        return checkout.read_bytes()
+    from importlib.metadata import files
+
+    found = [path for path in files("fsm-dyn") or [] if path.name == "LICENSE"]
+    return Path(str(found[0].locate())).read_bytes()
+
+
+#: What an export can be to: from what is exported to files by their paths.
+TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99}
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that holds something else, or a file in its place."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file", remedy="name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "fsm_machine.h").exists():
+        raise InputError(f"{folder} holds other files", remedy="name an empty folder, or one of an earlier export")
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write all files or none: a temporary folder is filled first."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+            for name, content in files.items():
+                path = Path(beside) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            shutil.copytree(beside, folder, dirs_exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}", remedy="name another folder") from None

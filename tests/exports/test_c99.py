@@ -1,0 +1,155 @@
+"""Exports to C99 against the runs of Python: the same bits; names, folders, memory, and what is refused."""
+
+import ctypes
+import shutil
+import subprocess
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError
+from fsm_dyn.exports.c_names import identifiers, mode_identifiers
+from fsm_dyn.simulation import outcomes
+from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, printed
+from tests.runtime.building import sanitizers_work
+
+STIFFER = {"k_door": "90 N/m"}
+QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action_simple"]
+ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+
+
+def check_same(graph, program, **options):
+    """Check an example's output against a run by kernels, bit for bit."""
+    run = fsm_dyn.Simulator(graph).run(strategy="compiled", on_failure="return", **options)
+    transitions, end, values = printed(program)
+    assert [(time, text.split(" [")[0]) for time, text in transitions] == [
+        (x.time, f"{x.source} -> {x.target}") for x in run.transitions
+    ]
+    assert end.startswith(f"{run.outcome.name} at {run.t[-1]:.17g} s")
+    names = [*run.model.layout.q, *run.model.layout.u]
+    assert {name: values[name] for name in names} == dict(zip(names, [*run.q[-1], *run.u[-1]], strict=True))
+    assert {name for name in values if name.startswith("output ")} == {f"output {name}" for name in run.model.outputs}
+    for name in run.model.outputs:
+        assert values[f"output {name}"] == run[name][-1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_same_bits_as_in_python(name, tmp_path):
+    graph, folder = exported(name, tmp_path)
+    check_same(graph, built(folder, name))
+
+
+@pytest.mark.parametrize("name", ["latch", pytest.param("piano_action", marks=pytest.mark.long)])
+def test_nothing_outside_its_memory(name, tmp_path):
+    if reason := sanitizers_work():
+        pytest.skip(reason)
+    graph, folder = exported(name, tmp_path)
+    check_same(graph, built(folder, name, *SANITIZE))
+
+
+def test_parameters_scenario_and_method(tmp_path):
+    graph = fsm_dyn.compile("latch")
+    folder = fsm_dyn.export(graph, tmp_path / "out", parameters=STIFFER, method="rk4", step=1e-3)
+    check_same(graph, built(folder, "latch"), parameters=STIFFER, method="rk4", step=1e-3)
+
+
+@pytest.mark.parametrize("compiler", ["clang", "arm-none-eabi-gcc"])
+def test_other_compilers_have_no_warning(compiler, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    _, folder = exported("latch", tmp_path)
+    target = ["-mthumb", "-mcpu=cortex-m7", "-mfpu=fpv5-d16", "-mfloat-abi=hard"] if "arm" in compiler else []
+    for source in ("latch.c", "fsm_machine.c", "main.c"):
+        subprocess.run([compiler, *FLAGS, *target, "-fsyntax-only", source], cwd=folder, check=True)
+
+
+@pytest.fixture(scope="module")
+def cart(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cart")
+    graph, exported_to = exported("shopping_cart", folder)
+    return graph, exported_to, Machine(exported_to, "shopping_cart")
+
+
+def test_memory_is_as_stated_and_too_little_is_refused(cart):
+    _, folder, machine = cart
+    stated = next(line for line in (folder / "shopping_cart.h").read_text().splitlines() if "_BYTES" in line)
+    assert int(stated.split()[2]) == machine.bytes
+    assert machine.create(machine.bytes - 1) is None
+    assert machine.create() is not None
+
+
+def test_machines_side_by_side_and_started_again_give_the_same(cart):
+    graph, _, machine = cart
+    n = len(graph.automaton.terms.layout.q) + len(graph.automaton.terms.layout.u)
+    alone, other = machine.create(), machine.create()
+    for k in range(1, 61):
+        assert machine.advance(alone, 0.1 * k) == outcomes.DONE
+    wanted = machine.state(alone, n)
+    machine.lib.fsm_machine_restart(machine_pointer(alone))
+    for k in range(1, 61):  # in turn
+        assert machine.advance(other, 0.1 * k) == machine.advance(alone, 0.1 * k) == outcomes.DONE
+    assert machine.state(alone, n) == machine.state(other, n) == wanted
+
+
+def machine_pointer(machine):
+    return ctypes.c_void_p(machine)
+
+
+def test_inputs_run_linearly_to_what_is_set(cart):
+    """Against a run with the same broken lines as inputs; both follow them to 1e-9."""
+    graph, _, machine = cart
+    layout = graph.automaton.terms.layout
+    n = len(layout.q) + len(layout.u)
+    begin = fsm_dyn.simulate(graph, 1e-3)
+    corners = {name: [[0.0, float(begin.inputs[name][0])], [0.5, 0.0]] for name in layout.w}
+    it, push = machine.create(), layout.w.index("push")
+    for number in range(len(layout.w)):
+        machine.lib.fsm_machine_set_input(machine_pointer(it), ctypes.c_int64(number), ctypes.c_double(0.0))
+    assert machine.advance(it, 0.5) == machine.advance(it, 1.0) == outcomes.DONE
+    machine.lib.fsm_machine_set_input(machine_pointer(it), ctypes.c_int64(push), ctypes.c_double(4.0))
+    assert machine.advance(it, 2.0) == machine.advance(it, 3.0) == outcomes.DONE
+    assert machine.lib.fsm_machine_time(machine_pointer(it)) == 3.0
+    corners["push"] += [[1.0, 0.0], [2.0, 4.0], [3.0, 4.0]]
+    run = fsm_dyn.simulate(graph, 3.0, inputs={name: {"linear": rows} for name, rows in corners.items()})
+    assert machine.state(it, n) == pytest.approx([*run.q[-1], *run.u[-1]], abs=1e-7)
+    assert abs(run.u[-1]).max() > 0.1, "it was pushed"
+
+
+def test_a_mode_that_was_not_exported_is_named(tmp_path):
+    _, folder = exported("piano_action_simple", tmp_path, listed_modes=True)
+    transitions, end, _ = printed(built(folder, "piano_action_simple"))
+    assert end.startswith("mode not listed at ")
+    assert transitions == [] or transitions[-1][0] <= 5.0
+
+
+def test_identifiers():
+    assert identifiers("inputs", ["push", "θ", "a b"]) == ["push", "_u3b8_", "a_u20_b"]
+    with pytest.raises(InputError, match=r"(?s)two inputs have the same identifier.*'θ' and '_u3b8_'"):
+        identifiers("inputs", ["θ", "_u3b8_"])
+    assert mode_identifiers(["a+b", "a b", "é", "for"]) == ["a_b", "a_b_2", "none", "for"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "c98"}, r"no export to 'c98'.*c99"),
+        ({"method": "radau"}, r"'radau' cannot be exported"),
+        ({"method": "rk4"}, r"needs the length of its steps"),
+    ],
+)
+def test_what_cannot_be_exported(options, words, tmp_path):
+    with pytest.raises(InputError, match=f"(?s){words}"):
+        fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("kept")
+    with pytest.raises(InputError, match="holds other files"):
+        fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path)
+    with pytest.raises(InputError, match="is a file"):
+        fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "own")
+    first = (folder / "latch.c").read_bytes()
+    assert (fsm_dyn.export(fsm_dyn.compile("latch"), folder) / "latch.c").read_bytes() == first
