@@ -18,6 +18,7 @@ class ExportTarget(StrEnum):
     """What an export can be to."""
 
     C99 = "c99"
+    FMU3 = "fmu3"
 
 
 @handle_errors
@@ -48,5 +49,8 @@ def export_command(
     if as_json:
         print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})
         return
-    typer.echo(f"wrote {len(files)} files to {folder}")
-    print_status(f"next: make -C {folder} run")
+    if to is ExportTarget.C99:
+        typer.echo(f"wrote {len(files)} files to {folder}")
+        print_status(f"next: make -C {folder} run")
+    else:
+        typer.echo(f"wrote {folder / graph.name}.fmu")

@@ -145,6 +145,7 @@ def source(run: ExportedRun) -> str:
         "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
         "mode": str(run.mode), "atol": data.array("atol", run.atol), "rtol": number(run.rtol),
         "step": number(run.step), "until": number(run.until),
+        "input_moves": data.array("input_moves", _moves(run.automaton)),
         **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
     }  # fmt: skip
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
@@ -155,6 +156,11 @@ def source(run: ExportedRun) -> str:
         parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
     parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
     return "\n".join(parts)
+
+
+def _moves(automaton: Automaton) -> NDArray[np.int8]:
+    """Whether each input drives a constraint on coordinates."""
+    return np.array([name in automaton.moving_inputs for name in automaton.terms.layout.w], np.int8)
 
 
 def _tables(run: ExportedRun, data: Data, kernel: Any) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -15,6 +17,7 @@ import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
+from fsm_dyn.exports.fmi3 import fmi3_files
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.programs.c_code import HELPERS
 from fsm_dyn.simulation.integrators import METHODS
@@ -54,7 +57,8 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
-    target : "c99"
+    target : "c99" or "fmu3"
+        C99, or a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional
@@ -74,9 +78,9 @@ def export(
     ------
     InputError
         There is no such target; the folder holds something else; two names of the model have the same identifier; an
-        input is a Python function.
+        input is a Python function; a unit is asked for and there is no C compiler.
     RunError
-        The run of the schedule failed.
+        The compiler failed.
 
     Examples
     --------
@@ -97,9 +101,8 @@ def export(
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     run = _prepared(graph, scenario, parameters, method, step, listed_modes)
     path = Path(folder)
-    _check_folder(path)
-    files = TARGETS[target](run)
-    _write(path, files)
+    _check_folder(path, target)
+    _write(path, TARGETS[target](run))
     return path
 
 
@@ -181,15 +184,24 @@ def _licence() -> bytes:
     return Path(str(found[0].locate())).read_bytes()
 
 
+def _fmu3(run: ExportedRun) -> dict[str, bytes]:
+    """Return a unit for FMI 3.0 as one file; the same bytes whenever it is made."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in sorted(fmi3_files(run, _c99(run)).items()):
+            file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return {f"{run.prefix}.fmu": packed.getvalue()}
+
+
 #: What an export can be to: from what is exported to files by their paths.
-TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99}
+TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99, "fmu3": _fmu3}
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something else, or a file in its place."""
+def _check_folder(folder: Path, target: str) -> None:
+    """Refuse a file in the place of the folder, and for several files one that holds something else."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file", remedy="name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "fsm_machine.h").exists():
+    if target == "c99" and folder.is_dir() and any(folder.iterdir()) and not (folder / "fsm_machine.h").exists():
         raise InputError(f"{folder} holds other files", remedy="name an empty folder, or one of an earlier export")
 
 

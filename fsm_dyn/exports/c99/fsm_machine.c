@@ -18,8 +18,9 @@ struct fsm_machine {
     struct fsm_tables tables;
     struct fsm_input_tables schedule, held;
     struct fsm_input_counts held_counts;
-    bool holds;   // the inputs are set from outside
-    bool changed; // inputs or parameters were set since the last step
+    bool holds;    // the inputs are set from outside
+    bool changed;  // inputs or parameters were set since the last step
+    bool jumped;   // an input has a new value: contact states are decided again
     double *goals; // values of the inputs at the end of the next call
     double *report;
     struct fsm_option_numbers option_numbers;
@@ -104,12 +105,13 @@ static void take_terms(struct room *room, struct fsm_machine *m, const struct fs
     terms->whole = take_vector(room, s->n_terms);
     int64_t n = s->n_u + s->n_k;
     double *at = terms->whole.at;
-    fsm_vector *vectors[] = {&terms->b,       &terms->gamma,   &terms->residual, &terms->static_friction,
-                             &terms->kinetic_friction, &terms->restitution, &terms->closes_if, &terms->elastic,
-                             &terms->energies, &terms->reach, &terms->reach_rate, &terms->margin_slope,
-                             &terms->aspect};
-    int64_t lengths[] = {s->n_rows, s->n_rows, s->n_rows, s->n_contacts, s->n_contacts, s->n_contacts, s->n_contacts,
-                         s->n_contacts, 2, s->n_contacts, s->n_contacts, s->n_contacts, s->n_contacts};
+    fsm_vector *vectors[] = {
+        &terms->b,           &terms->gamma,        &terms->residual, &terms->static_friction, &terms->kinetic_friction,
+        &terms->restitution, &terms->closes_if,    &terms->elastic,  &terms->energies,        &terms->reach,
+        &terms->reach_rate,  &terms->margin_slope, &terms->aspect};
+    int64_t lengths[] = {s->n_rows,     s->n_rows,     s->n_rows, s->n_contacts, s->n_contacts, s->n_contacts,
+                         s->n_contacts, s->n_contacts, 2,         s->n_contacts, s->n_contacts, s->n_contacts,
+                         s->n_contacts};
     if (at == NULL) {
         return; // counting: the views take no memory
     }
@@ -268,12 +270,10 @@ FSM_API void fsm_machine_restart(struct fsm_machine *m)
     m->work.addresses.at[0] = (int64_t)(intptr_t)&m->terms;
     m->option_numbers = (struct fsm_option_numbers){
         .until = 0.0, .fixed_step = model->step, .max_step = FSM_INFINITY, .rtol = model->rtol};
-    m->option_counts = (struct fsm_option_counts){.chunk = FSM_NEVER,
-                                                  .max_steps = FSM_NEVER,
-                                                  .max_instant = FSM_MACHINE_INSTANT,
-                                                  .max_work = FSM_NEVER};
+    m->option_counts = (struct fsm_option_counts){
+        .chunk = FSM_NEVER, .max_steps = FSM_NEVER, .max_instant = FSM_MACHINE_INSTANT, .max_work = FSM_NEVER};
     m->run.inputs = &m->schedule;
-    m->holds = m->changed = false;
+    m->holds = m->changed = m->jumped = false;
 }
 
 FSM_API void fsm_machine_listen(struct fsm_machine *m, struct fsm_listener listener)
@@ -317,7 +317,7 @@ static bool begin_advance(struct fsm_machine *m, double until)
         m->held.start.at[0] = m->held.origin.at[0] = begin;
         m->held.next_hard.at[0] = 1;
         for (int64_t i = 0; i < m->tables.sizes->n_w; i++) {
-            AT3(m->held.pieces, 0, i, 0) = h > 0.0 ? now[i] : m->goals[i];
+            AT3(m->held.pieces, 0, i, 0) = now[i];
             AT3(m->held.pieces, 0, i, 1) = h > 0.0 ? (m->goals[i] - now[i]) / h : 0.0;
         }
         m->run.inputs = &m->held;
@@ -326,8 +326,13 @@ static bool begin_advance(struct fsm_machine *m, double until)
     if (state->counters->started == 0 || !(m->holds || m->changed)) {
         return true;
     }
-    m->changed = false;
     fsm_write_inputs(m->run.inputs, begin, state->counters->segment, state->x, state->c);
+    if (m->jumped && state->counters->phase == FSM_PHASE_STEPPING) {
+        state->counters->phase = FSM_PHASE_RESOLVING;
+        state->counters->reason = FSM_REASON_INPUT_JUMP;
+        state->counters->fired = 0;
+    }
+    m->changed = m->jumped = false;
     return state->counters->phase != FSM_PHASE_STEPPING || fsm_evaluate_here(&m->run);
 }
 
@@ -341,15 +346,29 @@ static bool keeps_chart(struct fsm_machine *m)
     return m->state.clock->pivot > FSM_WORST_PIVOT;
 }
 
-FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *m, double until)
+/* Whether an event was located and is not resolved yet; a Zeno sequence ends later, at a time that is computed. */
+static bool is_at_event(const struct fsm_machine *m)
+{
+    const struct fsm_counters *counters = m->state.counters;
+    bool located = counters->reason != FSM_REASON_START && counters->reason != FSM_REASON_ZENO;
+    return counters->phase == FSM_PHASE_RESOLVING && located;
+}
+
+/* Run to `until` (s), or to where an event is located if `stops`; pending events come first. */
+static enum fsm_status run_machine(struct fsm_machine *m, double until, bool stops)
 {
     m->option_numbers.until = until;
     if (!begin_advance(m, until)) {
         return FSM_NON_FINITE;
     }
+    m->option_counts.chunk = stops ? 1 : FSM_NEVER;
     while (true) {
+        bool stepped = m->state.counters->phase == FSM_PHASE_STEPPING;
         enum fsm_status status = fsm_advance(&m->run);
         report_records(m);
+        if (status == FSM_PAUSED && stops && stepped && is_at_event(m)) {
+            return FSM_PAUSED;
+        }
         if (status == FSM_NEED_MODE) {
             return FSM_MODE_NOT_LISTED;
         }
@@ -362,6 +381,16 @@ FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *m, double until)
     }
 }
 
+FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *m, double until)
+{
+    return run_machine(m, until, false);
+}
+
+FSM_API enum fsm_status fsm_machine_advance_to_event(struct fsm_machine *m, double until)
+{
+    return run_machine(m, until, true);
+}
+
 FSM_API void fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
 {
     const double *now = m->state.c.at + m->tables.sizes->n_p;
@@ -370,6 +399,55 @@ FSM_API void fsm_machine_set_input(struct fsm_machine *m, int64_t input, double 
     }
     m->holds = true;
     m->goals[input] = value;
+}
+
+FSM_API void fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double value)
+{
+    double *now = m->state.c.at + m->tables.sizes->n_p + input;
+    fsm_machine_set_input(m, input, value);
+    if (m->model->input_moves[input] == 0 && *now != value) {
+        *now = value;
+        m->jumped = true;
+    }
+}
+
+/* What changes in the head of a machine. */
+struct saved_head {
+    struct fsm_option_numbers numbers;
+    int64_t holds, changed, jumped;
+};
+
+/* Words of the block that change: from the state to the options, but the address of the terms. */
+static size_t changing_bytes(const struct fsm_machine *m)
+{
+    return (size_t)((const char *)m->options.mask.at - (const char *)m->state.x.at);
+}
+
+FSM_API int64_t fsm_machine_saved_bytes(const struct fsm_machine *m)
+{
+    return (int64_t)(sizeof(struct saved_head) + changing_bytes(m));
+}
+
+FSM_API void fsm_machine_save(const struct fsm_machine *m, void *bytes)
+{
+    struct saved_head head = {m->option_numbers, m->holds, m->changed, m->jumped};
+    memcpy(bytes, &head, sizeof head);
+    char *block = (char *)bytes + sizeof head;
+    memcpy(block, m->state.x.at, changing_bytes(m));
+    memset(block + ((const char *)m->work.addresses.at - (const char *)m->state.x.at), 0, sizeof(int64_t));
+}
+
+FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
+{
+    struct saved_head head;
+    memcpy(&head, bytes, sizeof head);
+    memcpy(m->state.x.at, (const char *)bytes + sizeof head, changing_bytes(m));
+    m->work.addresses.at[0] = (int64_t)(intptr_t)&m->terms;
+    m->option_numbers = head.numbers;
+    m->holds = head.holds != 0;
+    m->changed = head.changed != 0;
+    m->jumped = head.jumped != 0;
+    m->run.inputs = m->holds ? &m->held : &m->schedule;
 }
 
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
@@ -408,4 +486,9 @@ FSM_API double fsm_machine_output(struct fsm_machine *m, int64_t output)
     const struct fsm_model *model = m->model;
     model->report(m->state.clock->time, m->state.x.at, m->state.c.at, m->report);
     return m->report[model->first_output + output];
+}
+
+FSM_API const double *fsm_machine_context(const struct fsm_machine *m)
+{
+    return m->state.c.at;
 }

@@ -23,7 +23,8 @@ struct fsm_model {
     const double *x, *c; // the model's own start, with the context there
     int64_t mode;
     const double *atol;
-    double rtol, step, until; // step (s): of a method with fixed steps; until (s): end of the model's own schedule
+    double rtol, step, until;  // step (s): of a method with fixed steps; until (s): end of the model's own schedule
+    const int8_t *input_moves; // 1: drives a constraint on coordinates, so that it must not jump
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
 };
@@ -33,7 +34,7 @@ struct fsm_model {
    `fired`: of each guard that fired event (enum fsm_event), contact (of FSM_EVENT_WRITTEN the transition), slip
    direction, value and slope; `impulse` (n_rows,), `u_before`, `u_after` (n_u,). */
 struct fsm_transition {
-    double time; // s
+    double time;            // s
     int64_t source, target; // modes
     enum fsm_reason reason;
     int64_t n_fired;
@@ -65,15 +66,30 @@ FSM_API void fsm_machine_listen(struct fsm_machine *machine, struct fsm_listener
    Returns FSM_DONE, or how the run ended; after an end other than FSM_DONE the machine has to be restarted. */
 FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *machine, double until);
 
+/* Run to the next event, or to `until` (s): FSM_PAUSED where an event was located and is not resolved yet, so that the state
+   is that before it; else as fsm_machine_advance.  The next call of either function resolves it. */
+FSM_API enum fsm_status fsm_machine_advance_to_event(struct fsm_machine *machine, double until);
+
+/* Bytes of what a machine knows, and copying that out and in: all that its further motion depends on.  It may be read by
+   another machine of the same model and program. */
+FSM_API int64_t fsm_machine_saved_bytes(const struct fsm_machine *machine);
+FSM_API void fsm_machine_save(const struct fsm_machine *machine, void *bytes);
+FSM_API void fsm_machine_restore(struct fsm_machine *machine, const void *bytes);
+
 /* Let an input run linearly from its present value to this one in the next call of fsm_machine_advance, and stay there.
    The first call takes all inputs out of the model's schedule, at their present values. */
 FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, double value);
+
+/* Let an input have this value from now on; contact states are decided again.  An input that drives a constraint on
+   coordinates runs to the value linearly instead, as by fsm_machine_set_input. */
+FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Set a parameter, from the next call of fsm_machine_advance on. */
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
-FSM_API const double *fsm_machine_state(const struct fsm_machine *machine); // coordinates, then speeds
+FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds
+FSM_API const double *fsm_machine_context(const struct fsm_machine *machine); // parameters, then inputs
 FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine);
 FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *machine, int64_t contact);
 /* The contact states of a mode that was reached and not exported, after FSM_MODE_NOT_LISTED. */
