@@ -14,7 +14,13 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
-from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
+from fsm_dyn.automaton.initial_values import (
+    InitialConditions,
+    bound_arrays,
+    initial_values,
+    parameter_vector,
+    solve_initial_state,
+)
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import COMPILER, Parameters
 from fsm_dyn.errors import InputError, ModelError, RunError, did_you_mean
@@ -403,6 +409,7 @@ class Simulator:
                     progress,
                     saver,
                     resumed,
+                    bound_arrays(executable.automaton, run.numbers),
                 )
             else:
                 raw = integrate(
