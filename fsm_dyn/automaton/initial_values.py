@@ -87,6 +87,7 @@ def _check_ranges(automaton: Automaton, start: InitialState) -> None:
                 remedy="give another value under initial, or widen the range",
             )
 
+
 @dataclass(frozen=True)
 class InitialConditions:
     """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""

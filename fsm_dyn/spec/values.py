@@ -17,7 +17,16 @@ from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Parameter
 
-__all__ = ["ParameterValue", "coordinate_bounds", "evaluate", "flat_parameters", "flat_values", "named_values", "parameter_values", "units"]
+__all__ = [
+    "ParameterValue",
+    "coordinate_bounds",
+    "evaluate",
+    "flat_parameters",
+    "flat_values",
+    "named_values",
+    "parameter_values",
+    "units",
+]
 
 Given = float | str | Sequence[float | str]
 LONGEST_LISTING = 200  # characters
@@ -128,9 +137,7 @@ def _dimension_of(mechanism: Mechanism, parameter: Parameter, at: int) -> Dimens
     return scope.scalars[parameter.name].dimension or DIMENSIONLESS
 
 
-def coordinate_bounds(
-    mechanism: Mechanism, values: Mapping[str, ParameterValue]
-) -> dict[str, tuple[float, float]]:
+def coordinate_bounds(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> dict[str, tuple[float, float]]:
     """Return lower and upper bound (SI) of each coordinate with a stated range, infinite where a side is open."""
     return {
         str(name): (

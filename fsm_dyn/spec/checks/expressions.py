@@ -55,13 +55,13 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for contact in mechanism.contacts.values():
         _contact(contact, scopes)
     check_loads(mechanism, scopes)
+    for name, coordinate in mechanism.coordinates.items():
+        for text in filter(None, coordinate.range):
+            expression_type(text, constant, f"a bound of {name!r}", [coordinates[name]])
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():
         _port(port, scopes, constant, coordinates)
-    for name, coordinate in mechanism.coordinates.items():
-        for text in filter(None, coordinate.range):
-            expression_type(text, constant, f"a bound of {name!r}", [coordinates[name]])
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         expression_type(text, constant, f"the initial value of {name!r}", [wanted])

@@ -169,11 +169,14 @@ def _stops(mechanism: Mechanism, values: Values) -> None:
 
 
 def _range(coordinate: Coordinate, values: Values) -> None:
-    bounds = [_value(text, values, f"a bound of {coordinate.name!r}") for text in coordinate.range]
-    if coordinate.range and None not in bounds and not bounds[0] < bounds[1]:
+    lower, upper = (
+        _value(text, values, f"a bound of {coordinate.name!r}") for text in coordinate.range or (None, None)
+    )
+    first = coordinate.range[0] if coordinate.range else None
+    if first is not None and lower is not None and upper is not None and not lower < upper:
         raise ModelError(
-            f"the range of {str(coordinate.name)!r} is empty", coordinate.range[0].where,
-            found=f"from {bounds[0]:g} to {bounds[1]:g} (SI units)", allowed="lower < upper",
+            f"the range of {str(coordinate.name)!r} is empty", first.where,
+            found=f"from {lower:g} to {upper:g} (SI units)", allowed="lower < upper",
         )  # fmt: skip
 
 
