@@ -118,7 +118,7 @@ def _refuse_range(name: str, form: EndsForm, remedy: str) -> None:
     """Refuse the range of a joint that has no coordinate of its own."""
     if isinstance(form, RangedForm) and form.range is not None:
         raise ModelError(
-            f"joint {str(name)!r} has a range but no coordinate of its own", form.key("range"), allowed=remedy,
+            f"joint {str(name)!r} has a range but no coordinate that it bounds", form.key("range"), allowed=remedy,
             remedy="state ranges under `coordinates`, or write a joint stop",
         )  # fmt: skip
 

@@ -86,7 +86,7 @@ def test_a_joint_states_the_range_of_its_coordinate(joint):
     }  # fmt: skip
     run = fsm_dyn.simulate(fsm_dyn.compile(model), 1.0)
     assert run.outcome.sentence == f"j leaves its range at the upper bound 0.5 {unit}."
-    with pytest.raises(ModelError, match="no coordinate of its own"):
+    with pytest.raises(ModelError, match="no coordinate that it bounds"):
         fsm_dyn.load({**model, "joint_coordinates": "absolute", "initial": {}})
 
 
