@@ -115,7 +115,7 @@ def _let_go(made: JointExpansion, forms: Mapping[str, EndsForm], frames: Mapping
 
 
 def _refuse_range(name: str, form: EndsForm, remedy: str) -> None:
-    """Refuse the range of a joint that has no coordinate of its own."""
+    """Refuse the range of a joint that has no coordinate to bound."""
     if isinstance(form, RangedForm) and form.range is not None:
         raise ModelError(
             f"joint {str(name)!r} has a range but no coordinate that it bounds", form.key("range"), allowed=remedy,
