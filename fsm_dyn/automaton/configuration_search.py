@@ -2,8 +2,8 @@
 
 Conditions bound the residuals of rows and the boundary margins of contacts.  Branch and bound over boxes of
 coordinates, inputs and time proves that no configuration meets them (Moore, Kearfott and Cloud 2009, chapter 8): boxes
-are contracted by the conditions (:mod:`fsm_dyn.programs.contraction`), what remains is halved.  Boxes that remain are where an example
-is searched for, by least squares; every example is kept, because it may answer further questions.
+are contracted by the conditions (:mod:`fsm_dyn.programs.contraction`), what remains is halved.  Boxes that
+remain are where an example is searched for, by least squares; every example is kept and may answer further questions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ FINEST: Final = 1e-6  # in the mechanism's own units: boxes this small are not h
 MARGIN: Final = 1e-6  # in the mechanism's own units: by how much a condition must be missed; far above what runs allow
 EXACT: Final = 1e-9  # in the mechanism's own units: a configuration is shown if its conditions are met to this
 STARTS: Final = 6  # of the search for a configuration
+MOST_COMMON: Final = 100  # boxes of two contacts together in which a search begins
 STEP: Final = 1e-7  # of difference quotients, in own units
 _PI: Final = float(np.nextafter(np.pi, 4.0))
 
@@ -42,16 +43,30 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Remaining:
-    """Boxes that are not excluded, arrays of shape (n_arguments, n_boxes), and how many were looked at."""
+    """Boxes that are not excluded, arrays of shape (n_arguments, n_boxes), and how many were looked at.
+
+    ``turning`` are the arguments that are taken over one turn.
+    """
 
     low: Array
     high: Array
     count: int
+    turning: frozenset[int] = frozenset()
 
     @property
     def empty(self) -> bool:
         """Whether no box is left: no configuration meets the conditions."""
         return self.low.shape[1] == 0
+
+
+def common(first: Remaining, second: Remaining) -> Remaining:
+    """Return the boxes in which both conditions may be met; those of ``first`` where that would be too many."""
+    low = np.maximum(first.low[:, :, None], second.low[:, None, :])
+    high = np.minimum(first.high[:, :, None], second.high[:, None, :])
+    there = (low <= high).all(axis=0)
+    if there.sum() > MOST_COMMON:
+        return first
+    return Remaining(low[:, there], high[:, there], 0, first.turning | second.turning)
 
 
 class ConfigurationSearch:
@@ -122,7 +137,7 @@ class ConfigurationSearch:
                     chosen.append(condition)
                     arguments |= self.support[condition.value]
                     grown = True
-        variable = {i for i in arguments if self.low[i] < self.high[i]}
+        variable = frozenset(i for i in arguments if self.low[i] < self.high[i])
         return chosen + [
             condition
             for condition in self.everywhere
@@ -130,17 +145,20 @@ class ConfigurationSearch:
             and {i for i in self.support[condition.value] if self.low[i] < self.high[i]} <= variable
         ]
 
+    def _moving(self, condition: Condition) -> frozenset[int]:
+        return frozenset(i for i in self.support[condition.value] if self.low[i] < self.high[i])
+
     def remaining(self, conditions: Sequence[Condition], most: int, start: Remaining | None = None) -> Remaining:
         """Return the boxes that may hold a configuration with these conditions, after looking at ``most`` at most."""
         part, bounds = self._part(conditions)
         variables = self.variables(conditions)
-        turning = [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i]) and _only_turns(part, i)]
-        if start is None:
-            low, high = self.low[:, None].copy(), self.high[:, None].copy()
-            low[turning], high[turning] = -_PI, _PI
-            count = 0
-        else:
-            low, high, count = start.low.copy(), start.high.copy(), start.count
+        free = [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
+        turning = frozenset(i for i in free if _only_turns(part, i))
+        if start is None or not start.turning <= turning:
+            start = Remaining(self.low[:, None], self.high[:, None], 0)
+        low, high, count = start.low.copy(), start.high.copy(), start.count
+        new = sorted(turning - start.turning)
+        low[new], high[new] = -_PI, _PI
         scale, contract = self._scale(variables), Contractor(part, variables, Interval(self.low, self.high), bounds)
         while low.shape[1]:
             count += low.shape[1]
@@ -152,7 +170,7 @@ class ConfigurationSearch:
             if count + 2 * low.shape[1] > most or (low.shape[1] and (width.max(axis=0, initial=0.0) < FINEST).any()):
                 break
             low, high = _halved(low, high, variables, width, scale)
-        return Remaining(low, high, count)
+        return Remaining(low, high, count, turning)
 
     def _part(self, conditions: Sequence[Condition]) -> tuple[Program, dict[str, Interval]]:
         """Return the program of some conditions, and the bounds of its outputs in SI units, widened by the margin."""

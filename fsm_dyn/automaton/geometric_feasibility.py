@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 
-from fsm_dyn.automaton.configuration_search import Condition, ConfigurationSearch, Remaining
+from fsm_dyn.automaton.configuration_search import Condition, ConfigurationSearch, Remaining, common
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.programs.program import Array
+from fsm_dyn.schemata import decode, encode
 
 Verdict = Literal["impossible", "possible", "undecided"]
 
@@ -67,11 +68,46 @@ class GeometricFeasibility:
         Of every contact with a gap, closed; of every two that can be closed: both closed, one closed and one open.
     combinations, remaining : int
         Numbers of combinations of contact states: all, and those without anything impossible.
+    modes : mapping of str to ContactVerdict
+        Verdict on each mode that the graph has, with all its contacts at once.
     """
 
     verdicts: tuple[ContactVerdict, ...]
     combinations: int
     remaining: int
+    modes: Mapping[str, ContactVerdict] = field(default_factory=dict)
+
+    def excluded(self, states: Mapping[str, bool]) -> str:
+        """Return why contacts with these states (closed or open, by name) are impossible; empty where it is not known.
+
+        Only verdicts on single contacts and on two are looked at.
+        """
+        for item in self.verdicts:
+            if item.verdict == "impossible" and all(
+                states.get(name) == shut for name, shut in zip(item.contacts, item.closed, strict=True)
+            ):
+                return item.reason
+        return ""
+
+    def to_bytes(self) -> bytes:
+        """Return it as JSON."""
+        return encode({**asdict(self), "combinations": str(self.combinations), "remaining": str(self.remaining)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GeometricFeasibility:
+        """Return it from JSON; raise InputError where it is something else."""
+        stored = decode(data, _Stored, "a geometric assessment")
+        return cls(stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The assessment as JSON has it: the numbers of combinations may be too large for its integers."""
+
+    verdicts: tuple[ContactVerdict, ...]
+    combinations: str
+    remaining: str
+    modes: dict[str, ContactVerdict]
 
 
 def assess_geometry(
@@ -102,8 +138,12 @@ def assess_geometry(
     for done, states in enumerate(asked):
         progress(done, len(asked))
         found.append(questions.decide(states))
+    modes: dict[str, ContactVerdict] = {}
+    within = [i for i in range(len(automaton.contacts)) if search.has_gap(i)]
+    for mode in automaton.modes:
+        modes[mode.name] = questions.decide_mode({i: mode.states[i] > 0 for i in within}, found)
     combinations = int(np.prod([len(contact.codes) for contact in automaton.contacts], dtype=object))
-    return GeometricFeasibility(tuple(found), combinations, _count(automaton, found))
+    return GeometricFeasibility(tuple(found), combinations, _count(automaton, found), modes)
 
 
 class _Questions:
@@ -128,7 +168,7 @@ class _Questions:
         if shown is not None:
             return verdict("possible", 0, shown=shown)
         conditions += search.limits(conditions)
-        boxes = search.remaining(conditions, FIRST_BOXES)
+        boxes = search.remaining(conditions, FIRST_BOXES, self._start(asked))
         shown = None if boxes.empty else search.configuration(conditions, boxes)
         if shown is not None:
             return verdict("possible", boxes.count, shown=shown)
@@ -138,19 +178,40 @@ class _Questions:
             return verdict("impossible", boxes.count, self.reason(asked))
         return verdict("undecided", boxes.count)
 
+    def decide_mode(self, asked: Mapping[int, bool], known: Sequence[ContactVerdict]) -> ContactVerdict:
+        """Return the verdict on the contacts of a mode: that of two of them if these exclude each other."""
+        contacts = self.search.automaton.contacts
+        names, closed = tuple(contacts[i].name for i in asked), tuple(asked.values())
+        states = dict(zip(names, closed, strict=True))
+        for item in known:
+            if item.verdict == "impossible" and all(
+                states[name] == shut for name, shut in zip(item.contacts, item.closed, strict=True)
+            ):
+                return ContactVerdict(names, closed, "impossible", item.reason, {}, item.boxes)
+        return self.decide(asked)
+
+    def _start(self, asked: Mapping[int, bool]) -> Remaining | None:
+        """Return the boxes in which each of two closed contacts alone may be closed; None for other questions."""
+        if len(asked) != 2 or not all(asked.values()):
+            return None
+        (_, first), (_, second) = (self._alone(contact, True) for contact in asked)
+        return common(first, second)
+
     def reason(self, asked: Mapping[int, bool]) -> str:
         """Return why contacts exclude each other, by the two places of one coordinate if there are."""
         search = self.search
         contacts, layout = search.automaton.contacts, search.automaton.terms.layout
         parts = [self._alone(i, shut) for i, shut in asked.items()]
         texts = [_states_text([contacts[i].name], [shut]) for i, shut in asked.items()]
+        if len(parts) != 2:
+            return f"no configuration has {' and '.join(texts)}"
         for variable in range(1, 1 + len(layout.q)):
             places = [_hull(boxes, variable) for conditions, boxes in parts if variable in search.variables(conditions)]
-            if len(parts) < 2 or len(places) < len(parts):
+            if len(places) < 2:
                 continue
             if places[0][1] < places[1][0] or places[1][1] < places[0][0]:
                 said = [f"{_between(place)} with {text}" for place, text in zip(places, texts, strict=True)]
-                return f"{layout.q[variable - 1]} would be {' and '.join(said[:2])} (SI units)"
+                return f"{layout.q[variable - 1]} would be {' and '.join(said)} (SI units)"
         return f"no configuration has {' and '.join(texts)}"
 
     def _alone(self, contact: int, closed: bool) -> tuple[list[Condition], Remaining]:
