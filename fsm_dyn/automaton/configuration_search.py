@@ -56,7 +56,7 @@ class Remaining:
     @property
     def empty(self) -> bool:
         """Whether no box is left: no configuration meets the conditions."""
-        return self.low.shape[1] == 0
+        return bool(self.low.shape[1] == 0)
 
 
 def common(first: Remaining, second: Remaining) -> Remaining:
