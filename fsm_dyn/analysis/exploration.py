@@ -18,11 +18,14 @@ import numpy as np
 
 from fsm_dyn.analysis.reachability import Exploration, SeenEdge, SeenMode
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.storage import to_bytes
+from fsm_dyn.compilation import graph_with_parameters, stored_automaton
 from fsm_dyn.errors import InputError, ModelError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.simulation_api import simulate
+from fsm_dyn.spec.values import ParameterValue
 
 KEPT: Final = 8  # states that a mode's runs begin from
 CORNERS: Final = 4  # of a random input
@@ -69,6 +72,7 @@ def explore(
     depth: int = 2,
     samples: int = 6,
     duration: float | None = None,
+    schedules: bool = True,
     seed: int = 0,
     jobs: int | None = 1,
     progress: Callable[[int, int], None] = lambda done, all_: None,
@@ -89,6 +93,8 @@ def explore(
         Runs from each mode in its round.
     duration : float, optional
         Length of a run from a sampled state, s; by default a quarter of the longest of the first runs.
+    schedules : bool
+        Whether the first runs have the inputs of the model's schedule and scenarios; else one run with inputs of zero.
     seed : int
         From which all draws follow.
     jobs : int, optional
@@ -109,8 +115,10 @@ def explore(
         if name not in layout.w:
             raise InputError(f"no input '{name}'", allowed=", ".join(layout.w) or "the model has none")
     found = _Findings(graph)
-    scenarios = [None, *graph.automaton.mechanism.scenarios]
-    found.add(_met_in(graph, [_Case((from_ or {},), scenario=name) for name in scenarios], jobs), 0)
+    first = [_Case((from_ or {},), scenario=name) for name in (None, *graph.automaton.mechanism.scenarios)]
+    if not schedules:
+        first = [_Case((from_ or {},), dict.fromkeys(layout.w, 0.0))]
+    found.add(_met_in(graph, first, jobs), 0)
     if not found.modes:
         raise RunError("no run of the model could begin: run it with fsm_dyn.simulate to see why")
     length = duration if duration is not None else 0.25 * found.longest
@@ -166,11 +174,13 @@ def _met_in(graph: ModeGraph, cases: Sequence[_Case], jobs: int | None) -> Itera
     if workers < 2:
         yield from (_run(graph, case) for case in cases)
     else:
-        yield from in_processes("the exploration", workers, _same, graph, _run, cases)
+        sent = to_bytes(graph.automaton), dict(graph.values)
+        yield from in_processes("the exploration", workers, _begin, sent, _run, cases)
 
 
-def _same(graph: ModeGraph) -> ModeGraph:
-    return graph
+def _begin(sent: tuple[bytes, Mapping[str, ParameterValue]]) -> ModeGraph:
+    data, values = sent
+    return graph_with_parameters(stored_automaton(data), values)
 
 
 def _run(graph: ModeGraph, case: _Case) -> _Met | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import networkx as nx
 
 from fsm_dyn.automaton.edges import successors
 from fsm_dyn.automaton.mode_graph import ModeGraph
+
+Graph: TypeAlias = "nx.MultiDiGraph[str]"
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Exploration:
         return found
 
     @cached_property
-    def nx(self) -> nx.MultiDiGraph[str]:
+    def nx(self) -> Graph:
         """All that is known of the graph, as networkx.
 
         Nodes are modes met or compiled, with ``label``, ``found`` (``seen`` or ``declared``), ``depth`` (-1 if not
@@ -110,7 +113,7 @@ class Exploration:
         transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All attributes are texts,
         numbers and truths, as GraphML and JSON hold them.
         """
-        drawn: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.graph.name)
+        drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
         labels = self.graph.automaton.labels
         for name, mode in self.modes.items():
             initial = name == self.graph.initial
@@ -133,6 +136,34 @@ class Exploration:
             for target in targets:
                 if target in drawn and (source, target) not in taken:
                     drawn.add_edge(source, target, found="derived", cause="", seen=0, runs=self._runs(source))
+        return drawn
+
+    @cached_property
+    def grouped(self) -> Graph:
+        """The graph with one node for all modes of one name of the model, ``other`` for those without a name.
+
+        Nodes have ``label``, with the number of modes met, and ``initial``; edges ``found``, ``seen`` and ``runs``,
+        summed over the edges between two groups.
+        """
+        automaton, everything = self.graph.automaton, self.nx
+        states = {
+            **{mode.name: mode.states for mode in automaton.modes},
+            **{m.name: m.states for m in self.modes.values()},
+        }
+        group = {name: automaton.name_of(states[name]).pattern or "other" for name in everything}
+        sizes = Counter(group[name] for name in everything)
+        drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
+        for name in everything:
+            label = f"{group[name]} ({sizes[group[name]]})"
+            drawn.add_node(group[name], label=label, initial=group.get(self.graph.initial) == group[name])
+        totals: dict[tuple[str, str], list[int]] = {}
+        for source, target, data in everything.edges(data=True):
+            total = totals.setdefault((group[source], group[target]), [0, 0])
+            total[0] += data["seen"]
+            total[1] += data["runs"] if data["found"] == "seen" else 0
+        for (source, target), (seen, runs) in totals.items():
+            if source != target:
+                drawn.add_edge(source, target, found="seen" if seen else "derived", cause="", seen=seen, runs=runs)
         return drawn
 
     def _runs(self, mode: str) -> int:
