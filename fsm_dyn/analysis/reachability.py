@@ -83,7 +83,7 @@ class Exploration:
         return tuple(name for name in self.modes if name not in left)
 
     @property
-    def dead_ends(self) -> tuple[str, ...]:
+    def terminal_modes(self) -> tuple[str, ...]:
         """Modes that runs met and that have no guard that leads to another mode."""
         left = {edge.source for edge in self.edges}
         return tuple(name for name in self.modes if name not in left and not self._derived[name])
@@ -184,7 +184,7 @@ class Exploration:
             "edges": [{"source": a, "target": b, **data} for a, b, data in self.nx.edges(data=True)],
             "never_entered": self.never_entered,
             "never_left": self.never_left,
-            "dead_ends": self.dead_ends,
+            "terminal_modes": self.terminal_modes,
             "instant_cycles": [{"modes": list(modes), "times": n} for modes, n in self.instant_cycles.items()],
             "ends": dict(self.ends),
         }

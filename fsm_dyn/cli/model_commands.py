@@ -197,7 +197,7 @@ def _print_exploration(found: Exploration) -> None:
     for title, items in (
         ("modes never entered", found.never_entered),
         ("modes never left", found.never_left),
-        ("dead ends", found.dead_ends),
+        ("terminal modes", found.terminal_modes),
         ("cycles within an instant", cycles),
     ):
         typer.echo(f"{title}: " + (", ".join(items) or "none"))

@@ -69,7 +69,7 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
 def _edge_text(data: Mapping[str, Any]) -> str:
     """Return the cause of an edge, with the number of runs that took it where it comes from an exploration."""
     text = str(data.get("cause") or data.get("kind") or "")
-    return f"{text} ({data['seen']} of {data['runs']})".strip() if data.get("found") == "seen" else text
+    return f"{data['seen']} of {data['runs']}: {text}".rstrip(": ") if data.get("found") == "seen" else text
 
 
 def _grouped(graph: nx.MultiDiGraph[Any]) -> dict[str, str]:

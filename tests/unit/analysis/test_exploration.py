@@ -87,7 +87,7 @@ def test_modes_that_nothing_leads_out_of_are_listed():
     graph = fsm_dyn.compile(fsm_dyn.load(well()))
     found = fsm_dyn.explore(graph, depth=1, samples=4, duration=1.0)
     assert set(found.modes) == {"falling", "caught"}
-    assert found.dead_ends == ("caught",)
+    assert found.terminal_modes == ("caught",)
     assert found.never_left == ("caught",)
     assert found.never_entered == ()
     assert [(edge.source, edge.target) for edge in found.edges] == [("falling", "caught")]
@@ -104,7 +104,7 @@ def test_how_edges_were_found():
     assert all(1 <= data["seen"] <= data["runs"] for data in seen)
     arrows = drawing.diagram(drawn).arrows
     assert {arrow.dashed for arrow in arrows} == {True, False}
-    assert any("(1 of 1)" in label for arrow in arrows if not arrow.dashed for label in arrow.labels)
+    assert any("1 of 1: " in label for arrow in arrows if not arrow.dashed for label in arrow.labels)
     dot = drawing.to_dot(drawing.diagram(drawn))
     assert dot.count("style=dashed") == sum(arrow.dashed for arrow in arrows)
     assert drawing.to_mermaid(drawing.diagram(drawn)).count(".->") == sum(arrow.dashed for arrow in arrows)
