@@ -1,9 +1,9 @@
 """Exploration of a mode graph: which modes follow from which, by runs from states on guard surfaces.
 
-The first runs are those of the model: its schedule and its scenarios.  From every mode met, further runs begin in
-states in which a run left it, which lie on the surfaces of its guards, and in states within it, with other speeds and
-random inputs.  Modes that are met for the first time are explored in the next round.  The draws follow from the seed
-alone, and rounds are worked off in one order, so that the result is the same whatever the number of processes.
+The first runs are those of the model: its schedule and its scenarios.  From every mode visited, further runs begin in
+states in which a run left it, on the surfaces of its guards, and in states within it, with other speeds and
+random inputs.  Modes visited for the first time are explored in the next round.  The draws follow from the seed
+alone, and rounds are worked off in one order, so that the result is the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def explore(
         Least and largest value of inputs drawn at random (SI units); by default 1.5 times those of the model's own
         schedule and scenarios, zero included, or from -1 to 1.
     depth : int
-        Rounds: how often the modes that were met last are explored.
+        Rounds: how often the modes that were visited last are explored.
     samples : int
         Runs from each mode in its round.
     duration : float, optional
@@ -238,7 +238,7 @@ def _instant_cycles(run: Trajectory) -> Iterator[tuple[str, ...]]:
 
 
 class _Findings:
-    """What the runs have met so far."""
+    """Modes and edges that the runs have visited."""
 
     def __init__(self, graph: ModeGraph) -> None:
         self.graph = graph

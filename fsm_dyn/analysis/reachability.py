@@ -18,7 +18,7 @@ Graph: TypeAlias = "nx.MultiDiGraph[str]"
 
 @dataclass(frozen=True)
 class SeenMode:
-    """A mode that runs met: in which round first, its contact states (codes), and in how many runs."""
+    """A mode that runs visited: in which round first, its contact states (codes), and in how many runs."""
 
     name: str
     depth: int
@@ -78,19 +78,19 @@ class Exploration:
 
     @property
     def never_left(self) -> tuple[str, ...]:
-        """Modes that runs met and none left."""
+        """Modes that runs visited and none left."""
         left = {edge.source for edge in self.edges}
         return tuple(name for name in self.modes if name not in left)
 
     @property
     def terminal_modes(self) -> tuple[str, ...]:
-        """Modes that runs met and that have no guard that leads to another mode."""
+        """Modes that runs visited and that have no guard that leads to another mode."""
         left = {edge.source for edge in self.edges}
         return tuple(name for name in self.modes if name not in left and not self._derived[name])
 
     @cached_property
     def _derived(self) -> Mapping[str, tuple[str, ...]]:
-        """Modes to which one guard leads from each mode met; without those that the geometry excludes."""
+        """Modes to which one guard leads from each mode visited; without those that the geometry excludes."""
         automaton, geometry = self.graph.automaton, self.graph.geometry
         names = [contact.name for contact in automaton.contacts]
         found = {}
@@ -108,7 +108,7 @@ class Exploration:
     def nx(self) -> Graph:
         """All that is known of the graph, as networkx.
 
-        Nodes are modes met or compiled, with ``label``, ``found`` (``seen`` or ``declared``), ``depth`` (-1 if not
+        Nodes are modes visited or compiled, with ``label``, ``found`` (``seen`` or ``declared``), ``depth`` (-1 if not
         met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``), ``declared`` (a
         transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All attributes are texts,
         numbers and truths, as GraphML and JSON hold them.
@@ -142,7 +142,7 @@ class Exploration:
     def grouped(self) -> Graph:
         """The graph with one node for all modes of one name of the model, ``other`` for those without a name.
 
-        Nodes have ``label``, with the number of modes met, and ``initial``; edges ``found``, ``seen`` and ``runs``,
+        Nodes have ``label``, with the number of modes visited, and ``initial``; edges ``found``, ``seen`` and ``runs``,
         summed over the edges between two groups.
         """
         automaton, everything = self.graph.automaton, self.nx

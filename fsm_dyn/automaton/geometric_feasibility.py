@@ -96,12 +96,12 @@ class GeometricFeasibility:
     @classmethod
     def from_bytes(cls, data: bytes) -> GeometricFeasibility:
         """Return it from JSON; raise InputError where it is something else."""
-        stored = decode(data, _Stored, "a geometric assessment")
+        stored = decode(data, _StoredAssessment, "a geometric assessment")
         return cls(stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes)
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _StoredAssessment:
     """The assessment as JSON has it: the numbers of combinations may be too large for its integers."""
 
     verdicts: tuple[ContactVerdict, ...]

@@ -267,7 +267,7 @@ class ModeGraph:
 
     @cached_property
     def _excluded(self) -> Mapping[str, str]:
-        """Modes that no configuration has, with the reason; a run that meets one nevertheless says so."""
+        """Modes that no configuration has, with the reason; a run that visits one warns."""
         if self.geometry is None:
             return {}
         found = {name: item.reason for name, item in self.geometry.modes.items() if item.verdict == "impossible"}
@@ -319,7 +319,7 @@ class ModeGraph:
         """Return the graph without the modes that an assessment proves impossible; they join ``infeasible``.
 
         Nodes of ``nx`` carry their ``verdict``.  Runs are those of the graph as it was: one that reaches an impossible
-        mode, within the tolerances of contacts, goes on there and warns.
+        mode, within the tolerances of contacts, continues there and warns.
         """
         return replace(self, geometry=found)
 

@@ -45,7 +45,7 @@ def check_command(
     ] = False,
     reach: Annotated[
         int | None,
-        typer.Option("--reach", help="Explore by runs in so many rounds; list modes never entered or left.", min=0),
+        typer.Option("--reach", help="Explore by runs in N rounds; list modes never entered or left.", min=0),
     ] = None,
     set_: Set = None,
     as_json: Json = False,
@@ -149,7 +149,7 @@ def graph_command(
         ),
     ] = None,
     reach: Annotated[
-        int | None, typer.Option("--reach", help="Explore by runs in so many rounds, and draw what they met.", min=0)
+        int | None, typer.Option("--reach", help="Explore by runs in N rounds, and draw what they met.", min=0)
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes that explore.", min=1)] = 1,
     set_: Set = None,

@@ -21,7 +21,7 @@ class Box:
 class Arrow:
     """All transitions from one mode to another; a label per transition, in order of priority.
 
-    ``dashed``: they may happen, and no run has been seen to make one of them.
+    ``dashed``: they are possible, and no run made one of them.
     """
 
     source: str

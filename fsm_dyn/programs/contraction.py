@@ -93,7 +93,7 @@ class _BackwardSweep:
         self.values, self.moving, self.met, self.kept = values, moving, set[int](), np.ones(boxes, bool)
 
     def meet(self, index: int, other: Interval, where: Mask | None = None) -> None:
-        """Intersect a value that must exist with an interval, in some boxes alone if ``where`` says so."""
+        """Intersect a value that must exist with an interval, in the boxes ``where`` alone if that is given."""
         value = self.values[index]
         low, high = np.maximum(value.low, other.low), np.minimum(value.high, other.high)
         if where is not None:

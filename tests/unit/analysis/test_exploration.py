@@ -61,7 +61,7 @@ def test_every_mode_of_a_thousand_random_drives_is_found(name):
     assert not missed
 
 
-def test_the_same_seed_gives_the_same_exploration_whatever_the_processes():
+def test_the_same_seed_gives_the_same_exploration_in_any_number_of_processes():
     graph = fsm_dyn.compile("latch")
     texts = [
         json.dumps(fsm_dyn.explore(graph, depth=2, samples=3, seed=seed, jobs=jobs).to_data())

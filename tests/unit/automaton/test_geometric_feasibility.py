@@ -239,7 +239,7 @@ def test_modes_have_verdicts_and_impossible_ones_are_not_listed():
     assert smaller.automaton is graph.automaton  # runs are the same
 
 
-def test_a_run_that_meets_what_is_excluded_warns_and_goes_on():
+def test_a_run_that_meets_what_is_excluded_warns_and_continues():
     graph = stops()
     wrong = replace(graph.assess_geometry().modes["at_right"], verdict="impossible", reason="as the test says")
     found = replace(graph.assess_geometry(), modes={"at_right": wrong})

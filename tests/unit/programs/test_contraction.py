@@ -23,7 +23,7 @@ def contracted(expression, low, high, condition):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_point_that_meets_the_conditions_is_lost(random_program, seed):
-    """Whatever the program: a point of a box stays if the conditions are intervals around its values."""
+    """Of any program: a point of a box stays if the conditions are intervals around its values."""
     program, random = random_program(seed, size=60), np.random.default_rng(seed)
     n, n_x, boxes = len(program.arguments), program.layout.n_x, 40
     point = random.choice([0.0, 1.0, 3.0], (n, boxes)) * random.normal(size=(n, boxes))
