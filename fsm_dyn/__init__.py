@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.equilibrium import static_equilibrium
+    from fsm_dyn.analysis.exploration import explore
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.verification import verify
@@ -39,6 +40,7 @@ _HOMES = {
     "Trajectory": "fsm_dyn.results.trajectory",
     "compile": "fsm_dyn.compilation",
     "export": "fsm_dyn.exports.export",
+    "explore": "fsm_dyn.analysis.exploration",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compilation",
@@ -63,6 +65,7 @@ __all__ = [
     "Tolerances",
     "Trajectory",
     "compile",
+    "explore",
     "export",
     "limit_cycle",
     "linearise",

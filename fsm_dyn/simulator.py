@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,13 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
-from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
+from fsm_dyn.automaton.initial_values import (
+    InitialConditions,
+    bound_arrays,
+    initial_values,
+    parameter_vector,
+    solve_initial_state,
+)
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import COMPILER, Parameters
 from fsm_dyn.errors import InputError, ModelError, RunError, did_you_mean
@@ -408,6 +415,7 @@ class Simulator:
                     progress,
                     saver,
                     resumed,
+                    bound_arrays(executable.automaton, run.numbers),
                 )
             else:
                 raw = integrate(
@@ -441,11 +449,24 @@ class Simulator:
         names = tuple(executable.chart_names[number] for number in part.order)
         charts = tuple(executable.chart_programs[number] for number in part.order)
         model = self._model(executable.automaton, names, charts, run)
+        self._warn_of_excluded(model, names)
         record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
         if part.continuation is None:
             final = run.final or f"it ended for good: {raw.outcome.name}"
             return Trajectory(model, part.joined(record), final=final)
         return Trajectory(model, part.joined(record), Resume(run, part.continuation))
+
+    def _warn_of_excluded(self, model: RunModel, names: tuple[str, ...]) -> None:
+        """Warn where a run has met a mode that an assessment of the graph proves impossible."""
+        geometry = self.graph.geometry
+        if geometry is None:
+            return
+        for name, chart in zip(names, model.charts, strict=True):
+            states = {contact.name: code > 0 for contact, code in zip(model.contacts, chart.states, strict=True)}
+            mode = geometry.modes.get(name)
+            reason = mode.reason if mode is not None and mode.verdict == "impossible" else geometry.excluded(states)
+            if reason:
+                warnings.warn(f"the run met '{name}', which the geometry excludes: {reason}", stacklevel=5)
 
     def _model(
         self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run

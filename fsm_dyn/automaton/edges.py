@@ -63,6 +63,8 @@ def _leads_to(
 ) -> Iterator[tuple[tuple[int, ...], str, str, str]]:
     if guard.event is Event.TRANSITION:
         item = automaton.mechanism.transitions[guard.subject]
+        if item.range_of:
+            return  # the run ends there
         yield _written_target(automaton, states, guard.subject), item.because or guard.text, _reset(item), "written"
         return
     contact = automaton.contacts[guard.subject]

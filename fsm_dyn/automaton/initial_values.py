@@ -11,10 +11,10 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, find_initial_state
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, parameter_values
 
 
 def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
@@ -33,6 +33,14 @@ def model_start(automaton: Automaton) -> InitialState:
     """
     values = parameter_values(automaton.mechanism)
     return initial_state(automaton, values, parameter_vector(values))
+
+
+def bound_arrays(automaton: Automaton, values: Mapping[str, ParameterValue]) -> Array | None:
+    """Return lower and upper bounds of the coordinates, SI units, shape (2, n_q); None where no range is stated."""
+    bounds = coordinate_bounds(automaton.mechanism, values)
+    if not bounds:
+        return None
+    return np.array([bounds.get(name, (-math.inf, math.inf)) for name in automaton.terms.layout.q]).T
 
 
 def initial_state(
@@ -57,8 +65,27 @@ def solve_initial_state(automaton: Automaton, begin: InitialConditions) -> Initi
     """Return the start that values make: assembled, or settled first."""
     with placed(automaton.mechanism):
         if begin.settles:
-            return equilibrium_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
-        return find_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)
+            found = equilibrium_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
+        else:
+            found = find_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)
+        _check_ranges(automaton, found)
+        return found
+
+
+def _check_ranges(automaton: Automaton, start: InitialState) -> None:
+    """Refuse a start outside the stated range of a coordinate."""
+    layout, mechanism = automaton.terms.layout, automaton.mechanism
+    bounds = coordinate_bounds(mechanism, named_values(mechanism, list(start.context[layout.p_slice])))
+    for name, (lower, upper) in bounds.items():
+        value = float(start.x[layout.q.index(name)])
+        if not lower <= value <= upper:
+            raise ModelError(
+                f"the motion would begin with '{name}' outside its range",
+                mechanism.coordinates[name].where,
+                found=f"{name} = {value:.9g} (SI units)",
+                allowed=f"{lower:.9g} to {upper:.9g}",
+                remedy="give another value under initial, or widen the range",
+            )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +21,7 @@ from fsm_dyn.automaton.storage import save
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import Counts
+from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.values import ParameterValue
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.symbolic.equation_printing import Equations
 
+ASSESSMENT = "1"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
 
 
@@ -219,6 +223,8 @@ class ModeGraph:
         Name of the mode that runs begin in.
     start : Start, optional
         Where runs begin with these parameters and inputs of zero.
+    geometry : GeometricFeasibility, optional
+        Which contacts exclude each other, see :meth:`with_geometry`.
     """
 
     automaton: Automaton
@@ -226,6 +232,7 @@ class ModeGraph:
     parameters: Array
     initial: str = ""
     start: InitialState | None = None
+    geometry: GeometricFeasibility | None = None
 
     def __post_init__(self) -> None:
         parameters = self.parameters.copy()
@@ -250,12 +257,21 @@ class ModeGraph:
     @property
     def modes(self) -> Mapping[str, ModeView]:
         """The modes by name."""
-        return {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
+        views = {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
+        return {name: view for name, view in views.items() if name not in self._excluded}
 
     @property
     def infeasible(self) -> Mapping[str, str]:
         """Combinations of contact states that cannot be, with the reason."""
-        return self.automaton.infeasible
+        return {**self.automaton.infeasible, **self._excluded}
+
+    @cached_property
+    def _excluded(self) -> Mapping[str, str]:
+        """Modes that no configuration has, with the reason; a run that visits one warns."""
+        if self.geometry is None:
+            return {}
+        found = {name: item.reason for name, item in self.geometry.modes.items() if item.verdict == "impossible"}
+        return {name: reason for name, reason in found.items() if name != self.initial}
 
     @property
     def nx(self) -> nx.MultiDiGraph[str]:
@@ -275,8 +291,11 @@ class ModeGraph:
                 degrees_of_freedom=view.degrees_of_freedom,
                 operations=view.counts.total,
                 initial=name == self.initial,
+                **self._assessed(name),
             )
         for edge in edges(self.automaton):
+            if edge.source not in graph or edge.target not in graph:
+                continue
             graph.add_edge(
                 edge.source,
                 edge.target,
@@ -290,19 +309,47 @@ class ModeGraph:
             )
         return graph
 
+    def _assessed(self, mode: str) -> dict[str, str]:
+        """Return the verdict on a mode as an attribute of its node, where there is one."""
+        if self.geometry is None or mode not in self.geometry.modes:
+            return {}
+        return {"verdict": self.geometry.modes[mode].verdict}
+
+    def with_geometry(self, found: GeometricFeasibility) -> ModeGraph:
+        """Return the graph without the modes that an assessment proves impossible; they join ``infeasible``.
+
+        Nodes of ``nx`` carry their ``verdict``.  Runs are those of the graph as it was: one that reaches an impossible
+        mode, within the tolerances of contacts, continues there and warns.
+        """
+        return replace(self, geometry=found)
+
     def assess_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricFeasibility:
         """Return which contacts can be closed, and which of them at once, with the parameters of this graph.
 
         Each verdict is ``impossible`` (proved by interval bounds on the gaps), ``possible`` (with a configuration) or
         ``undecided``; the number of combinations of contact states without anything impossible comes with them.  A few
-        contacts take a second, thirty a minute or two.
+        contacts take a second, thirty a minute; the assessment is kept in the user's cache directory.
         """
         # for those who ask: a run needs none of it
-        from fsm_dyn.automaton.geometric_feasibility import assess_geometry
+        from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility, assess_geometry
 
         n_q = len(self.automaton.terms.layout.q)
         begin = np.zeros(n_q) if self.start is None else self.start.x[:n_q]
-        return assess_geometry(self.automaton, self.parameters, begin, progress)
+        objects, key = ObjectCache.default(), self._geometry_key(begin)
+        kept = objects.load(key)
+        if kept is not None:
+            with contextlib.suppress(InputError):
+                return GeometricFeasibility.from_bytes(kept)
+        found = assess_geometry(self.automaton, self.parameters, begin, progress)
+        objects.store(key, found.to_bytes())
+        return found
+
+    def _geometry_key(self, begin: Array) -> str:
+        """Return what an assessment is kept under: all that it depends on."""
+        digest = hashlib.sha256(f"geometry {ASSESSMENT}|{self.automaton.mechanism.digest}|".encode())
+        digest.update(self.parameters.tobytes() + begin.tobytes())
+        digest.update("|".join(mode.name for mode in self.automaton.modes).encode())
+        return digest.hexdigest()
 
     @property
     def unreachable(self) -> tuple[str, ...]:

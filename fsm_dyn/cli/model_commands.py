@@ -16,9 +16,11 @@ from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
+    from fsm_dyn.analysis.reachability import Exploration
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.mode_graph import ModeGraph
 
+MOST_DRAWN = 40  # modes of an exploration that are drawn one by one; more are grouped by the names of the model
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
 
 
@@ -41,6 +43,10 @@ def check_command(
     geometry: Annotated[
         bool, typer.Option("--geometry", help="Prove which contacts exclude each other (seconds to minutes).")
     ] = False,
+    reach: Annotated[
+        int | None,
+        typer.Option("--reach", help="Explore by runs in N rounds; list modes never entered or left.", min=0),
+    ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -53,15 +59,19 @@ def check_command(
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
              "memory", "transitions", "outputs")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
+    counts |= {"transitions": len(mechanism.written_transitions)}
     counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     found = _geometry(graph, as_json) if geometry else None
+    graph = graph if found is None else graph.with_geometry(found)
+    explored = None if reach is None else _explored(graph, reach, 1, as_json)
     if as_json:
         print_json(
             {
                 "model": graph.name,
                 "counts": counts,
                 **({} if found is None else {"geometry": asdict(found)}),
+                **({} if explored is None else {"exploration": explored.to_data()}),
                 "modes": _modes(graph),
                 "infeasible": graph.infeasible,
                 "unreachable": graph.unreachable,
@@ -84,6 +94,8 @@ def check_command(
             typer.echo(f"  {item}")
     if found is not None:
         _print_geometry(found)
+    if explored is not None:
+        _print_exploration(explored)
     rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
     typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
 
@@ -132,29 +144,64 @@ def graph_command(
     model: Model,
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: NAME.FORMAT here.")] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="svg, png, pdf, dot or mermaid; default: the suffix of --out.")
+        str | None,
+        typer.Option(
+            "--format", help="svg, png, pdf, dot, mermaid, graphml, json or transitions; default: the suffix of --out."
+        ),
     ] = None,
+    reach: Annotated[
+        int | None, typer.Option("--reach", help="Explore by runs in N rounds, and draw what they met.", min=0)
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Processes that explore.", min=1)] = 1,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Draw the mode graph. DOT and Mermaid go to the terminal unless --out names a file."""
+    """Draw the mode graph, or write it for other programs. Text goes to the terminal unless --out names a file."""
     # Matplotlib is needed by few commands.
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
     graph = ready_graph(model, assignments("--set", set_), as_json)
+    shown, found = graph.nx, None if reach is None else _explored(graph, reach, jobs, as_json)
+    if found is not None:
+        shown = found.nx if len(found.nx) <= MOST_DRAWN or kind in drawing.EXCHANGE else found.grouped
     if as_json:
-        print_json(_graph_data(graph))
+        print_json(_graph_data(graph) if found is None else found.to_data())
+    elif out is None and kind in drawing.EXCHANGE:
+        typer.echo(drawing.EXCHANGE[kind](shown), nl=False)
     elif out is None and kind in ("dot", "mermaid"):
-        reduced = drawing.diagram(graph.nx)
+        reduced = drawing.diagram(shown)
         typer.echo(drawing.to_dot(reduced) if kind == "dot" else drawing.to_mermaid(reduced), nl=False)
     else:
         target = out or Path(f"{graph.name}.{kind}")
         with progress_message("drawing"):
-            drawing.draw(graph.nx, target, kind)
+            drawing.draw(shown, target, kind)
         typer.echo(f"wrote {target}")
         if not drawing.has_graphviz() and len(graph.modes) > 8:
             print_status('a graph of this size is drawn better by Graphviz: pip install "fsm-dyn[graphviz]"')
+
+
+def _explored(graph: ModeGraph, rounds: int, jobs: int, quiet: bool) -> Exploration:
+    # Runs the model: other commands of this file do not.
+    from fsm_dyn.analysis.exploration import explore
+
+    with progress_message("exploring", quiet) as message:
+        found = explore(graph, depth=rounds, jobs=jobs, progress=partial(message.counted, what="runs"))
+    print_status(f"{len(found.modes)} modes and {len(found.edges)} edges met in {found.runs} runs")
+    return found
+
+
+def _print_exploration(found: Exploration) -> None:
+    """Print what an exploration met, and where runs cannot come or leave."""
+    typer.echo(f"\n{len(found.modes)} modes and {len(found.edges)} edges met in {found.runs} runs")
+    cycles = [f"{' → '.join(modes)} ({times}×)" for modes, times in found.instant_cycles.items()]
+    for title, items in (
+        ("modes never entered", found.never_entered),
+        ("modes never left", found.never_left),
+        ("terminal modes", found.terminal_modes),
+        ("cycles within an instant", cycles),
+    ):
+        typer.echo(f"{title}: " + (", ".join(items) or "none"))
 
 
 def _redundant_rows(graph: ModeGraph) -> list[str]:

@@ -19,11 +19,15 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """All transitions from one mode to another; a label per transition, in order of priority."""
+    """All transitions from one mode to another; a label per transition, in order of priority.
+
+    ``dashed``: they are possible, and no run made one of them.
+    """
 
     source: str
     target: str
     labels: tuple[str, ...] = ()
+    dashed: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.errors import ModelError
+from fsm_dyn.laws import Event
 from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
 from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.programs import Program
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Array, Executable
@@ -127,10 +130,27 @@ def usual_allowance(automaton: Automaton) -> int:
 
     Instructions of the modes that the graph has tell what deriving another one takes; instructions of the terms, rows
     and speeds, what an evaluation online takes beyond one by kernels.  The coefficients were fitted to 19 models of 7
-    to 2043 instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.
+    to 2043 instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Stated ranges count for
+    nothing, so that a motion within them is that of the model without them, to the last bit.
     """
-    lengths = [len(mode.programs.full.instructions) for mode in automaton.modes]
+    transitions = automaton.mechanism.transitions
+    lengths = []
+    for mode in automaton.modes:
+        own = [k for k, guard in enumerate(mode.guards) if not _is_bound(automaton, guard)]
+        lengths.append(_length(mode.programs.full, {"guards": own, "slopes": own}))
     derivation = 5000.0 + 70.0 * sum(lengths) / max(1, len(lengths))  # µs
+    written = [k for k, item in enumerate(transitions) if not item.range_of]
     n_u, n_rows = len(automaton.terms.layout.u), len(automaton.rows)
-    more = 0.1 + 0.00022 * len(automaton.terms.instructions) + 0.0015 * n_rows * n_u + 0.00012 * n_u**3  # µs
+    more = 0.1 + 0.00022 * _length(automaton.terms, {"when": written}) + 0.0015 * n_rows * n_u + 0.00012 * n_u**3  # µs
     return round(derivation / (RUNS * more))
+
+
+def _is_bound(automaton: Automaton, guard: Guard) -> bool:
+    return guard.event is Event.TRANSITION and bool(automaton.mechanism.transitions[guard.subject].range_of)
+
+
+def _length(program: Program, rows: Mapping[str, Sequence[int]]) -> int:
+    """Return the number of instructions that some rows of outputs, and all others, take."""
+    if all(len(rows[output.name]) == output.shape[0] for output in program.results if output.name in rows):
+        return len(program.instructions)
+    return len(program.part({output.name: rows.get(output.name) for output in program.results}).instructions)

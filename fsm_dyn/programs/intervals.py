@@ -8,7 +8,7 @@ exists is empty, and so is everything computed from it.  Intervals of many boxes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,46 +47,64 @@ def enclose(program: Program, arguments: Interval) -> dict[str, Interval]:
         For each output arrays of shape (n_boxes, *shape of the output).
     """
     boxes = arguments.low.shape[1]
-    values = [Interval(low, high) for low, high in zip(*arguments, strict=True)]
-    values += [Interval(np.full(boxes, value), np.full(boxes, value)) for value in program.constants]
-    with np.errstate(all="ignore"):
-        for op, operands in program.instructions:
-            values.append(_OPERATIONS[op](*[values[i] for i in operands]))
+    values = values_of(program, [Interval(low, high) for low, high in zip(*arguments, strict=True)])
     found = {}
     for output in program.results:
         shape = (boxes, *output.shape)
         low, high = (
-            np.array([values[i][side] for i in output.indices]).reshape(len(output.indices), boxes).T.reshape(shape)
+            np.array([np.broadcast_to(values[i][side], boxes) for i in output.indices])
+            .reshape(len(output.indices), boxes)
+            .T.reshape(shape)
             for side in (0, 1)
         )
         found[output.name] = Interval(low, high)
     return found
 
 
-def _outward(low: Array, high: Array, ulps: int = 1) -> Interval:
+def values_of(program: Program, arguments: Sequence[Interval]) -> list[Interval]:
+    """Return bounds of all arguments, constants and operations; bounds of one entry hold for all boxes."""
+    values = [*arguments, *(Interval(np.array([value]), np.array([value])) for value in program.constants)]
+    with np.errstate(all="ignore"):
+        for op, operands in program.instructions:
+            values.append(apply(op, *[values[i] for i in operands]))
+    return values
+
+
+def apply(op: str, *operands: Interval) -> Interval:
+    """Return bounds of the result of an operation; warnings of NumPy are left to the caller."""
+    return _OPERATIONS[op](*operands)
+
+
+def outward(low: Array, high: Array, ulps: int = 1) -> Interval:
     """Return bounds moved apart; NaN of arithmetic with infinities becomes no bound."""
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     for _ in range(ulps):
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    if np.isnan(low).any() or np.isnan(high).any():
+        return Interval(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
     return Interval(low, high)
 
 
 def _kept_empty(result: Interval, *operands: Interval) -> Interval:
     """Return an interval that is empty where one of the operands is."""
-    empty = np.any([operand.empty for operand in operands], axis=0)
-    return Interval(np.where(empty, np.nan, result.low), np.where(empty, np.nan, result.high))
+    for operand in operands:
+        there = operand.low <= operand.high
+        if not there.all():
+            result = Interval(np.where(there, result.low, np.nan), np.where(there, result.high, np.nan))
+    return result
 
 
 def _neg(a: Interval) -> Interval:
     return Interval(-a.high, -a.low)
 
 
-def _add(a: Interval, b: Interval) -> Interval:
-    return _kept_empty(_outward(a.low + b.low, a.high + b.high), a, b)
+def add(a: Interval, b: Interval) -> Interval:
+    """Return the sum."""
+    return _kept_empty(outward(a.low + b.low, a.high + b.high), a, b)
 
 
-def _sub(a: Interval, b: Interval) -> Interval:
-    return _add(a, _neg(b))
+def subtract(a: Interval, b: Interval) -> Interval:
+    """Return the difference."""
+    return add(a, _neg(b))
 
 
 def _products(a: Interval, b: Interval) -> Array:
@@ -95,11 +113,18 @@ def _products(a: Interval, b: Interval) -> Array:
     return np.array([np.where((x == 0.0) | (y == 0.0), 0.0, x * y) for x, y in pairs])
 
 
-def _mul(a: Interval, b: Interval) -> Interval:
+def multiply(a: Interval, b: Interval) -> Interval:
+    """Return the product; the square where both operands are one interval object."""
     if a is b:
         return _even_power(a, 2)
+    if b.low.size == 1 and b.low[0] > 0.0:
+        a, b = b, a
+    if a.low.size == 1 and a.low[0] > 0.0 and a.high[0] < np.inf:
+        (least,), (most,) = a
+        low = b.low * np.where(b.low < 0.0, most, least)
+        return _kept_empty(outward(low, b.high * np.where(b.high < 0.0, least, most)), b)
     products = _products(a, b)
-    return _kept_empty(_outward(products.min(axis=0), products.max(axis=0)), a, b)
+    return _kept_empty(outward(products.min(axis=0), products.max(axis=0)), a, b)
 
 
 def _reciprocal(b: Interval) -> Interval:
@@ -107,20 +132,25 @@ def _reciprocal(b: Interval) -> Interval:
     low, high = 1.0 / b.high, 1.0 / b.low
     low, high = np.where(b.high == 0.0, -np.inf, low), np.where(b.low == 0.0, np.inf, high)
     inside = (b.low < 0.0) & (b.high > 0.0)
-    result = _outward(np.where(inside, -np.inf, low), np.where(inside, np.inf, high))
+    result = outward(np.where(inside, -np.inf, low), np.where(inside, np.inf, high))
     nothing = (b.low == 0.0) & (b.high == 0.0)
     return _kept_empty(Interval(np.where(nothing, np.nan, result.low), result.high), b)
 
 
-def _div(a: Interval, b: Interval) -> Interval:
-    return _mul(a, _reciprocal(b))
+def divide(a: Interval, b: Interval) -> Interval:
+    """Return the quotient, by numbers other than zero."""
+    if b.low.size == 1 and b.low[0] > 0.0 and b.high[0] < np.inf:
+        (least,), (most,) = b
+        low = a.low / np.where(a.low < 0.0, least, most)
+        return _kept_empty(outward(low, a.high / np.where(a.high < 0.0, most, least)), a)
+    return multiply(a, _reciprocal(b))
 
 
 def _even_power(a: Interval, n: int) -> Interval:
     """Return ``a**n`` for an even n > 0."""
     small = np.where((a.low <= 0.0) & (a.high >= 0.0), 0.0, np.minimum(abs(a.low), abs(a.high)))
     large = np.maximum(abs(a.low), abs(a.high))
-    result = _outward(small**n, large**n, ULPS)
+    result = outward(small**n, large**n, ULPS)
     return _kept_empty(Interval(np.maximum(result.low, 0.0), result.high), a)
 
 
@@ -142,7 +172,7 @@ def _pow(a: Interval, b: Interval) -> Interval:
 def _positive_power(a: Interval, b: Interval) -> Interval:
     """Return ``a**b`` where the base is not negative; zero to a positive power is zero, to the power zero one."""
     base = _clipped(a, 0.0, np.inf)
-    result = _exp(_mul(b, _log(base)))
+    result = _exp(multiply(b, _log(base)))
     zero = base.low == 0.0
     high = np.where(zero & (b.low <= 0.0) & (b.high >= 0.0), np.fmax(result.high, 1.0), result.high)
     only = zero & (base.high == 0.0)
@@ -163,7 +193,7 @@ def _monotone(
 
     def apply(a: Interval) -> Interval:
         part = _clipped(a, least, most)
-        return _kept_empty(_outward(function(part.low), function(part.high), ulps), part)
+        return _kept_empty(outward(function(part.low), function(part.high), ulps), part)
 
     return apply
 
@@ -176,7 +206,8 @@ def _exp(a: Interval) -> Interval:
     return Interval(np.maximum(result.low, 0.0), result.high)
 
 
-def _sqrt(a: Interval) -> Interval:
+def root(a: Interval) -> Interval:
+    """Return the square root, of the part that is not negative."""
     result = _monotone(np.sqrt, 1, least=0.0)(a)
     return Interval(np.maximum(result.low, 0.0), result.high)
 
@@ -189,7 +220,7 @@ def _cos(a: Interval) -> Interval:
     trough = np.floor(turns_high + 0.5 + room) >= np.ceil(turns_low + 0.5 - room)
     unknown = ~np.isfinite(turns_high - turns_low) | (room > 0.1)
     ends = np.cos(a.low), np.cos(a.high)
-    result = _outward(np.minimum(*ends), np.maximum(*ends), ULPS)
+    result = outward(np.minimum(*ends), np.maximum(*ends), ULPS)
     low = np.where(trough | unknown, -1.0, np.maximum(result.low, -1.0))
     high = np.where(peak | unknown, 1.0, np.minimum(result.high, 1.0))
     return _kept_empty(Interval(low, high), a)
@@ -200,7 +231,7 @@ def _sin(a: Interval) -> Interval:
     half_pi = Interval(
         np.full_like(a.low, np.nextafter(np.pi / 2, 0.0)), np.full_like(a.low, np.nextafter(np.pi / 2, 2.0))
     )
-    return _cos(_sub(a, half_pi))
+    return _cos(subtract(a, half_pi))
 
 
 def _tan(a: Interval) -> Interval:
@@ -208,27 +239,27 @@ def _tan(a: Interval) -> Interval:
     turns_low, turns_high = a.low / np.pi + 0.5, a.high / np.pi + 0.5
     room = 4e-16 * (1.0 + np.maximum(abs(turns_low), abs(turns_high)))
     pole = ~(np.floor(turns_high + room) < np.ceil(turns_low - room)) | ~np.isfinite(turns_high - turns_low)
-    result = _outward(np.tan(a.low), np.tan(a.high), ULPS)
+    result = outward(np.tan(a.low), np.tan(a.high), ULPS)
     return _kept_empty(Interval(np.where(pole, -np.inf, result.low), np.where(pole, np.inf, result.high)), a)
 
 
 def _acos(a: Interval) -> Interval:
     part = _clipped(a, -1.0, 1.0)
-    return _kept_empty(_outward(np.arccos(part.high), np.arccos(part.low), ULPS), part)
+    return _kept_empty(outward(np.arccos(part.high), np.arccos(part.low), ULPS), part)
 
 
 def _atan2(a: Interval, b: Interval) -> Interval:
     """Return the angle: of the corners of a box that the branch cut does not touch, else a whole turn."""
     cut = (b.low <= 0.0) & (a.low <= 0.0) & (a.high >= 0.0)
     angles = np.array([np.arctan2(y, x) for y in a for x in b])
-    result = _outward(angles.min(axis=0), angles.max(axis=0), ULPS)
+    result = outward(angles.min(axis=0), angles.max(axis=0), ULPS)
     pi = np.nextafter(np.pi, 4.0)
     return _kept_empty(Interval(np.where(cut, -pi, result.low), np.where(cut, pi, result.high)), a, b)
 
 
 def _cosh(a: Interval) -> Interval:
     size = _abs(a)
-    return _kept_empty(_outward(np.cosh(size.low), np.cosh(size.high), ULPS), a)
+    return _kept_empty(outward(np.cosh(size.low), np.cosh(size.high), ULPS), a)
 
 
 def _abs(a: Interval) -> Interval:
@@ -239,11 +270,11 @@ def _abs(a: Interval) -> Interval:
 
 def _mod(a: Interval, b: Interval) -> Interval:
     """Return ``a mod b``, with the sign of ``b``: within one period where the quotient has one whole part."""
-    quotient = _div(a, b)
+    quotient = divide(a, b)
     first, last = np.floor(quotient.low), np.floor(quotient.high)
     one = first == last
     whole = np.where(one, first, 0.0)
-    within = _sub(a, _mul(b, Interval(whole, whole)))
+    within = subtract(a, multiply(b, Interval(whole, whole)))
     low, high = np.minimum(b.low, 0.0), np.maximum(b.high, 0.0)
     return _kept_empty(
         Interval(np.where(one, np.maximum(within.low, low), low), np.where(one, np.minimum(within.high, high), high)),
@@ -293,12 +324,12 @@ def _where(c: Interval, a: Interval, b: Interval) -> Interval:
 
 _OPERATIONS: Final[dict[str, Callable[..., Interval]]] = {
     "neg": _neg,
-    "add": _add,
-    "sub": _sub,
-    "mul": _mul,
-    "div": _div,
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "div": divide,
     "pow": _pow,
-    "sqrt": _sqrt,
+    "sqrt": root,
     "exp": _exp,
     "log": _log,
     "sin": _sin,

@@ -24,7 +24,7 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
     outcome, layout = record.outcome, rows.model.layout
     head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.labels[-1]}'"
     if not outcome.failed:
-        return (head,)
+        return (head, *record.tried)
     state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, rows.x[-1], strict=True))
     lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, transitions, outcome.code)]
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from fsm_dyn.results.arrays import BoolArray, FloatArray, InputFunction, IntArra
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.transitions import Transition
-from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, Outcome
+from fsm_dyn.simulation.outcomes import DONE, LEFT_RANGE, OUTCOMES, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class RunRecord:
     outcome : Outcome
         Why the run ended.
     tried : tuple of str
-        Where it ended undecided: the combinations of contact states that were tried, as text.
+        Where it ended undecided: the combinations of contact states that were tried, as text; where a coordinate left
+        its range: which, and at which bound.
     change_points : tuple of ChangePoint
         Passages through change points, in order.
     """
@@ -135,6 +136,13 @@ class RunRecord:
     outcome: Outcome = OUTCOMES[DONE]
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
+
+    @property
+    def named_outcome(self) -> Outcome:
+        """The outcome; where a coordinate left its range, with its name and the bound in the sentence."""
+        if self.outcome.code != LEFT_RANGE or not self.tried:
+            return self.outcome
+        return replace(self.outcome, sentence=f"{self.tried[0]}.")
 
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:

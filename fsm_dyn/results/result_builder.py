@@ -19,10 +19,10 @@ from fsm_dyn.results.transition_causes import States, fired, selection_log, tran
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidates import read_candidates
-from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, MODE_NOT_LISTED, STRETCHED, UNDECIDED
+from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, LEFT_RANGE, MODE_NOT_LISTED, STRETCHED, UNDECIDED
 from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
 from fsm_dyn.spec.model import Body, DrawnOutline, Mechanism
-from fsm_dyn.spec.values import ParameterValue, evaluate, units
+from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, units
 
 _ORIGIN = "O"
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
@@ -121,12 +121,28 @@ def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
         return (automaton.name_of(raw.wanted.tolist()).name,)
     if raw.outcome.code in AT_CHANGE_POINTS:
         return _limit(automaton, raw)
+    if raw.outcome.code == LEFT_RANGE:
+        return (_bound_left(automaton, raw),)
     if raw.outcome.code not in UNDECIDED:
         return ()
     names = automaton.terms.layout.contacts
     candidates = read_candidates(raw.log, raw.tried)
     more = raw.tried - len(candidates)
     return (*(item.describe(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
+
+
+def _bound_left(automaton: Automaton, raw: RunArrays) -> str:
+    """Return which coordinate ended a run, and at which bound: the one that is farthest outside."""
+    layout, mechanism = automaton.terms.layout, automaton.mechanism
+    bounds = coordinate_bounds(mechanism, named_values(mechanism, list(raw.c_end[layout.p_slice])))
+    sides = []
+    for number, (name, unit) in enumerate(zip(layout.q, automaton.units.q, strict=True)):
+        lower, upper = bounds.get(name, (-np.inf, np.inf))
+        value = raw.x[-1, number]
+        sides += [((lower - value) / unit, name, "lower", lower), ((value - upper) / unit, name, "upper", upper)]
+    _, name, side, bound = max(sides)
+    unit_text = units(mechanism).get(name, "")
+    return f"{name} leaves its range at the {side} bound {bound:.9g} {unit_text}".rstrip()
 
 
 def _limit(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:

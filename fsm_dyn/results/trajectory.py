@@ -74,7 +74,7 @@ class Trajectory:
     ) -> None:
         self.model = model
         self.record = record
-        self.outcome = record.outcome
+        self.outcome = record.named_outcome
         self._resume = resume
         self._final = final
 

@@ -63,11 +63,19 @@
       "An open contact penetrates deeper than the tolerance when its contact state is selected.",                      \
       "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero")           \
     X(STEP_TOO_LONG, 25, "step too long", "The fixed step does not resolve the oscillation of a compliant contact.",   \
-      "shorten step, or use method='dopri5' or 'radau'")
+      "shorten step, or use method='dopri5' or 'radau'")                                                               \
+    X(LEFT_RANGE, 26, "left its range", "A coordinate left the range that the model states for it.",                   \
+      "widen the range, add a stop, or start elsewhere")
 
 #define FSM_STATUS_ENTRY(name, number, text, sentence, remedy) FSM_##name = number,
 enum fsm_status { FSM_STATUSES(FSM_STATUS_ENTRY) FSM_LAST_INTERNAL = FSM_NEED_CHART };
 #undef FSM_STATUS_ENTRY
+
+/* Whether a transition has ended the run as the model asks. */
+static inline bool fsm_is_end(enum fsm_status status)
+{
+    return status == FSM_STOPPED || status == FSM_LEFT_RANGE;
+}
 
 /* Which event a guard detects (`fsm_tables.guard_event`). */
 enum fsm_event {
@@ -98,7 +106,7 @@ enum fsm_mode_flag {
 
 /* Columns of `fsm_tables.transitions`. */
 enum fsm_transition_column {
-    FSM_TRANSITION_STOP = 0,  // 1: the run ends here
+    FSM_TRANSITION_STOP = 0,  // 1: the run ends here, 2: so does it, a coordinate leaves its range
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,

@@ -44,10 +44,18 @@ static bool may_cross(const struct fsm_run *run, int64_t j, double h, double tol
     return fsm_smaller(first, second) < -tolerance;
 }
 
+/* Whether a guard is a bound of a coordinate's range. */
+static bool is_bound(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
+           AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == 2;
+}
+
 /* Find which guard fires first in the trial step of length `h` (s); return where, as a fraction of it.
 
    `guard`: its number in the mode, or FSM_NO_EVENT; FSM_INTERPOLANT_UNRELIABLE where a guard comes so near zero between its
-   known values that the estimated error of its interpolant decides. */
+   known values that the estimated error of its interpolant decides.  A bound of a range is left only where it is seen to
+   be, in the middle or at the end: a motion within its ranges takes the steps that it takes without them. */
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard)
 {
     const struct fsm_tables *tables = run->tables;
@@ -56,6 +64,7 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
     int64_t mode = state->counters->mode;
     int64_t n_g = fsm_guard_count(tables, mode);
     int64_t most = tables->sizes->max_guards;
+    int64_t first = tables->mode_guard_start.at[mode];
     int64_t at = state->x.n + tables->sizes->n_u + 1;
     double *here = state->guards.at;
     double *slopes = state->guards.at + most;
@@ -65,6 +74,9 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
     double best = FSM_NONE;
     int64_t which = FSM_NO_EVENT;
     for (int64_t j = 0; j < n_g; j++) {
+        if (middle[j] > 0.0 && end[j] > 0.0 && is_bound(tables, first + j)) {
+            continue;
+        }
         double sixth;
         double size =
             fsm_quintic(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h, work->roots, &sixth);

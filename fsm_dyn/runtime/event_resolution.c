@@ -290,8 +290,8 @@ static int64_t finish(const struct fsm_resolution *r, int64_t mode, fsm_vector x
     outcome->mode = after;
     outcome->notes->written_transition = r->transition;
     outcome->notes->changed = r->transition >= 0 || after != mode || state_changed || context_changed;
-    bool stops = r->transition >= 0 && AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) == 1;
-    return stops ? FSM_STOPPED : FSM_CONTINUE;
+    int64_t stops = r->transition >= 0 ? AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) : 0;
+    return stops == 0 ? FSM_CONTINUE : stops == 1 ? FSM_STOPPED : FSM_LEFT_RANGE;
 }
 
 /* Resolve position, velocity and acceleration at one instant and find the next mode.
@@ -300,9 +300,9 @@ static int64_t finish(const struct fsm_resolution *r, int64_t mode, fsm_vector x
    with the mode; on return that after (impacts, user-defined resets).  `c` (n_c,): the context, inputs as they are after
    the instant; on return with the slip directions and discrete variables after.
 
-   Returns FSM_CONTINUE; FSM_STOPPED after a user-defined transition with `stop` (state and mode valid); FSM_NEED_MODE
+   Returns FSM_CONTINUE; FSM_STOPPED or FSM_LEFT_RANGE after a transition that ends the run (state and mode valid); FSM_NEED_MODE
    (`outcome->wanted`: the contact states for which there is no mode yet); FSM_BUFFER_FULL where the arena is too small; or
-   a failure.  Unless it is FSM_CONTINUE or FSM_STOPPED, `x` and `c` are as they were: the call can be repeated. */
+   a failure.  Unless the mode is valid, `x` and `c` are as they were: the call can be repeated. */
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
                                     const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
                                     struct fsm_outcome *outcome)

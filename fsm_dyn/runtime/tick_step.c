@@ -163,7 +163,7 @@ static void conclude(struct fsm_tick *tick)
         counts->attention = 1;
     }
     if (status > FSM_DONE) {
-        counts->phase = status == FSM_STOPPED ? FSM_LIVE_STOPPED : FSM_LIVE_FAILED;
+        counts->phase = fsm_is_end((enum fsm_status)status) ? FSM_LIVE_STOPPED : FSM_LIVE_FAILED;
     }
     if (status > FSM_DONE || asks_caller(status)) {
         counts->attention = 1;

@@ -21,7 +21,7 @@ static void exchange_entries(fsm_vector a, fsm_vector b)
 
 /* Resolve the current instant; a Zeno sequence of impacts that cannot end closed continues impact by impact.
 
-   `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller, or a failure. */
+   `target`: the mode after.  Returns FSM_CONTINUE, FSM_STOPPED, FSM_LEFT_RANGE, what is asked of the caller, or a failure. */
 static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
 {
     struct fsm_state *state = run->state;
@@ -45,7 +45,7 @@ static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
     while (true) {
         enum fsm_status status =
             (enum fsm_status)fsm_resolve_event(work, run->tables, &instant, state->x, state->c, &outcome);
-        if (status <= FSM_STOPPED || instant.reason != FSM_REASON_ZENO) {
+        if (status <= FSM_LAST_INTERNAL || fsm_is_end(status) || instant.reason != FSM_REASON_ZENO) {
             *target = outcome.mode;
             return status;
         }
@@ -66,7 +66,7 @@ static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *tar
     fsm_put(work->x_mid, state->x);
     fsm_put(work->c_after, state->c);
     enum fsm_status status = resolve(run, target);
-    if (status != FSM_CONTINUE && status != FSM_STOPPED) {
+    if (status != FSM_CONTINUE && !fsm_is_end(status)) {
         return status;
     }
     int64_t chart = fsm_entry_chart(run, *target);
@@ -281,7 +281,7 @@ static void record_transition(const struct fsm_run *run, int64_t source, int64_t
 
 /* Carry out the pending transition, record it and arm the guards of the mode after.
 
-   Returns FSM_CONTINUE, FSM_STOPPED, what is asked of the caller (nothing has changed then), or a failure. */
+   Returns FSM_CONTINUE, FSM_STOPPED, FSM_LEFT_RANGE, what is asked of the caller (nothing has changed then), or a failure. */
 FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
@@ -293,7 +293,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
     int64_t source = counters->mode, target;
     state->clock->put_off = 0.0;
     enum fsm_status status = resolve_and_enter(run, &target);
-    if (status != FSM_CONTINUE && status != FSM_STOPPED) {
+    if (status != FSM_CONTINUE && !fsm_is_end(status)) {
         return status;
     }
     int64_t reason = counters->reason;
@@ -330,8 +330,8 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
     } else {
         limit_next_step(run);
     }
-    if (status == FSM_STOPPED) {
-        return FSM_STOPPED;
+    if (fsm_is_end(status)) {
+        return status;
     }
     return chatters ? FSM_CHATTERING : FSM_CONTINUE;
 }

@@ -52,8 +52,11 @@ def run_moreau_jean(
     progress: Callable[[float], None] | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
+    bounds: Floats | None = None,
 ) -> RunArrays:
     """Run from time zero with steps of length ``step`` (s).
+
+    ``bounds``: of the coordinates, SI units, shape (2, n_q); the run ends with the first step that leaves them.
 
     ``saver`` and ``resumed`` as of :func:`fsm_dyn.simulation.run_loop.run_automaton`.
 
@@ -75,13 +78,13 @@ def run_moreau_jean(
         raise InputError(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
         )
-    if tables.sizes[tb.N_TRANSITIONS]:
+    if np.any(tables.transitions[:, tb.TRANSITION_STOP] != 2):
         raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
     _check_laws(tables)
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
     )
-    status, parts, last = _march(tables, start, until, step, drive, progress, saver)
+    status, parts, last = _march(tables, start, until, step, drive, progress, saver, bounds)
     report = start.report
     if status == outcomes.STEP_TOO_LONG:
         longest = _rounded_down(float(report[LONGEST]))
@@ -150,7 +153,7 @@ def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
 
 def _march(
     tables: Tables, start: _Beginning, until: float, step: float, drive: InputSignals,
-    progress: Callable[[float], None] | None, saver: Saver | None = None,
+    progress: Callable[[float], None] | None, saver: Saver | None = None, bounds: Floats | None = None,
 ) -> tuple[int, Parts, int]:  # fmt: skip
     """Take all steps; return how they ended, the rows of all arrays, and the last row at an instant ``k step``.
 
@@ -184,12 +187,21 @@ def _march(
             packed.address, drive.packed.address, work_packed.address, segment, start.report, times=times[part],
             free_side=start.free_side, **{name: array[part] for name, array in arrays.items()},
         )  # fmt: skip
+        if bounds is not None and (beyond := _first_beyond(arrays["x"][row + 1 : row + reached + 1], bounds)) >= 0:
+            status, reached = outcomes.LEFT_RANGE, beyond + 1
         row += reached
         if progress is not None and status == outcomes.DONE:
             progress(float(times[row]))
     names = ("x", "c", "codes", "free_speeds", "middle", "impulses", "energies")
     x, c, codes, free, middle, impulses, energies = (arrays[name][: row + 1] for name in names)
     return int(status), (times[: row + 1], x, c, codes, free, middle, impulses, energies), last
+
+
+def _first_beyond(x: Floats, bounds: Floats) -> int:
+    """Return the first row in which a coordinate is out of its bounds, -1 if there is none."""
+    q = x[:, : bounds.shape[1]]
+    beyond = np.flatnonzero(((q < bounds[0]) | (q > bounds[1])).any(axis=1))
+    return int(beyond[0]) if len(beyond) else -1
 
 
 def _longest_step(

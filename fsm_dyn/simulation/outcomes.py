@@ -37,6 +37,7 @@ UNDETERMINED: Final = 22
 NO_BRANCH: Final = 23
 PENETRATION_LATER: Final = 24
 STEP_TOO_LONG: Final = 25
+LEFT_RANGE: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,13 @@ _ALL: Final = (
         "speeds belong to no branch",
         "No motion through this change point has these speeds: it would violate the constraints that are lost here.",
         "give all speeds of one of the motions through the change point, or start near it",
+    ),
+    Outcome(
+        LEFT_RANGE,
+        "left its range",
+        "A coordinate left the range that the model states for it.",
+        "widen the range, add a stop, or start elsewhere",
+        failed=False,
     ),
 )
 

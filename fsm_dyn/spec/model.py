@@ -32,10 +32,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """A configuration variable; ``unit`` is the text given in the file (empty: none)."""
+    """A configuration variable; ``unit`` is the text given in the file (empty: none).
+
+    ``range`` holds the bounds that the model states, lower before upper, None for no bound; empty without a statement.
+    """
 
     name: str
     unit: str = ""
+    range: tuple[Text | None, ...] = ()
     where: Location = NOWHERE
 
 
@@ -289,7 +293,10 @@ class DiscreteVariable:
 
 @dataclass(frozen=True, slots=True)
 class TransitionSpec:
-    """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``)."""
+    """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``).
+
+    ``range_of`` names the coordinate of which a bound is crossed, in the transitions that stated ranges stand for.
+    """
 
     name: str
     source: str
@@ -301,6 +308,7 @@ class TransitionSpec:
     set: Mapping[str, Text] = field(default_factory=dict)
     stop: bool = False
     because: str = ""
+    range_of: str = ""
     where: Location = NOWHERE
 
 
@@ -395,6 +403,11 @@ class Mechanism:
     where: Location = NOWHERE
     digest: str = ""
     text: str = ""  # the YAML it was read from: a saved automaton carries it
+
+    @property
+    def written_transitions(self) -> tuple[TransitionSpec, ...]:
+        """The transitions of the file, without those that stated ranges stand for."""
+        return tuple(item for item in self.transitions if not item.range_of)
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:

@@ -111,8 +111,10 @@ def own_scales(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> Sc
     return Numbers.of(mechanism).scales(values)
 
 
-#: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it.
-_SECTIONS = ("points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "transitions")
+#: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it, nor are stated ranges.
+_SECTIONS = (
+    "points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "written_transitions",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

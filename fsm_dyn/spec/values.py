@@ -17,7 +17,16 @@ from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism, Parameter
 
-__all__ = ["ParameterValue", "evaluate", "flat_parameters", "flat_values", "named_values", "parameter_values", "units"]
+__all__ = [
+    "ParameterValue",
+    "coordinate_bounds",
+    "evaluate",
+    "flat_parameters",
+    "flat_values",
+    "named_values",
+    "parameter_values",
+    "units",
+]
 
 Given = float | str | Sequence[float | str]
 LONGEST_LISTING = 200  # characters
@@ -126,6 +135,18 @@ def _dimension_of(mechanism: Mechanism, parameter: Parameter, at: int) -> Dimens
     if parameter.is_vector:
         return scope.vectors[parameter.name][at].dimension or DIMENSIONLESS
     return scope.scalars[parameter.name].dimension or DIMENSIONLESS
+
+
+def coordinate_bounds(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> dict[str, tuple[float, float]]:
+    """Return lower and upper bound (SI) of each coordinate with a stated range, infinite where a side is open."""
+    return {
+        str(name): (
+            -math.inf if coordinate.range[0] is None else evaluate(coordinate.range[0], values),
+            math.inf if coordinate.range[1] is None else evaluate(coordinate.range[1], values),
+        )
+        for name, coordinate in mechanism.coordinates.items()
+        if coordinate.range
+    }
 
 
 def flat_parameters(mechanism: Mechanism) -> list[str]:

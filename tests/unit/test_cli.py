@@ -124,6 +124,21 @@ def test_check_geometry(tmp_path):
     assert (found["combinations"], found["remaining"], len(found["verdicts"])) == (4, 3, 5)
 
 
+def test_reach_lists_and_draws_what_runs_visit(tmp_path):
+    result = call("check", "latch", "--reach", "1")
+    assert result.exit_code == 0, result.output
+    assert "modes never entered: riding+seat_closed" in result.stdout
+    assert "terminal modes: none" in result.stdout
+    found = json.loads(call("check", "latch", "--reach", "1", "--json").stdout)["exploration"]
+    assert found["never_entered"] == ["riding+seat_closed"]
+    dot = call("graph", "latch", "--reach", "1", "--format", "dot").stdout
+    assert "style=dashed" in dot
+    assert re.search(r"\d+ of \d+: ", dot)
+    assert json.loads(call("graph", "latch", "--reach", "0", "--json").stdout)["runs"] == 1
+    machine = json.loads(call("graph", "latch", "--format", "transitions").stdout)
+    assert machine["initial"] in machine["states"]
+
+
 def test_compile_saves_an_automaton_that_graph_and_check_read(tmp_path):
     path = tmp_path / "disk.json"
     assert call("compile", "rolling_disk", "--save", path).exit_code == 0

@@ -5,7 +5,24 @@ SVG, PNG and PDF go through Graphviz where pygraphviz is installed, else through
 
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
+from fsm_dyn.plot.drawing.exchange import EXCHANGE, from_graphml, from_json, to_graphml, to_json, to_transitions
 from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, has_graphviz, known_format
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
 
-__all__ = ["FORMATS", "Diagram", "diagram", "draw", "format_of", "has_graphviz", "known_format", "to_dot", "to_mermaid"]
+__all__ = [
+    "EXCHANGE",
+    "FORMATS",
+    "Diagram",
+    "diagram",
+    "draw",
+    "format_of",
+    "from_graphml",
+    "from_json",
+    "has_graphviz",
+    "known_format",
+    "to_dot",
+    "to_graphml",
+    "to_json",
+    "to_mermaid",
+    "to_transitions",
+]

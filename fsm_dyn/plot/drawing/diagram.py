@@ -20,7 +20,8 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     Parameters
     ----------
     graph : networkx.MultiDiGraph
-        Nodes may carry ``label``, ``states`` (contact to state) and ``initial``; edges ``cause`` and ``priority``.
+        Nodes may carry ``label``, ``states`` (contact to state) and ``initial``; edges ``cause``, ``priority`` and,
+        of an exploration, ``found``, ``seen`` and ``runs``: arrows that were not seen are dashed then.
     name : str
         Title; by default the graph's own name.
     trajectory : Trajectory, optional
@@ -45,18 +46,30 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
         if key[str(node)] == str(node)
     )
     labels: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    seen: dict[tuple[str, str], bool] = {}
     for source, target, data in graph.edges(data=True):
         way = key[str(source)], key[str(target)]
         if source == target or way[0] != way[1]:
-            text = str(data.get("cause") or data.get("kind") or "")
+            text = _edge_text(data)
+            seen[way] = seen.get(way, False) or data.get("found", "seen") == "seen"
             labels.setdefault(way, []).append((float(data.get("priority") or 0), text))
     arrows = [
-        Arrow(*way, (*dict.fromkeys(text for _, text in sorted(found, key=_priority) if text), *_times(taken[way])))
+        Arrow(
+            *way,
+            (*dict.fromkeys(text for _, text in sorted(found, key=_priority) if text), *_times(taken[way])),
+            dashed=not seen[way],
+        )
         for way, found in labels.items()
     ]
     keys = {box.key for box in boxes}
     arrows += [Arrow(*way, labels=_times(n)) for way, n in taken.items() if way not in labels and keys.issuperset(way)]
     return Diagram(name or str(graph.graph.get("name", "")), boxes, tuple(arrows))
+
+
+def _edge_text(data: Mapping[str, Any]) -> str:
+    """Return the cause of an edge, with the number of runs that took it where it comes from an exploration."""
+    text = str(data.get("cause") or data.get("kind") or "")
+    return f"{data['seen']} of {data['runs']}: {text}".rstrip(": ") if data.get("found") == "seen" else text
 
 
 def _grouped(graph: nx.MultiDiGraph[Any]) -> dict[str, str]:

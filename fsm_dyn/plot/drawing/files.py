@@ -11,11 +11,13 @@ import networkx as nx
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
+from fsm_dyn.plot.drawing.exchange import EXCHANGE
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
 from fsm_dyn.results.trajectory import Trajectory
 
-_SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
-FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
+_SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid",
+             ".graphml": "graphml", ".json": "json"}  # fmt: skip
+FORMATS = (*dict.fromkeys(_SUFFIXES.values()), "transitions")
 
 
 def has_graphviz() -> bool:
@@ -89,6 +91,9 @@ def draw(
     """
     target = Path(path)
     kind = known_format(kind) if kind else format_of(target)
+    if kind in EXCHANGE:
+        target.write_text(EXCHANGE[kind](graph), encoding="utf-8")
+        return target
     reduced = diagram(graph, trajectory=trajectory)
     if kind in ("dot", "mermaid"):
         target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")

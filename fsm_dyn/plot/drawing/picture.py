@@ -96,7 +96,13 @@ def _draw_curve(axes: Axes, curve: EdgeCurve) -> None:
     path = Outline(curve.control, [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4])
     axes.add_patch(
         FancyArrowPatch(
-            path=path, arrowstyle="-|>,head_length=5,head_width=2.4", color=palette.INK, lw=0.9, zorder=2, shrinkB=0
+            path=path,
+            arrowstyle="-|>,head_length=5,head_width=2.4",
+            color=palette.INK,
+            lw=0.9,
+            zorder=2,
+            shrinkB=0,
+            linestyle="dashed" if curve.arrow.dashed else "solid",
         )
     )
     text = "\n".join(shortened(label) for label in curve.arrow.labels)

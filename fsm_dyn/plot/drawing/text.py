@@ -35,7 +35,8 @@ def to_dot(diagram: Diagram) -> str:
         lines.append(f'  {dot_quoted(box.key)} [label={label}, fillcolor="{colours[box.key]}"{extra}];')
     for arrow in diagram.arrows:
         label = "\n".join(shortened(text) for text in arrow.labels)
-        lines.append(f"  {dot_quoted(arrow.source)} -> {dot_quoted(arrow.target)} [label={dot_quoted(label)}];")
+        extra = ", style=dashed" if arrow.dashed else ""
+        lines.append(f"  {dot_quoted(arrow.source)} -> {dot_quoted(arrow.target)} [label={dot_quoted(label)}{extra}];")
     return "\n".join([*lines, "}", ""])
 
 
@@ -56,7 +57,10 @@ def to_mermaid(diagram: Diagram) -> str:
         lines.append(f'  {numbers[box.key]}("{label}")')
     for arrow in diagram.arrows:
         label = "<br/>".join(mermaid_quoted(shortened(text))[1:-1] for text in arrow.labels)
-        joint = f'-- "{label}" -->' if label else "-->"
+        if arrow.dashed:
+            joint = f'-. "{label}" .->' if label else "-.->"
+        else:
+            joint = f'-- "{label}" -->' if label else "-->"
         lines.append(f"  {numbers[arrow.source]} {joint} {numbers[arrow.target]}")
     for box in diagram.boxes:
         width = "2.5px" if box.initial else "1px"

@@ -69,13 +69,14 @@ def free(child: str, plane: bool, units: bool) -> FreeBody:
         return LocatedStr(f"{child}_{suffix}", where)
 
     along = "xy" if plane else "xyz"
-    coordinates: dict[str, Coordinate] = {word(c): Coordinate(word(c), "m" if units else "", where) for c in along}
+    metre = "m" if units else ""
+    coordinates: dict[str, Coordinate] = {word(c): Coordinate(word(c), metre, where=where) for c in along}
     speeds: dict[str, Text] = {word(f"{c}_dot"): Text(f"rate({word(c)})", where) for c in along}
     at = Text(" + ".join(f"{word(c)}*N.{c}" for c in along), where)
     origin = Point(word("origin"), "O", at, where)
     if plane:
         turn = word("turn")
-        coordinates[turn] = Coordinate(turn, "rad" if units else "", where)
+        coordinates[turn] = Coordinate(turn, "rad" if units else "", where=where)
         speeds[word("turn_dot")] = Text(f"rate({turn})", where)
         return FreeBody(
             Frame(child, NEWTONIAN, "simple", (("z", Text(turn, where)),), where=where), origin, coordinates, speeds

@@ -26,6 +26,7 @@ from fsm_dyn.spec.forms.joints import (
     PinSliderForm,
     PlanarForm,
     PrismaticForm,
+    RangedForm,
     RevoluteForm,
     RollingForm,
     UniversalForm,
@@ -84,6 +85,7 @@ def joints_of(
         _let_go(made, {name: form for name, (_, form) in parts if _in_tree(form)}, frames)
     for name, (kind, form) in parts:
         if not _in_tree(form):
+            _refuse_range(name, form, "at: P, which makes a coordinate")
             points = _points(form)
             if absolute and len(points) == 2:
                 points = (own_point(tree, form.parent, points[0]), own_point(tree, form.child, points[1]))
@@ -99,6 +101,7 @@ def _let_go(made: JointExpansion, forms: Mapping[str, EndsForm], frames: Mapping
     made.coordinates, made.speeds = {}, {}
     tree = dict(made.joints)
     for name, form in forms.items():
+        _refuse_range(name, form, "joint_coordinates: relative")
         joint, child = made.joints[name], free(form.child, plane, made.units)
         made.frames[form.child] = child.frame
         made.points[joint.origin] = child.origin
@@ -109,6 +112,15 @@ def _let_go(made: JointExpansion, forms: Mapping[str, EndsForm], frames: Mapping
         loop.make()
         names = (*child.coordinates, *child.frame.euler_names)
         made.joints[name] = replace(joint, coordinates=names, rows=made.joints[name].rows)
+
+
+def _refuse_range(name: str, form: EndsForm, remedy: str) -> None:
+    """Refuse the range of a joint that has no coordinate to bound."""
+    if isinstance(form, RangedForm) and form.range is not None:
+        raise ModelError(
+            f"joint {str(name)!r} has a range but no coordinate that it bounds", form.key("range"), allowed=remedy,
+            remedy="state ranges under `coordinates`, or write a joint stop",
+        )  # fmt: skip
 
 
 def _form(form: JointForm) -> tuple[JointKind, EndsForm]:
@@ -180,7 +192,8 @@ class _Tree:
 
     def _coordinate(self, suffix: str, unit: str) -> str:
         name = LocatedStr(f"{self.name}{suffix}", self.where)
-        self.made.coordinates[name] = Coordinate(name, unit if self.made.units else "", self.where)
+        stated = self.form.range if isinstance(self.form, RangedForm) else None
+        self.made.coordinates[name] = Coordinate(name, unit if self.made.units else "", stated or (), self.where)
         self.coordinates.append(name)
         self.speeds[LocatedStr(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
         return name

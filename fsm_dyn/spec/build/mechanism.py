@@ -14,7 +14,7 @@ from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.loads import loads_of
 from fsm_dyn.spec.build.shapes import shapes_of
-from fsm_dyn.spec.build.transitions import port_of, transitions_of
+from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
 from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
@@ -74,7 +74,9 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         variants=tuple(form.variants),
         where=form.where,
     )
-    return _with_joints(mechanism, form) if form.joints else mechanism
+    mechanism = _with_joints(mechanism, form) if form.joints else mechanism
+    ends = range_transitions(mechanism.coordinates)
+    return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
 
 
 def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:

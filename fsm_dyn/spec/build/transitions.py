@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import Compare, parse
+from fsm_dyn.expressions import Compare, Text, parse
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
-from fsm_dyn.spec.model import Port, TransitionSpec
+from fsm_dyn.spec.model import Coordinate, Port, TransitionSpec
 from fsm_dyn.spec.yaml_tree import where_of
 
 
@@ -71,6 +73,23 @@ def _free_name(form: TransitionForm, taken: set[str]) -> str:
     while (name := stem if number == 1 else f"{stem}_{number}") in taken:
         number += 1
     return name
+
+
+def range_transitions(coordinates: Mapping[str, Coordinate]) -> tuple[TransitionSpec, ...]:
+    """Return the transitions that end a run where a coordinate leaves its range, one for each bound."""
+    found = []
+    for name, coordinate in coordinates.items():
+        for bound, sign, side in zip(coordinate.range, "<>", ("lower", "upper"), strict=False):
+            if bound is not None:
+                when = Text(f"{name} {sign} {bound.text}", bound.where)
+                because = f"{name} leaves its range at the {side} bound {bound.text}"
+                found.append(
+                    TransitionSpec(
+                        f"{name}_leaves_range_{side}", "*", None, when=when, stop=True, because=because,
+                        range_of=str(name), where=bound.where,
+                    )
+                )  # fmt: skip
+    return tuple(found)
 
 
 def port_of(name: str, form: PortForm) -> Port:

@@ -55,6 +55,9 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for contact in mechanism.contacts.values():
         _contact(contact, scopes)
     check_loads(mechanism, scopes)
+    for name, coordinate in mechanism.coordinates.items():
+        for text in filter(None, coordinate.range):
+            expression_type(text, constant, f"a bound of {name!r}", [coordinates[name]])
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():

@@ -10,7 +10,7 @@ from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
-from fsm_dyn.spec.model import Contact, Mechanism, Schedule, Shape
+from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule, Shape
 
 Values = Mapping[str, float | Sequence[float]]
 
@@ -42,6 +42,8 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     for contact in mechanism.contacts.values():
         _contact(contact, values)
     _stops(mechanism, values)
+    for coordinate in mechanism.coordinates.values():
+        _range(coordinate, values)
     for load in mechanism.loads:
         for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
             _value(text, values, f"the {word} of load {load.name!r}")
@@ -164,6 +166,18 @@ def _stops(mechanism: Mechanism, values: Values) -> None:
                 found=f"{-room:g} too much",
                 allowed="lower <= upper",
             )
+
+
+def _range(coordinate: Coordinate, values: Values) -> None:
+    lower, upper = (
+        _value(text, values, f"a bound of {coordinate.name!r}") for text in coordinate.range or (None, None)
+    )
+    first = coordinate.range[0] if coordinate.range else None
+    if first is not None and lower is not None and upper is not None and not lower < upper:
+        raise ModelError(
+            f"the range of {str(coordinate.name)!r} is empty", first.where,
+            found=f"from {lower:g} to {upper:g} (SI units)", allowed="lower < upper",
+        )  # fmt: skip
 
 
 def _with_zeros(mechanism: Mechanism, values: Values) -> Values:

@@ -9,10 +9,10 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, section_of
+from fsm_dyn.spec.forms.base import Form, section_of, validated
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, NewName, Reference, as_section, expression, key
 from fsm_dyn.spec.model import Coordinate, Parameter
-from fsm_dyn.spec.yaml_tree import LocatedList, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 MAX_ELEMENTS = 100
 
@@ -44,9 +44,27 @@ def _coordinates(tree: Tree) -> dict[str, Coordinate]:
         for at, word in enumerate(words):
             if word in words[:at]:
                 raise ModelError(f"coordinate {str(word)!r} is defined twice", word.where)
-        return {word: Coordinate(word, "", word.where) for word in words}
-    section = as_section(tree, "coordinates")
-    return {key(word): Coordinate(word, unit_text(unit), word.where) for word, unit in section.items()}
+        return {word: Coordinate(word, where=word.where) for word in words}
+    return {key(word): _coordinate(word, entry) for word, entry in as_section(tree, "coordinates").items()}
+
+
+def _coordinate(name: LocatedStr, tree: Tree) -> Coordinate:
+    """Return a coordinate from its unit, or from its unit and range."""
+    if not isinstance(tree, LocatedMapping):
+        return Coordinate(name, unit_text(tree), where=name.where)
+    form = validated(CoordinateForm, tree)
+    return Coordinate(name, form.unit, form.range or (), name.where)
+
+
+def coordinate_range(tree: Tree) -> tuple[Text | None, Text | None]:
+    """Return the bounds ``[lower, upper]`` of a coordinate; None for ``-inf`` and ``inf``."""
+    if not isinstance(tree, LocatedList) or len(tree) != 2:
+        raise ModelError(
+            "a range has a lower and an upper bound", tree.where, found=describe(tree),
+            allowed="such as [0 mm, 60 mm], or [0, inf] where one side is open",
+        )  # fmt: skip
+    lower, upper = (expression(item) for item in tree)
+    return None if lower.text == "-inf" else lower, None if upper.text == "inf" else upper
 
 
 def _word(tree: Tree) -> LocatedStr:
@@ -68,13 +86,25 @@ Parameters: TypeAlias = Annotated[
         }
     ),
 ]
+CoordinateRange: TypeAlias = Annotated[
+    tuple[Text | None, Text | None],
+    PlainValidator(coordinate_range),
+    WithJsonSchema(
+        {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2, "description": "lower and upper bound"}
+    ),
+]
+_RANGED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"unit": _UNIT, "range": {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2}},
+    "additionalProperties": False,
+}
 Coordinates: TypeAlias = Annotated[
     Mapping[str, Coordinate],
     PlainValidator(_coordinates),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "object", "additionalProperties": _UNIT},
+                {"type": "object", "additionalProperties": {"anyOf": [_UNIT, _RANGED]}},
                 {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
             ]
         }
@@ -89,6 +119,15 @@ def _axes(tree: Tree) -> LocatedStr:
 
 
 Axes: TypeAlias = Annotated[str, PlainValidator(_axes), WithJsonSchema({"type": "string", "pattern": "^[xyz]{1,3}$"})]
+
+
+class CoordinateForm(Form):
+    """A coordinate with its unit and the bounds that it stays within."""
+
+    what: ClassVar[str] = "a coordinate"
+
+    unit: Annotated[str, PlainValidator(unit_text)] = ""
+    range: CoordinateRange | None = None
 
 
 class FrameForm(Form):

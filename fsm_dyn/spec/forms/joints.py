@@ -11,7 +11,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from fsm_dyn.errors import NOWHERE, Location, ModelError
 from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Reference, name
-from fsm_dyn.spec.forms.geometry import Axes
+from fsm_dyn.spec.forms.geometry import Axes, CoordinateRange
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedStr, Scalar, Tree, describe
 
 _AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
@@ -94,14 +94,20 @@ class MovableForm(EndsForm):
     rates: Flag = True
 
 
-class RevoluteForm(MovableForm):
+class RangedForm(MovableForm):
+    """A joint with one coordinate, for which the model may state a range."""
+
+    range: CoordinateRange | None = None
+
+
+class RevoluteForm(RangedForm):
     """A hinge about an axis."""
 
     what: ClassVar[str] = "a revolute joint"
     axis: OneOrTwoAxes
 
 
-class PrismaticForm(MovableForm):
+class PrismaticForm(RangedForm):
     """A guide along an axis of the parent."""
 
     what: ClassVar[str] = "a prismatic joint"

@@ -75,7 +75,7 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
 def test_links_join_points_at_fixed_distances():
     mechanism = Mechanism(
         name="m",
-        coordinates={"q": Coordinate("q", "m", NOWHERE)},
+        coordinates={"q": Coordinate("q", "m", where=NOWHERE)},
         points={"P": Point("P", "O", Text("q*N.x")), "Q": Point("Q", "P", Text("2*B.x"))},
     )
     assert links_of(mechanism) == (("P", "Q"),)

@@ -21,7 +21,7 @@ GOOD = {
     "m": "2 kg", "I": "0.1 kg*m^2", "r": "0.1 m", "first": "10 deg", "last": "200 deg", "mu_s": "0.4", "mu_k": "0.3",
     "pitch": "440 Hz", "e": "0.5", "lower": "-1 m", "upper": "1 m", "later": "1 s", "n": "2", "w": "0.2 m",
     "h": "0.3 m", "edge": "0.4 m", "long": "0.2 m", "lean": "0 deg", "size": "0.5 m", "extra": "0 m",
-    "tiny": "1 um",
+    "tiny": "1 um", "least": "-9 m",
 }  # fmt: skip
 # parameter, value with which nothing can be done, what is said
 BAD = [
@@ -46,6 +46,7 @@ BAD = [
     ("size", "0 m", "curve 'cam' encloses nothing"),
     ("extra", "1 m", "does not close"),
     ("tiny", "0 m", "tolerance 'gap' is not positive"),
+    ("least", "9 m", "range of 'x' is empty"),
 ]
 # what a file could hold, but not a model that was compiled with other values
 TURNED = [
@@ -66,7 +67,7 @@ fsm_dyn: 1
 name: block
 parameters:
 {listed}
-coordinates: {{x: m, y: m, q: rad}}
+coordinates: {{x: {{unit: m, range: [least, 9 m]}}, y: m, q: rad}}
 frames:
   B: {{parent: N, rotate: {{z: q}}}}
 points:

@@ -44,7 +44,8 @@ def test_arrows_of_one_pair_are_gathered_in_order_of_priority():
 def test_every_format_is_written(tmp_path, kind, graphviz):
     path = draw(disk(), tmp_path / "graph", kind, graphviz=graphviz)
     head = path.read_bytes()[:400]
-    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "dot": b"digraph", "mermaid": b"flowchart"}
+    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "dot": b"digraph", "mermaid": b"flowchart",
+              "graphml": b"<graphml", "json": b"{", "transitions": b"{"}  # fmt: skip
     assert head.startswith(starts[kind])
 
 

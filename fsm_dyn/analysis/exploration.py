@@ -1,0 +1,301 @@
+"""Exploration of a mode graph: which modes follow from which, by runs from states on guard surfaces.
+
+The first runs are those of the model: its schedule and its scenarios.  From every mode visited, further runs begin in
+states in which a run left it, on the surfaces of its guards, and in states within it, with other speeds and
+random inputs.  Modes visited for the first time are explored in the next round.  The draws follow from the seed
+alone, and rounds are worked off in one order, so that the result is the same for any number of processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.analysis.reachability import Exploration, SeenEdge, SeenMode
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.storage import to_bytes
+from fsm_dyn.compilation import graph_with_parameters, stored_automaton
+from fsm_dyn.errors import InputError, ModelError, RunError
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.processes import in_processes
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.simulation_api import simulate
+from fsm_dyn.spec.values import ParameterValue
+
+KEPT: Final = 8  # states that a mode's runs begin from
+CORNERS: Final = 4  # of a random input
+WIDER: Final = 1.5  # random inputs, than those of the model's runs
+MOST_STEPS: Final = 100_000
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One run: its inputs, its length (None: until the last breakpoint), its starts: the first possible is taken.
+
+    An empty start is that of the model.
+    """
+
+    starts: tuple[Mapping[str, float | str], ...] = ({},)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    scenario: str | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class _Met:
+    """What a run met.
+
+    ``modes``: contact states by name.  ``edges``: source, target, cause, in order.  ``states``: by mode, rows of
+    coordinates, speeds and memory.  ``inputs``: least and largest value of each input, shape (2, n_w).
+    """
+
+    modes: Mapping[str, tuple[int, ...]]
+    edges: Sequence[tuple[str, str, str]]
+    cycles: Sequence[tuple[str, ...]]
+    states: Mapping[str, Array]
+    inputs: Array
+    outcome: str
+    last: str
+    length: float
+
+
+def explore(
+    graph: ModeGraph,
+    *,
+    from_: Mapping[str, float | str] | None = None,
+    inputs: Mapping[str, tuple[float, float]] | None = None,
+    depth: int = 2,
+    samples: int = 6,
+    duration: float | None = None,
+    schedules: bool = True,
+    seed: int = 0,
+    jobs: int | None = 1,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> Exploration:
+    """Return the modes and edges that runs from sampled states meet.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    from_ : mapping, optional
+        Where the first runs begin, as ``initial`` of :func:`fsm_dyn.simulate`; by default as the model says.
+    inputs : mapping of str to (float, float), optional
+        Least and largest value of inputs drawn at random (SI units); by default 1.5 times those of the model's own
+        schedule and scenarios, zero included, or from -1 to 1.
+    depth : int
+        Rounds: how often the modes that were visited last are explored.
+    samples : int
+        Runs from each mode in its round.
+    duration : float, optional
+        Length of a run from a sampled state, s; by default a quarter of the longest of the first runs.
+    schedules : bool
+        Whether the first runs have the inputs of the model's schedule and scenarios; else one run with inputs of zero.
+    seed : int
+        From which all draws follow.
+    jobs : int, optional
+        Processes; None: all cores.
+    progress : callable
+        Called with the numbers of runs done and known of.
+
+    Raises
+    ------
+    InputError
+        An argument is not a positive number, or an input does not exist.
+    """
+    for name, number in (("depth", depth), ("samples", samples)):
+        if not isinstance(number, int) or number < (0 if name == "depth" else 1):
+            raise InputError(name, found=repr(number), allowed="a whole number, 1 or more; depth may be 0")
+    layout = graph.automaton.terms.layout
+    for name in inputs or {}:
+        if name not in layout.w:
+            raise InputError(f"no input '{name}'", allowed=", ".join(layout.w) or "the model has none")
+    found = _Findings(graph)
+    first = [_Case((from_ or {},), scenario=name) for name in (None, *graph.automaton.mechanism.scenarios)]
+    if not schedules:
+        first = [_Case((from_ or {},), dict.fromkeys(layout.w, 0.0))]
+    found.add(_met_in(graph, first, jobs), 0)
+    if not found.modes:
+        raise RunError("no run of the model could begin: run it with fsm_dyn.simulate to see why")
+    length = duration if duration is not None else 0.25 * found.longest
+    low, high = found.input_ranges(inputs or {})
+    for level in range(1, depth + 1):
+        front = [name for name, mode in found.modes.items() if mode.depth == level - 1]
+        cases = [
+            case
+            for number, name in enumerate(front)
+            for case in _cases(graph, found, name, (low, high), length, samples, [seed, level, number])
+        ]
+        progress(found.runs, found.runs + len(cases))
+        found.add(_met_in(graph, cases, jobs), level)
+    progress(found.runs, found.runs)
+    return found.result(depth, seed)
+
+
+def _cases(
+    graph: ModeGraph,
+    found: _Findings,
+    mode: str,
+    ranges: tuple[Array, Array],
+    length: float,
+    samples: int,
+    seed: Sequence[int],
+) -> Iterator[_Case]:
+    """Yield runs from states of a mode, with random speeds and inputs."""
+    layout, random = graph.automaton.terms.layout, np.random.default_rng(seed)
+    names = (*layout.q, *layout.u, *layout.memory)
+    states = found.states[mode]
+    n_q, n_u = len(layout.q), len(layout.u)
+    for number in range(samples):
+        state = states[number % len(states)]
+        factor = random.choice([1.0, 0.5, 1.5, -1.0])
+        noise = random.normal(size=n_u) * random.choice([0.0, 0.1, 0.5]) * found.speeds
+        starts = [state.copy() for _ in range(3)]  # constraints may contradict the noise, contacts a turned motion
+        starts[0][n_q : n_q + n_u] = factor * state[n_q : n_q + n_u] + noise
+        starts[1][n_q : n_q + n_u] = factor * state[n_q : n_q + n_u]
+        times = np.sort(random.uniform(0.0, length, CORNERS - 1))
+        values = random.uniform(ranges[0], ranges[1], (CORNERS, len(layout.w)))
+        values *= random.choice([0.0, 1.0], (CORNERS, len(layout.w)), p=[0.25, 0.75])
+        drawn = {
+            name: {"linear": [[0.0, float(values[0, k])], *zip(times.tolist(), values[1:, k].tolist(), strict=True)]}
+            for k, name in enumerate(layout.w)
+        }
+        named = tuple({"settle": False, **dict(zip(names, start.tolist(), strict=True))} for start in starts)
+        yield _Case(named, drawn, None, length)
+
+
+def _met_in(graph: ModeGraph, cases: Sequence[_Case], jobs: int | None) -> Iterator[_Met | None]:
+    """Yield what each run met, in order; None for one that could not begin."""
+    workers = min(len(cases), jobs or os.cpu_count() or 1)
+    if workers < 2:
+        yield from (_run(graph, case) for case in cases)
+    else:
+        sent = to_bytes(graph.automaton), dict(graph.values)
+        yield from in_processes("the exploration", workers, _begin, sent, _run, cases)
+
+
+def _begin(sent: tuple[bytes, Mapping[str, ParameterValue]]) -> ModeGraph:
+    data, values = sent
+    return graph_with_parameters(stored_automaton(data), values)
+
+
+def _run(graph: ModeGraph, case: _Case) -> _Met | None:
+    for start in case.starts:
+        try:
+            run = simulate(
+                graph, case.until, scenario=case.scenario, initial=start, inputs=case.inputs,
+                on_failure="return", max_steps=MOST_STEPS,
+            )  # fmt: skip
+        except (InputError, ModelError):
+            continue
+        if run.record.t[-1] > 0.0:
+            return _met(graph, run)
+    return None
+
+
+def _met(graph: ModeGraph, run: Trajectory) -> _Met:
+    record, layout = run.record, graph.automaton.terms.layout
+    names, n_x = run.model.modes, layout.n_x
+    rows = np.concatenate([record.x[:, :n_x], run.rows.context[:, layout.memory_slice]], axis=1)
+    ends = np.flatnonzero(np.diff(record.mode, append=-1) != 0)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    states: dict[str, list[Array]] = {}
+    for start, end in zip(starts, ends, strict=True):
+        kept = states.setdefault(names[record.mode[end]], [])
+        if len(kept) < KEPT:
+            kept += [rows[end], rows[(start + end) // 2]]
+    values = run.rows.context[:, layout.w_slice]
+    return _Met(
+        {names[i]: tuple(run.model.charts[i].states) for i in dict.fromkeys(record.mode.tolist())},
+        [(item.source, item.target, item.cause) for item in run.transitions if item.source != item.target],
+        list(_instant_cycles(run)),
+        {name: np.array(kept) for name, kept in states.items()},
+        np.array([values.min(axis=0), values.max(axis=0)]),
+        run.outcome.name,
+        names[record.mode[-1]],
+        float(record.t[-1]),
+    )
+
+
+def _instant_cycles(run: Trajectory) -> Iterator[tuple[str, ...]]:
+    """Yield the modes through which a run came back to one within an instant."""
+    path: list[str] = []
+    time = -1.0
+    for item in run.transitions:
+        if item.source == item.target:
+            continue
+        path = path if item.time == time and path else [item.source]
+        time = item.time
+        if item.target in path:
+            yield tuple(path[path.index(item.target) :])
+            path = [item.target]
+        else:
+            path.append(item.target)
+
+
+class _Findings:
+    """Modes and edges that the runs have visited."""
+
+    def __init__(self, graph: ModeGraph) -> None:
+        self.graph = graph
+        self.modes: dict[str, SeenMode] = {}
+        self.states: dict[str, Array] = {}
+        self.codes: dict[str, tuple[int, ...]] = {}
+        self.runs = self.refused = 0
+        self.longest = 0.0
+        self.speeds = np.zeros(len(graph.automaton.terms.layout.u))
+        self.inputs = np.zeros((2, len(graph.automaton.terms.layout.w)))
+        self.in_mode: Counter[str] = Counter()
+        self.on_edge: Counter[tuple[str, str, str]] = Counter()
+        self.ended_in: Counter[tuple[str, str]] = Counter()
+        self.cycles: Counter[tuple[str, ...]] = Counter()
+
+    def add(self, met: Iterator[_Met | None], level: int) -> None:
+        """Count what runs of one round met."""
+        n_q, n_u = len(self.graph.automaton.terms.layout.q), len(self.speeds)
+        for item in met:
+            self.runs += 1
+            if item is None:
+                self.refused += 1
+                continue
+            for name, codes in item.modes.items():
+                self.modes.setdefault(name, SeenMode(name, level))
+                self.codes.setdefault(name, codes)
+                old = self.states.get(name, item.states[name][:0])
+                self.states[name] = np.concatenate([old, item.states[name]])[:KEPT]
+                speeds = np.abs(item.states[name][:, n_q : n_q + n_u]).max(axis=0)
+                self.speeds = np.maximum(self.speeds, speeds)
+            self.in_mode.update(list(item.modes))
+            self.on_edge.update(set(item.edges))
+            self.cycles.update(item.cycles)
+            self.ended_in[item.last, item.outcome] += 1
+            if level == 0:
+                self.longest = max(self.longest, item.length)
+                self.inputs = np.array(
+                    [np.minimum(self.inputs[0], item.inputs[0]), np.maximum(self.inputs[1], item.inputs[1])]
+                )
+
+    def input_ranges(self, given: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
+        """Return the least and largest values of random inputs, shape (n_w,) each."""
+        still = (self.inputs == 0.0).all(axis=0)
+        low, high = np.where(still, -1.0, WIDER * self.inputs[0]), np.where(still, 1.0, WIDER * self.inputs[1])
+        for name, (least, most) in given.items():
+            k = self.graph.automaton.terms.layout.w.index(name)
+            low[k], high[k] = least, most
+        return low, high
+
+    def result(self, depth: int, seed: int) -> Exploration:
+        """Return the exploration."""
+        modes = {
+            name: SeenMode(name, mode.depth, self.codes[name], self.in_mode[name]) for name, mode in self.modes.items()
+        }
+        edges = tuple(
+            SeenEdge(source, target, cause, seen, self.in_mode[source])
+            for (source, target, cause), seen in self.on_edge.items()
+        )
+        ends = {f"{mode}: {outcome}": number for (mode, outcome), number in self.ended_in.items()}
+        return Exploration(self.graph, modes, edges, dict(self.cycles), ends, self.runs, self.refused, depth, seed)

@@ -1,0 +1,130 @@
+"""Explorations: what they must find, that they are the same every time, and what is listed."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import InputError
+from fsm_dyn.plot import drawing
+
+MUST = ["latch", "shopping_cart", "escapement_deadbeat", "piano_action_simple"]
+
+
+def met_by_schedules(graph):
+    """Modes that the shipped schedule and scenarios of a model meet."""
+    found = set()
+    for scenario in (None, *graph.automaton.mechanism.scenarios):
+        run = fsm_dyn.simulate(graph, scenario=scenario, on_failure="return")
+        found |= set(run.modes)
+    return found
+
+
+@pytest.mark.parametrize("name", MUST)
+def test_every_mode_of_the_shipped_schedules_is_found(name):
+    graph = fsm_dyn.compile(name)
+    found = fsm_dyn.explore(graph, depth=1 if name != "piano_action_simple" else 0)
+    assert met_by_schedules(graph) <= set(found.modes)
+    assert not found.instant_cycles
+    for edge in found.edges:
+        assert 1 <= edge.seen <= edge.runs <= found.modes[edge.source].runs
+
+
+@pytest.mark.parametrize("name", ["latch", "shopping_cart"])
+def test_modes_are_found_without_the_schedules(name):
+    """From a start without inputs, random inputs alone lead to all modes that the schedules meet."""
+    graph = fsm_dyn.compile(name)
+    quiet = dict.fromkeys(graph.automaton.terms.layout.w, 0.0)
+    known = met_by_schedules(graph)
+    ranges = dict.fromkeys(quiet, (-20.0, 20.0))
+    found = fsm_dyn.explore(graph, depth=3, samples=12, inputs=ranges, schedules=False, duration=1.0)
+    assert known <= set(found.modes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MUST)
+def test_every_mode_of_a_thousand_random_drives_is_found(name):
+    graph = fsm_dyn.compile(name)
+    found = fsm_dyn.explore(graph, depth=4, samples=24, jobs=None)
+    layout, random = graph.automaton.terms.layout, np.random.default_rng(7)
+    missed = {}
+    for number in range(1000):
+        times = np.sort(random.uniform(0.0, 1.0, 3))
+        inputs = {
+            name: {"linear": [[0.0, 0.0], *[[float(t), float(random.uniform(-10, 10))] for t in times]]}
+            for name in layout.w
+        }
+        run = fsm_dyn.simulate(graph, 1.5, inputs=inputs, on_failure="return")
+        for mode in set(run.modes) - set(found.modes):
+            missed.setdefault(mode, number)
+    assert not missed
+
+
+def test_the_same_seed_gives_the_same_exploration_in_any_number_of_processes():
+    graph = fsm_dyn.compile("latch")
+    texts = [
+        json.dumps(fsm_dyn.explore(graph, depth=2, samples=3, seed=seed, jobs=jobs).to_data())
+        for seed, jobs in ((5, 1), (5, 1), (5, 2), (6, 1))
+    ]
+    assert texts[0] == texts[1] == texts[2]
+    assert texts[3] != texts[0]
+
+
+def well():
+    """A ball that falls into a sticky well: one mode that no guard leads out of."""
+    return {
+        "fsm_dyn": 1, "name": "well", "coordinates": {"y": "m"}, "points": {"P": {"from": "O", "at": "y*N.y"}},
+        "bodies": {"ball": {"center": "P", "mass": "1 kg"}}, "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "contacts": {"glue": {"lock": {"position": "y"}}},
+        "modes": {"falling": {"glue": "released"}, "caught": {"glue": "engaged"}},
+        "transitions": [{"from": "falling", "when": "y", "crossing": "falling", "to": "caught"}],
+        "initial": {"y": "1 m"},
+    }  # fmt: skip
+
+
+def test_modes_that_nothing_leads_out_of_are_listed():
+    graph = fsm_dyn.compile(fsm_dyn.load(well()))
+    found = fsm_dyn.explore(graph, depth=1, samples=4, duration=1.0)
+    assert set(found.modes) == {"falling", "caught"}
+    assert found.terminal_modes == ("caught",)
+    assert found.never_left == ("caught",)
+    assert found.never_entered == ()
+    assert [(edge.source, edge.target) for edge in found.edges] == [("falling", "caught")]
+
+
+def test_how_edges_were_found():
+    graph = fsm_dyn.compile("latch")
+    few = fsm_dyn.explore(graph, depth=0)
+    drawn = few.nx
+    kinds = {data["found"] for _, _, data in drawn.edges(data=True)}
+    assert kinds == {"seen", "derived", "declared"}
+    seen = [data for _, _, data in drawn.edges(data=True) if data["found"] == "seen"]
+    assert len(seen) == len(few.edges)
+    assert all(1 <= data["seen"] <= data["runs"] for data in seen)
+    arrows = drawing.diagram(drawn).arrows
+    assert {arrow.dashed for arrow in arrows} == {True, False}
+    assert any("1 of 1: " in label for arrow in arrows if not arrow.dashed for label in arrow.labels)
+    dot = drawing.to_dot(drawing.diagram(drawn))
+    assert dot.count("style=dashed") == sum(arrow.dashed for arrow in arrows)
+    assert drawing.to_mermaid(drawing.diagram(drawn)).count(".->") == sum(arrow.dashed for arrow in arrows)
+
+
+def test_a_compiled_graph_is_drawn_as_before():
+    """Without an exploration nothing is known of runs, and all arrows are solid."""
+    assert not any(arrow.dashed for arrow in drawing.diagram(fsm_dyn.compile("latch").nx).arrows)
+
+
+def test_groups_by_the_names_of_the_model():
+    found = fsm_dyn.explore(fsm_dyn.compile("piano_action_simple"), depth=0)
+    groups = found.grouped
+    assert len(groups) < len(found.nx)
+    assert {"rest", "other"} <= set(groups)
+    total = sum(int(label.rsplit("(", 1)[1][:-1]) for _, label in groups.nodes(data="label"))
+    assert total == len(found.nx)
+
+
+@pytest.mark.parametrize("wrong", [{"depth": -1}, {"samples": 0}, {"depth": 1.5}, {"inputs": {"nothing": (0, 1)}}])
+def test_wrong_arguments(wrong):
+    with pytest.raises(InputError):
+        fsm_dyn.explore(fsm_dyn.compile("latch"), **wrong)
