@@ -17,9 +17,8 @@ from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Counts, Program
 
 if TYPE_CHECKING:
-    from fsm_dyn.symbolic.kane_equations import KaneEquations
-
     from fsm_dyn.symbolic.equation_printing import Equations
+    from fsm_dyn.symbolic.kane_equations import KaneEquations
 
 Values = Sequence[float] | Array
 Inputs = Mapping[str, float] | Sequence[float] | None

@@ -31,6 +31,7 @@ def mode_matrices(
 
     Outputs, in the letters of docs/theory.md:
 
+    - ``q_dot`` (n_q,): ``q̇ = W u + X``;
     - ``M`` (n_u, n_u), ``f`` (n_u,): ``M u̇ = f + G λ``; ``f`` with the contact forces known beforehand, which are
       ``contact_forces`` (n_u,) alone;
     - ``A`` (m, n_u), ``b``, ``gamma`` (m,): ``A u + b = 0``, ``A u̇ + gamma = 0``; ``G`` (n_u, m);
@@ -64,6 +65,7 @@ def mode_matrices(
     return Program.from_nodes(
         system.layout,
         {
+            "q_dot": system.nodes["q_dot"],
             "M": system.nodes["M"][:n_u, :n_u],
             "f": _table(applied_forces(system, active), (n_u,)),
             "contact_forces": _table(contact, (n_u,)),
