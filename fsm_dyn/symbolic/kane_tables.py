@@ -1,4 +1,4 @@
-"""Partial velocities, generalized active and inertia forces of a mechanism, as the tables of Gillespie (2003) have them.
+"""Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of Gillespie (2003).
 
 The derivation proper (:mod:`fsm_dyn.symbolic.derive`) adds all forces up as it goes; here they stay apart.
 """
