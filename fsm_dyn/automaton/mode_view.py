@@ -202,8 +202,11 @@ class ModeView:
     @property
     def active_rows(self) -> tuple[str, ...]:
         """Names of the constraint rows that the mode holds, in the order of :meth:`constraint_matrix`."""
-        rows = [self._automaton.rows[r] for r in active_rows(self._automaton.system, self._mode.states)]
-        return tuple(row.name if row.contact < 0 else f"{row.name}.{row.role}" for row in rows)
+        return tuple(self._row_names[r] for r in active_rows(self._automaton.system, self._mode.states))
+
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return tuple(row.name if row.contact < 0 else f"{row.name}.{row.role}" for row in self._automaton.rows)
 
     @property
     def _speeds(self) -> tuple[str, ...]:
@@ -249,6 +252,7 @@ class ModeView:
             self._mode.programs.full,
             tuple(self._speeds.index(name) for name in self.independent_speeds),
             self.active_rows,
+            self._row_names,
             tuple(guard.text for guard in self._mode.guards),
         )
 

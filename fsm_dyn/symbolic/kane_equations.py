@@ -21,6 +21,7 @@ from fsm_dyn.programs.numpy_code import to_numpy
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.symbolic.equation_printing import Equations, latex_name, read_equations, to_sympy
 from fsm_dyn.symbolic.kane_tables import KaneTables, kane_tables
+from fsm_dyn.symbolic.mathml_printing import mathml
 from fsm_dyn.symbolic.vectors import Vector
 
 # What can be asked for by name, with what it is; p independent speeds, m active rows, d dependent speeds.
@@ -66,6 +67,15 @@ class VectorForm:
         ]
         return " + ".join(terms).replace("+ -", "- ") or "0"
 
+    def mathml(self) -> str:
+        """Return the vector as MathML."""
+        terms = [
+            f"<mrow>{_term_mathml(value)}<msub><mi mathvariant='bold'>{frame[0].lower()}{frame[1:]}</mi>"
+            f"<mi>{axis}</mi></msub></mrow>"
+            for value, frame, axis in self._terms()
+        ]
+        return "<mo>+</mo>".join(terms) or "<mn>0</mn>"
+
     def components(self, frame: str) -> tuple[sympy.Expr, ...]:
         """Return the components of the part given in `frame`, zeros where there is none."""
         return self.parts.get(frame, (sympy.S.Zero,) * 3)
@@ -107,6 +117,8 @@ class KaneEquations:
         Indices of the independent speeds.
     rows : tuple of str
         Names of the active rows.
+    row_names : tuple of str
+        Names of all rows, active or not, in the order of the multipliers.
     guards : tuple of str
         Texts of the guards.
     """
@@ -119,10 +131,11 @@ class KaneEquations:
         full: Program,
         independent: tuple[int, ...],
         rows: tuple[str, ...],
+        row_names: tuple[str, ...],
         guards: tuple[str, ...],
     ) -> None:
         self.mechanism, self.mode = mechanism, mode
-        self.rows, self.guards = rows, guards
+        self.rows, self.row_names, self.guards = rows, row_names, guards
         self.coordinates, self.speeds = matrices.layout.q, matrices.layout.u
         self.independent = tuple(self.speeds[i] for i in independent)
         self.dependent = tuple(name for name in self.speeds if name not in self.independent)
@@ -188,9 +201,9 @@ class KaneEquations:
 
     # -- formulas ------------------------------------------------------------------------------------------
 
-    def read(self, *names: str) -> Equations:
-        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for what occurs more than once."""
-        return read_equations(self.part(*names))
+    def read(self, *names: str, expand_symbols: bool = False) -> Equations:
+        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for what occurs more than once, or without."""
+        return read_equations(self.part(*names), expand_symbols=expand_symbols)
 
     def __getitem__(self, name: str) -> Any:
         """Return one output as a SymPy matrix, written out."""
@@ -293,6 +306,12 @@ def _term(value: sympy.Expr, unit: str) -> str:
     if value in (1, -1):
         return unit if value == 1 else f"-{unit}"
     return f"({value})*{unit}" if value.is_Add else f"{value}*{unit}"
+
+
+def _term_mathml(value: sympy.Expr) -> str:
+    if value in (1, -1):
+        return "" if value == 1 else "<mo>-</mo>"
+    return f"<mo>(</mo>{mathml(value)}<mo>)</mo>" if value.is_Add else mathml(value)
 
 
 def _term_latex(value: sympy.Expr, unit: str) -> str:
