@@ -24,7 +24,7 @@ body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: serif;
 table { border-collapse: collapse; margin: .6rem 0; }
 th, td { padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #ccc; vertical-align: baseline; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
-.equation { overflow-x: auto; margin: .3rem 0; }
+.equation { overflow: auto hidden; margin: .3rem 0; padding: .1rem 0 .2rem; }
 math { font-size: 1.05em; }
 """
 

@@ -70,7 +70,7 @@ class VectorForm:
     def mathml(self) -> str:
         """Return the vector as MathML."""
         terms = [
-            f"<mrow>{_term_mathml(value)}<msub><mi mathvariant='bold'>{frame[0].lower()}{frame[1:]}</mi>"
+            f"<mrow>{_term_mathml(value)}<msub><mi style='font-weight: bold'>{frame[0].lower()}{frame[1:]}</mi>"
             f"<mi>{axis}</mi></msub></mrow>"
             for value, frame, axis in self._terms()
         ]
