@@ -239,7 +239,7 @@ def to_html(page: Page, picture: str = "") -> str:
         body += [_html_equation(left, right) for left, right in section.equations]
         if section.table:
             body.append(_html_table(section.table))
-    head = f'<meta charset="utf-8">\n<title>{html.escape(page.title)}</title>\n<style>{_STYLE}</style>'
+    head = f'<meta charset="utf-8"/>\n<title>{html.escape(page.title)}</title>\n<style>{_STYLE}</style>'
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n'
         + "\n".join(body)
