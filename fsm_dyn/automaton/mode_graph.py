@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -70,10 +71,11 @@ class ModeGraph:
         """Name of the mechanism."""
         return self.automaton.mechanism.name
 
-    @property
+    @cached_property
     def modes(self) -> Mapping[str, ModeView]:
-        """The modes by name."""
-        return {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
+        """The modes by name, each one object, so that what it forms for reading is formed once."""
+        views = {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
+        return MappingProxyType(views)
 
     @property
     def infeasible(self) -> Mapping[str, str]:

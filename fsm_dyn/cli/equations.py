@@ -29,9 +29,18 @@ def equations_command(
     ] = None,
     format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = "html",
     out: Annotated[Path | None, typer.Option("--out", help="File to write; - for the terminal.")] = None,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
+    ] = False,
     set_: Set = None,
 ) -> None:
     """Write the equations of a mode: a page in HTML or LaTeX, or source in SymPy, NumPy or C."""
+    if advise:
+        # brings SymPy along
+        from fsm_dyn.analysis.speed_advice import advise_speeds
+
+        typer.echo(str(advise_speeds(model)))
+        return
     if format_ not in FORMATS:
         raise InputError(
             f"unknown format '{format_}'", allowed=", ".join(FORMATS), remedy=did_you_mean(format_, FORMATS)
