@@ -148,6 +148,6 @@ def _with_multipliers(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> P
 
 def _in_complement(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Array:
     free, test = null_space(A), null_space(G.T)
-    least: npt.NDArray[np.float64] = -np.linalg.lstsq(A, gamma, rcond=RANK)[0] if len(A) else np.zeros(len(M))
+    least = np.zeros(len(M)) - (np.linalg.lstsq(A, gamma, rcond=RANK)[0] if len(A) else 0.0)
     found: Array = least + free @ np.linalg.solve(test.T @ M @ free, test.T @ (f - M @ least))
     return found

@@ -284,7 +284,7 @@ def _combined(columns: Sequence[Vector], weights: Sequence[sympy.Expr]) -> Vecto
     return VectorForm({frame: (x, y, z) for frame, (x, y, z) in total.items() if any((x, y, z))})
 
 
-def _product(matrix: npt.NDArray[Any], vector: Sequence[Node], zero: Node) -> npt.NDArray[Any]:
+def _product(matrix: npt.NDArray[Any], vector: Sequence[Node] | npt.NDArray[Any], zero: Node) -> npt.NDArray[Any]:
     """Return a matrix times a vector of nodes, products with zero left out."""
     found = []
     for row in matrix:

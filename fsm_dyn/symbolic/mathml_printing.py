@@ -12,7 +12,7 @@ _DOTS = {".rate": "˙", "_dot": "˙", ".rate2": "¨"}
 _INDEXED = re.compile(r"([A-Za-z])(\d+|[A-Z]\d*)")  # q1, mB, L12
 
 
-class _Printer(MathMLPresentationPrinter):
+class _Printer(MathMLPresentationPrinter):  # type: ignore[misc] # SymPy has no types
     def _print_Symbol(self, sym: Any, style: str = "plain") -> Any:
         return self._named(sym.name)
 
