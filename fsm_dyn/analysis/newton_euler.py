@@ -1,6 +1,6 @@
 """Newton's and Euler's equations of every body, with all that acts on it as unknown forces and moments.
 
-A third derivation beside Kane's and Lagrange's.  It knows where each body's centre is, how the body is turned, and the
+A third derivation, after Kane's and Lagrange's.  It knows where each body's centre is, how the body is turned, and the
 loads as vectors.  Of body i with centre r, attitude R, mass m and inertia J,
 
     m r̈ = φ,   J_N ω̇ + ω × J_N ω = μ,   J_N = R J Rᵀ,   ω× = Ṙ Rᵀ,

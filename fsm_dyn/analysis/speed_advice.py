@@ -23,7 +23,7 @@ from fsm_dyn.programs import Counts, evaluate, support
 from fsm_dyn.spec.layout import speed_definitions
 from fsm_dyn.spec.model import Body, Mechanism
 
-INDEPENDENT = 1e-9  # of a row: what must be left of it beside those already chosen
+INDEPENDENT = 1e-9  # of a row: what must be linearly independent of those already chosen
 SEED = 20030818
 
 

@@ -216,7 +216,7 @@ class ModeView:
     def matrices(self) -> Program:
         """The mode's matrices as a straight-line program (:func:`fsm_dyn.modes.mode_matrices.mode_matrices`)."""
         automaton, programs = self._automaton, self._mode.programs
-        # a graph of its own, as the automaton's is sealed
+        # in a new graph, as that of the automaton is sealed
         system = UnconstrainedSystem.build(
             automaton.terms, automaton.rows, automaton.contacts, automaton.user_transitions, automaton.quaternions,
             automaton.n_kinematic, units=automaton.units,

@@ -1,6 +1,6 @@
 """Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, partial velocities.
 
-They are formed when somebody asks; a run evaluates the mode's own programs (:mod:`fsm_dyn.modes.programs`).
+They are formed on demand; a run evaluates the mode's own programs (:mod:`fsm_dyn.modes.programs`).
 """
 
 from __future__ import annotations

@@ -70,15 +70,15 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
-    """What a page says, whatever it is written in."""
+class EquationsPage:
+    """The content of a page of equations, independent of the format."""
 
     title: str
     lead: str
     sections: tuple[Section, ...]
 
 
-def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] = ()) -> Page:
+def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] = ()) -> EquationsPage:
     """Return the page of a mode.
 
     Parameters
@@ -109,7 +109,7 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
     lead = " ".join(
         part for part in (mechanism.summary, f"Source: {mechanism.source}." if mechanism.source else "") if part
     )
-    return Page(f"{mechanism.name}: mode {equations.mode}", lead, tuple(sections))
+    return EquationsPage(f"{mechanism.name}: mode {equations.mode}", lead, tuple(sections))
 
 
 def _symbols(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
@@ -198,7 +198,7 @@ def _outward(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]])
     listed = "; ".join(f"h{k}: {text}" for k, text in enumerate(equations.guards, start=1))
     table = (("guard", "next mode", "reset"), *ways_out) if ways_out else ()
     return Section(
-        "Guards and resets", f"Positive in the mode; one that falls through zero ends it. {listed}.",
+        "Guards and resets", f"Positive in the mode; its zero crossing ends the mode. {listed}.",
         (*definitions, *named), table,
     )  # fmt: skip
 
@@ -227,7 +227,7 @@ def _read(equations: KaneEquations, *names: str) -> tuple[list[Equation], list[l
 # -- HTML --------------------------------------------------------------------------------------------------
 
 
-def to_html(page: Page, picture: str = "") -> str:
+def to_html(page: EquationsPage, picture: str = "") -> str:
     """Return a whole HTML document that needs no network; `picture` is SVG, as text."""
     body = [f"<h1>{html.escape(page.title)}</h1>", f"<p>{html.escape(page.lead)}</p>"]
     if picture:
@@ -267,7 +267,7 @@ def _html_cell(cell: str | VectorForm) -> str:
 # -- LaTeX -------------------------------------------------------------------------------------------------
 
 
-def to_latex(page: Page) -> str:
+def to_latex(page: EquationsPage) -> str:
     """Return a whole LaTeX document (article, amsmath)."""
     lines = [
         r"\documentclass{article}",
