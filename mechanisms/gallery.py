@@ -28,6 +28,7 @@ MOST_BYTES = 40_000  # of a picture or a graph
 
 # What shows the most of a model, where its own schedule from the beginning to its end does not.
 SHOWN: dict[str, dict[str, Any]] = {
+    "ball_chain": {"until": 0.6},
     "billiard_ball": {"until": 1.2},
     "four_bar_row": {"until": 1.2},
     "geneva_drive": {"until": 0.45},
@@ -35,6 +36,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "piano_action": {"scenario": "forte", "until": 0.5},
     "piano_action_simple": {"until": 0.5},
     "ratchet": {"until": 2.5},
+    "planetary_gear": {"until": 0.9},
     "rocking_block": {"until": 2.0},
     "rolling_coin": {"until": 1.6},
     "seat_belt_reel": {"until": 0.9},

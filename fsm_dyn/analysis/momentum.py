@@ -113,8 +113,8 @@ class Momenta:
             if np.abs(whole @ way - wanted).max(initial=0.0) <= RIGID * max(1.0, float(np.abs(places).max())):
                 left.append(rates[k])
                 right.append(float(way @ loads))
-                # all may be in balance: compared relative to the forces of this model
-                size = max(float(np.abs(way * loads).sum()), float(np.abs(rates).max()))
+                # all may be in balance: compared relative to the forces of this model, as the way is rounded
+                size = max(float(np.linalg.norm(way) * np.linalg.norm(loads)), float(np.abs(rates).max()))
                 left.append(size)
                 right.append(size)
         return (np.array(left), np.array(right)) if left else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,194 +15,20 @@ import networkx as nx
 import numpy as np
 
 from fsm_dyn.automaton.edges import edges
-from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, slip_angle
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import save
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.programs import Counts
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
-    from fsm_dyn.symbolic.equation_printing import Equations
 
 ASSESSMENT = "1"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
-SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
-
-
-class ModeView:
-    """One mode: its contact states, its equations as numbers and as formulas.
-
-    Obtained as ``graph.modes[name]``.
-    """
-
-    def __init__(self, automaton: Automaton, mode: DerivedMode, parameters: Array) -> None:
-        self._automaton = automaton
-        self._mode = mode
-        self._parameters = parameters
-
-    def __repr__(self) -> str:
-        return f"<Mode {self.name}: {self.degrees_of_freedom} independent speeds, {self.states}>"
-
-    @property
-    def name(self) -> str:
-        """Name of the mode."""
-        return self._mode.name
-
-    @cached_property
-    def states(self) -> dict[str, str]:
-        """Contact states by name."""
-        return {c.name: c.states[code] for c, code in zip(self._automaton.contacts, self._mode.states, strict=True)}
-
-    @property
-    def independent_speeds(self) -> tuple[str, ...]:
-        """Names of the speeds that are integrated; the others follow from them."""
-        return tuple(self._automaton.terms.layout.u[i] for i in self._mode.programs.independent)
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Number of independent speeds."""
-        return len(self._mode.programs.independent)
-
-    @property
-    def redundant_rows(self) -> tuple[str, ...]:
-        """Rows that others imply in this mode; their multipliers are indeterminate."""
-        return tuple(self._automaton.rows[r].name for r in self._mode.programs.redundant)
-
-    @property
-    def counts(self) -> Counts:
-        """Operation counts of one evaluation of the state's derivative."""
-        return self._mode.programs.rhs.counts()
-
-    def derivatives(
-        self,
-        t: float,
-        q: Sequence[float] | Array,
-        u: Sequence[float] | Array,
-        w: Mapping[str, float] | Sequence[float] | None = None,
-        *,
-        directions: Mapping[str, float] | None = None,
-    ) -> tuple[Array, Array]:
-        """Return ``q_dot`` (n_q,) and ``u_dot`` (n_u,) at a state, SI units.
-
-        Parameters
-        ----------
-        t : float
-            Time, s.
-        q, u : array-like, shapes (n_q,), (n_u,)
-            Coordinates and speeds; only the independent speeds are read, the others are computed.
-        w : mapping or sequence, optional
-            Inputs; 0 where not given.
-        directions : mapping of contact name to ±1, optional
-            Slip directions; taken from the slip speeds where not given.
-
-        Raises
-        ------
-        InputError
-            Wrong length, unknown input or contact, or a sliding contact at rest without a direction.
-        """
-        values = self._evaluate(t, q, u, w, directions)
-        n_q = len(self._automaton.terms.layout.q)
-        return values["x_dot"][:n_q], values["x_dot"][n_q:]
-
-    def contact_forces(
-        self,
-        t: float,
-        q: Sequence[float] | Array,
-        u: Sequence[float] | Array,
-        w: Mapping[str, float] | Sequence[float] | None = None,
-        *,
-        directions: Mapping[str, float] | None = None,
-    ) -> dict[str, Array]:
-        """Return the forces of all contacts and constraints by name, normal before tangent (N or N·m).
-
-        The sign is that of ``M u̇ = f + Σ Aᵀ λ``: a positive normal force pushes apart.
-        """
-        multipliers = self._evaluate(t, q, u, w, directions)["multipliers"]
-        names = [row.name for row in self._automaton.rows]
-        return {
-            name: np.array([multipliers[i] for i, other in enumerate(names) if other == name])
-            for name in dict.fromkeys(names)
-        }
-
-    def guards(
-        self,
-        t: float,
-        q: Sequence[float] | Array,
-        u: Sequence[float] | Array,
-        w: Mapping[str, float] | Sequence[float] | None = None,
-        *,
-        directions: Mapping[str, float] | None = None,
-    ) -> list[tuple[str, float, float]]:
-        """Return (text, value, slope) of every guard at a state; a guard fires when it falls through zero."""
-        values = self._evaluate(t, q, u, w, directions)
-        return [
-            (guard.text, float(value), float(slope))
-            for guard, value, slope in zip(self._mode.guards, values["guards"], values["slopes"], strict=True)
-        ]
-
-    def equations(self, *, expand_symbols: bool = False) -> Equations:
-        """Return the mode's equations of motion for reading: sympy expressions and LaTeX, with operation counts.
-
-        Parameters
-        ----------
-        expand_symbols : bool
-            Whether to put intermediate symbols back in; long mechanisms become unreadable so.
-        """
-        # sympy is needed for reading only, never for running
-        from fsm_dyn.symbolic.equation_printing import read_equations
-
-        return read_equations(self._mode.programs.rhs, expand_symbols=expand_symbols)
-
-    def _evaluate(
-        self,
-        t: float,
-        q: Sequence[float] | Array,
-        u: Sequence[float] | Array,
-        w: Mapping[str, float] | Sequence[float] | None,
-        directions: Mapping[str, float] | None,
-    ) -> dict[str, Array]:
-        layout = self._automaton.terms.layout
-        x = np.concatenate([_vector("q", q, layout.q), _vector("u", u, layout.u)])
-        c = np.zeros(layout.n_c)
-        c[layout.p_slice] = self._parameters
-        c[layout.w_slice] = _inputs(w, layout.w)
-        c[layout.sigma_slice] = self._directions(t, x, c, directions or {})
-        values = self._mode.programs.full.evaluate(t, x, c)
-        if not values["pivot"][0] >= SINGULAR:
-            # the chart has gone bad here: one that is good here gives the same motion
-            values = self._automaton.derive(self._mode.states, t, x, c).programs.full.evaluate(t, x, c)
-        return values
-
-    def _directions(self, t: float, x: Array, c: Array, given: Mapping[str, float]) -> Array:
-        contacts = self._automaton.contacts
-        for name, direction in given.items():
-            if name not in self.states:
-                raise InputError(f"no contact '{name}'", remedy=did_you_mean(name, self.states))
-            if direction not in (1.0, -1.0):
-                raise InputError(f"the slip direction of '{name}' is 1 or -1", found=repr(direction))
-        sigma = np.zeros(len(contacts))
-        sliding = [i for i, code in enumerate(self._mode.states) if code == 2]
-        if not sliding:
-            return sigma
-        terms = self._automaton.terms.evaluate(t, x, c)
-        n_q = len(self._automaton.terms.layout.q)
-        slips = terms["A"][:, : len(x) - n_q] @ x[n_q:] + terms["b"]
-        for i in sliding:
-            contact = contacts[i]
-            if contact.in_space:
-                sigma[i] = float(slip_angle(slips[list(contact.tangent_rows)], 0.0, self._automaton.units.speed))
-            else:
-                sigma[i] = given.get(contact.name, float(np.sign(slips[contact.tangent_row])))
-            if sigma[i] == 0.0:
-                raise InputError(
-                    f"'{contact.name}' slides but its slip speed is zero",
-                    remedy=f"give directions={{'{contact.name}': 1}} or -1",
-                )
-        return sigma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,11 +80,11 @@ class ModeGraph:
         """Name of the mechanism."""
         return self.automaton.mechanism.name
 
-    @property
+    @cached_property
     def modes(self) -> Mapping[str, ModeView]:
-        """The modes by name."""
+        """The modes by name, each one object, so that what it forms for reading is formed once."""
         views = {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
-        return {name: view for name, view in views.items() if name not in self._excluded}
+        return MappingProxyType({name: view for name, view in views.items() if name not in self._excluded})
 
     @property
     def infeasible(self) -> Mapping[str, str]:
@@ -385,21 +211,3 @@ class ModeGraph:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.modes)
-
-
-def _vector(what: str, values: Sequence[float] | Array, names: Sequence[str]) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (len(names),):
-        raise InputError(f"'{what}' has the wrong shape", found=str(array.shape), allowed=f"({len(names)},): {names}")
-    return array
-
-
-def _inputs(w: Mapping[str, float] | Sequence[float] | None, names: Sequence[str]) -> Array:
-    if w is None:
-        return np.zeros(len(names))
-    if isinstance(w, Mapping):
-        for name in w:
-            if name not in names:
-                raise InputError(f"no input '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
-        return np.array([float(w.get(name, 0.0)) for name in names])
-    return _vector("w", w, names)

@@ -10,6 +10,7 @@ import typer
 
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
+from fsm_dyn.cli.equations import equations_command
 from fsm_dyn.cli.explain import explain_command
 from fsm_dyn.cli.export import export_command
 from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
@@ -41,6 +42,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify_command,
     "compile": compile_command,
     "graph": graph_command,
+    "equations": equations_command,
     "run": run_command,
     "study": study_command,
     "explain": explain_command,

@@ -14,23 +14,23 @@ from fsm_dyn.cli.model_commands import Model
 @handle_errors
 def verify_command(
     model: Model,
-    states: Annotated[int, typer.Option("--states", help="Number of random states.")] = 20,
+    states: Annotated[int, typer.Option("--states", help="Number of random states of each mode.")] = 20,
+    mode: Annotated[list[str] | None, typer.Option("--mode", help="Only this mode. Repeat it for more.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare independent derivations of the equations at random states."""
+    """Compare independent derivations of the equations of every mode at random states."""
     # brings SymPy and the compiler along
     from fsm_dyn.analysis.verification import verify
 
-    found = verify(model, states=states)
+    found = verify(model, states=states, modes=mode or None)
     if as_json:
         print_json(
             {
                 "model": found.model,
-                "mode": found.mode,
-                "states": found.states,
+                "modes": dict(found.modes),
                 "passed": found.passed,
                 "comparisons": [
-                    {"name": c.name, "max_relative_difference": c.difference, "note": c.remark}
+                    {"mode": c.mode, "name": c.name, "max_relative_difference": c.difference, "note": c.remark}
                     for c in found.comparisons
                 ],
             }

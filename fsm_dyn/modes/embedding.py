@@ -103,18 +103,18 @@ def embed(
     held : Held, optional
         What :func:`hold` gives, if it is known already.
     """
-    n_u = system.n_speeds
+    n_u, n_rows = system.n_speeds, len(system.rows)
     zero = system.graph.constant(0.0)
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
-    f = _applied(system, active)
+    f = applied_forces(system, active)
     scale = column_scale(samples["M"][:, :n_u, :n_u])
-    H, partner = _force_rows(system, active, samples, scale)
+    H, partner = force_rows(system, active), _force_samples(system, active, samples, scale)
     held = held or eliminate_active_rows(system, active, samples, chart, partner if active.sliding else None)
     factors, numbers = held.factors, held.numbers
 
     dependent = factors.columns
     independent = tuple(j for j in range(n_u) if j not in dependent)
-    T = _basis(factors, n_u, independent, zero)
+    T = free_motion_basis(factors, n_u, independent, zero)
     e = factors.solve([-system.nodes["b"][r] for r in active.rows])
     c = factors.solve([-system.nodes["gamma"][r] for r in active.rows])
     u = [system.symbols[name] for name in system.layout.u]
@@ -126,7 +126,7 @@ def embed(
     transposed, S, pivots = factors, T, held.pivots
     if active.sliding:
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
-        S = _basis(transposed, n_u, independent, zero)
+        S = free_motion_basis(transposed, n_u, independent, zero)
         pivots += _scaled_pivots(system, H, M, transposed)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
     force = [f[i] - drift[i] for i in range(n_u)]
@@ -157,7 +157,6 @@ def embed(
     replace = {u[j]: speeds[j] for j in dependent}
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
     pivots = substitute(pivots + mass_pivots, replace)
-    n_rows = len(system.rows)
     return EmbeddedMode(
         speeds=speeds,
         accelerations=flat[:n_u],
@@ -224,7 +223,7 @@ def column_scale(M: Array) -> Array:
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
 
 
-def _basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -> list[list[Node]]:
+def free_motion_basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -> list[list[Node]]:
     """T (n_u, p): the identity on independent speeds, ``-A_D⁻¹ A_I`` on dependent ones."""
     one = zero.graph.constant(1.0)
     T = [[one if j == i else zero for i in independent] for j in range(n_u)]
@@ -235,10 +234,10 @@ def _basis(factors: Factors, n_u: int, independent: Sequence[int], zero: Node) -
     return T
 
 
-def _applied(system: UnconstrainedSystem, active: ActiveSet) -> list[Node]:
-    """Generalized active forces of the mode: f plus compliant forces and the friction known beforehand."""
+def applied_forces(system: UnconstrainedSystem, active: ActiveSet, start: Sequence[Node] | None = None) -> list[Node]:
+    """Generalized active forces of the mode: f, or ``start``, plus compliant forces and friction known beforehand."""
     n_u = system.n_speeds
-    f = [system.nodes["f"][i] for i in range(n_u)]
+    f = list(start or system.nodes["f"][:n_u])
     for index in active.pressed:
         row, force = system.contacts[index].normal_row, system.nodes["elastic"][index]
         f = [f[i] + force * system.nodes["A"][row, i] for i in range(n_u)]
@@ -249,24 +248,26 @@ def _applied(system: UnconstrainedSystem, active: ActiveSet) -> list[Node]:
     return f
 
 
-def _force_rows(
-    system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array
-) -> tuple[list[list[Node]], Array]:
-    """Gᵀ, and its samples: the rows held, with ``A_n - μ σ A_t`` for the normal row of a sliding contact."""
-    n_u = system.n_speeds
-    slides = dict(active.sliding)
-    H, numbers = [], samples["A"][:, list(active.rows), :n_u].copy()
-    for k, r in enumerate(active.rows):
-        row = [system.nodes["A"][r, j] for j in range(n_u)]
-        if r in slides:
-            contact = slides[r]
-            for i, (tangent, part) in enumerate(active.friction(system, contact)):
-                row = [row[j] + part * system.nodes["A"][tangent, j] for j in range(n_u)]
-                friction = samples["kinetic"][:, contact] * samples["way"][:, contact, i]
-                friction = friction if contact in active.under else -friction
-                numbers[:, k] += friction[:, None] * samples["A"][:, tangent, :n_u]
+def force_rows(system: UnconstrainedSystem, active: ActiveSet) -> list[list[Node]]:
+    """Gᵀ (m, n_u): the rows held, with ``A_n - μ σ A_t`` for the normal row of a sliding contact."""
+    slides, A, H = dict(active.sliding), system.nodes["A"][:, : system.n_speeds], []
+    for r in active.rows:
+        row = list(A[r])
+        for tangent, part in active.friction(system, slides[r]) if r in slides else ():
+            row = [a + part * b for a, b in zip(row, A[tangent], strict=True)]
         H.append(row)
-    return H, numbers * scale[:, None, :]
+    return H
+
+
+def _force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array) -> Array:
+    """Samples of Gᵀ in scaled speeds."""
+    n_u, numbers = scale.shape[1], samples["A"][:, list(active.rows), : scale.shape[1]].copy()
+    for row, contact in active.sliding:
+        for i, tangent in enumerate(system.contacts[contact].tangent_rows):
+            friction = samples["kinetic"][:, contact] * samples["way"][:, contact, i]
+            friction = friction if contact in active.under else -friction
+            numbers[:, active.rows.index(row)] += friction[:, None] * samples["A"][:, tangent, :n_u]
+    return numbers * scale[:, None, :]
 
 
 def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factors, independent: Sequence[int]) -> Array:
@@ -319,8 +320,8 @@ def _row_multipliers(
     system: UnconstrainedSystem, active: ActiveSet, transposed: Factors, accelerations: Sequence[Node], zero: Node
 ) -> list[Node]:
     """λ of the rows held, from the dependent rows of the equations of motion."""
-    applied = _applied(system, active)
-    right = [_unbalanced(system, j, accelerations, applied[j]) for j in transposed.columns]
+    f = applied_forces(system, active)
+    right = [_unbalanced(system, j, accelerations, f[j]) for j in transposed.columns]
     return transposed.solve_transposed(right, zero)
 
 

@@ -51,7 +51,7 @@ def derive(mechanism: Mechanism) -> Terms:
     algebra = system.algebra(free, {})
     meetings = ContactGeometry(system, Shapes(system, algebra), free).all()
     followers = [follow(free, meeting.following, speeds) for meeting in meetings.values() if meeting.following]
-    flow = _flow(system, speeds, followers)
+    flow = flow_of(system, speeds, followers)
     names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
 
     kane = (TreeKane if long else Kane)(system, held, flow)
@@ -99,7 +99,7 @@ def derive(mechanism: Mechanism) -> Terms:
     return along_tree(terms, kane, loads.gravity, speeds.kinematic) if isinstance(kane, TreeKane) else terms
 
 
-def _flow(system: MechanismSymbols, speeds: Speeds, followers: Sequence[CurveParameterRate] = ()) -> dict[Node, Node]:
+def flow_of(system: MechanismSymbols, speeds: Speeds, followers: Sequence[CurveParameterRate] = ()) -> dict[Node, Node]:
     """Return the direction of time derivatives at u̇ = 0: rates of coordinates, of time and of inputs."""
     graph = system.graph
     flow: dict[Node, Node] = dict(zip(system.coordinates, speeds.q_dot, strict=True))

@@ -77,9 +77,9 @@ class Equations:
     def latex(self) -> str:
         """Return one aligned equation per line, intermediate symbols first."""
         lines = self._lines()
-        names = {s: _latex_name(s.name) for _, _, value in lines for s in value.free_symbols}
+        names = {s: latex_name(s.name) for _, _, value in lines for s in value.free_symbols}
         rows = [
-            rf"{pattern % _latex_name(name)} &= {sympy.latex(value, symbol_names=names)}"
+            rf"{pattern % latex_name(name)} &= {sympy.latex(value, symbol_names=names)}"
             for pattern, name, value in lines
         ]
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
@@ -202,13 +202,13 @@ def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
     return sympy.Symbol(name)
 
 
-def _latex_name(name: str) -> str:
+def latex_name(name: str) -> str:
     """Return a symbol's name for LaTeX: rates with dots, slip directions as sigma, long names upright."""
     for suffix, pattern in _RATES.items():
         if name.endswith(suffix):
-            return pattern % _latex_name(name.removesuffix(suffix))
+            return pattern % latex_name(name.removesuffix(suffix))
     if name.endswith("_dot"):
-        return rf"\dot{{{_latex_name(name.removesuffix('_dot'))}}}"
+        return rf"\dot{{{latex_name(name.removesuffix('_dot'))}}}"
     if _SUBSCRIPTED.fullmatch(name):
         return f"{name[0]}_{{{name[1:]}}}"
     latex: str = sympy.latex(sympy.Symbol(name))

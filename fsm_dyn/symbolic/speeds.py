@@ -56,6 +56,14 @@ class Speeds:
     kinematic: tuple[Node, ...]
 
 
+def definition_rows(system: MechanismSymbols, texts: Sequence[Text]) -> list[list[Node]]:
+    """Return the row of Y of each text, were it the definition of a speed, then those of the kinematic constraints."""
+    plain, unknowns = _unknowns(system)
+    rows = [SpeedRow("speed", text, False) for text in texts]
+    rows += [row for row in _definitions(system) if row.kinematic]
+    return _coefficients(system, rows, _natural_rates(system, plain, unknowns), unknowns)[0]
+
+
 def solve_speeds(system: MechanismSymbols) -> Speeds:
     """Return the rates of the coordinates in terms of the speeds.
 
@@ -64,10 +72,7 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
     ModelError
         The definitions are not linear in the rates, too few, too many, or not independent.
     """
-    plain = [q for q in system.coordinates if all(q not in group for group in system.euler)]
-    names = [f"rate({q.name})" for q in plain]
-    names += [f"spin({group[0].name})[{axis}]" for group in system.euler for axis in "xyz"]
-    unknowns = [system.graph.symbol(name) for name in names]
+    plain, unknowns = _unknowns(system)
     rows = _definitions(system)
     Y, Z = _coefficients(system, rows, _natural_rates(system, plain, unknowns), unknowns)
     if len(rows) != len(unknowns):
@@ -80,6 +85,14 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
         raise dependent_speeds_error(system, rows, unknowns, Y)
     rates, q_dot = _coordinate_rates(system, plain, columns, values, declared + kinematic)
     return Speeds(rates, q_dot, declared, kinematic)
+
+
+def _unknowns(system: MechanismSymbols) -> tuple[list[Node], list[Node]]:
+    """Return the coordinates that are no Euler parameters, and symbols of all rates to be solved for."""
+    plain = [q for q in system.coordinates if all(q not in group for group in system.euler)]
+    names = [f"rate({q.name})" for q in plain]
+    names += [f"spin({group[0].name})[{axis}]" for group in system.euler for axis in "xyz"]
+    return plain, [system.graph.symbol(name) for name in names]
 
 
 def _definitions(system: MechanismSymbols) -> list[SpeedRow]:

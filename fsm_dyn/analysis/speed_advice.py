@@ -1,0 +1,224 @@
+"""Advice on generalized speeds: other choices than the model's, with the operations that its equations then take.
+
+After P. Mitiguy and T. R. Kane, "Motion variables leading to efficient equations of motion", International Journal of
+Robotics Research 15 (1996): angular velocities by components along the axes of the body, velocities of mass centres by
+components along axes that make them short, rather than rates of coordinates.  Every choice is derived and counted;
+none is applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.compilation import load
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Text
+from fsm_dyn.programs import Counts, evaluate, support
+from fsm_dyn.spec.layout import speed_definitions
+from fsm_dyn.spec.model import Body, Mechanism
+
+INDEPENDENT = 1e-9  # of a row: what must be linearly independent of those already chosen
+SEED = 20030818
+
+
+@dataclass(frozen=True)
+class SpeedChoice:
+    """One choice of speeds and what the mode in which runs start then takes.
+
+    Attributes
+    ----------
+    title : str
+        What the choice follows.
+    speeds : dict of str to str
+        Names and definitions, as ``speeds:`` of a model file.
+    kinematics, dynamics, together : Counts
+        Operations of q̇, of u̇, and of both in one program.
+    """
+
+    title: str
+    speeds: Mapping[str, str]
+    kinematics: Counts
+    dynamics: Counts
+    together: Counts
+
+
+@dataclass(frozen=True)
+class SpeedAdvice:
+    """Choices of speeds, the model's own first, then others by rising number of operations.
+
+    The shortest is :attr:`best`, which may be the model's own.
+    """
+
+    model: str
+    mode: str
+    choices: tuple[SpeedChoice, ...]
+
+    @property
+    def best(self) -> SpeedChoice:
+        """The choice of fewest operations; of several the first."""
+        return min(self.choices, key=lambda choice: choice.together.total)
+
+    def __str__(self) -> str:
+        """Return the choices as text, with the definitions of the shortest."""
+        lines = [f"{self.model}, mode '{self.mode}': operations of kinematics, dynamics, both together"]
+        for choice in self.choices:
+            counts = (choice.kinematics.total, choice.dynamics.total, choice.together.total)
+            lines.append("  " + "".join(f"{count:8d}" for count in counts) + f"  {choice.title}")
+        if self.best is self.choices[0]:
+            return "\n".join([*lines, "no shorter choice was found than the model's own"])
+        lines.append("speeds:")
+        return "\n".join([*lines, *(f'  {name}: "{text}"' for name, text in self.best.speeds.items())])
+
+
+def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
+    """Derive a model with other generalized speeds and count operations; nothing is changed.
+
+    Parameters
+    ----------
+    model : str or Mechanism
+        A name, a path, or a loaded mechanism.
+
+    Returns
+    -------
+    SpeedAdvice
+
+    Raises
+    ------
+    ModelError
+        The model itself cannot be compiled.
+    """
+    mechanism = model if isinstance(model, Mechanism) else load(model)
+    mode = compile_model(mechanism).initial
+    own = {name: text.text for name, text in speed_definitions(mechanism).items()}
+    choices = [_counted(mechanism, "as in the model", own, mode)]
+    known = {tuple(own.values())}
+    for title, candidates in _CANDIDATES.items():
+        texts = _independent(mechanism, [Text(text) for text in candidates(mechanism)], len(own))
+        definitions = {f"u{k}": text for k, text in enumerate(texts, start=1)}
+        if len(texts) < len(own) or tuple(texts) in known:
+            continue
+        known.add(tuple(texts))
+        try:
+            choices.append(_counted(_with_speeds(mechanism, definitions), title, definitions, mode))
+        except ModelError:  # singular where the motion starts
+            continue
+    first, *others = choices
+    return SpeedAdvice(mechanism.name, mode, (first, *sorted(others, key=lambda choice: choice.together.total)))
+
+
+def _counted(mechanism: Mechanism, title: str, speeds: Mapping[str, str], mode: str) -> SpeedChoice:
+    counts = compile_model(mechanism, cache=False).modes[mode].kane_equations.counts
+    return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together)
+
+
+# -- what speeds may be ------------------------------------------------------------------------------------
+
+
+def _turns(bodies: Sequence[Body], axes: Callable[[str], str]) -> Iterator[str]:
+    for body in bodies:
+        if body.frame is not None:
+            yield from (f"dot(omega({body.frame}), {axes(body.frame)}.{axis})" for axis in "xyz")
+
+
+def _moves(bodies: Sequence[Body], axes: Callable[[str], str]) -> Iterator[str]:
+    for body in bodies:
+        frame = axes(body.frame or "N")
+        yield from (f"dot(vel({body.center}), {frame}.{axis})" for axis in "xyz")
+
+
+def _same(frame: str) -> str:
+    return frame
+
+
+def _newtonian(frame: str) -> str:
+    del frame
+    return "N"
+
+
+def _bodies(mechanism: Mechanism) -> list[Body]:
+    return list(mechanism.bodies.values())
+
+
+def _rates(mechanism: Mechanism) -> list[str]:
+    return [f"rate({name})" for name in mechanism.coordinates]
+
+
+_CANDIDATES: dict[str, Callable[[Mechanism], list[str]]] = {
+    "rates of the coordinates": lambda m: [*_rates(m), *_turns(_bodies(m), _same)],
+    "turns along body axes, then centres along N": lambda m: [
+        *_turns(_bodies(m), _same), *_moves(_bodies(m), _newtonian), *_rates(m),
+    ],
+    "turns along body axes, then centres along body axes": lambda m: [
+        *_turns(_bodies(m), _same), *_moves(_bodies(m), _same), *_rates(m),
+    ],
+    "centres along body axes, then turns along body axes": lambda m: [
+        *_moves(_bodies(m), _same), *_turns(_bodies(m), _same), *_rates(m),
+    ],
+    "centres along N, then turns along body axes": lambda m: [
+        *_moves(_bodies(m), _newtonian), *_turns(_bodies(m), _same), *_rates(m),
+    ],
+    "turns along body axes, outer bodies first": lambda m: [
+        *_turns(_bodies(m)[::-1], _same), *_moves(_bodies(m)[::-1], _same), *_rates(m),
+    ],
+    "turns along N": lambda m: [*_turns(_bodies(m), _newtonian), *_moves(_bodies(m), _newtonian), *_rates(m)],
+}  # fmt: skip
+
+
+def _independent(mechanism: Mechanism, candidates: Sequence[Text], count: int) -> list[str]:
+    """Return the first candidates that with the kinematic constraints determine the rates, as many as there may be."""
+    # SymPy is imported for derivations only
+    from fsm_dyn.symbolic.mechanism_symbols import build_system
+    from fsm_dyn.symbolic.speeds import definition_rows
+
+    rows = definition_rows(build_system(mechanism), candidates)
+    flat = [node for row in rows for node in row]
+    random = np.random.default_rng(SEED)
+    values = {symbol.name: float(random.uniform(0.2, 1.2)) for symbol in sorted(support(flat), key=lambda s: s.name)}
+    Y = np.array([float(value) for value in evaluate(flat, values)]).reshape(len(rows), -1)
+    basis = np.linalg.qr(Y[len(candidates) :].T)[0]
+    chosen: list[str] = []
+    for text, row in zip(candidates, Y, strict=False):
+        left = row - basis @ (basis.T @ row)
+        left -= basis @ (basis.T @ left)
+        if len(chosen) < count and np.linalg.norm(left) > INDEPENDENT * max(1.0, float(np.linalg.norm(row))):
+            basis = np.column_stack([basis, left / np.linalg.norm(left)])
+            chosen.append(text.text)
+    return chosen
+
+
+def _with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:
+    """Return the mechanism with other speeds; where a text names an old one, its definition stands instead.
+
+    Values of speeds at the start and resets of speeds are left out: they do not change the equations.
+    """
+    old = {name: text.text for name, text in speed_definitions(mechanism).items()}
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, old)) + r")(?![\w.(])")
+
+    def renamed(item: Any) -> Any:
+        if isinstance(item, Text):
+            return replace(item, text=pattern.sub(lambda match: f"({old[match[1]]})", item.text))
+        if isinstance(item, Mapping):
+            return {key: renamed(value) for key, value in item.items()}
+        if type(item) is tuple:
+            return tuple(renamed(value) for value in item)
+        if is_dataclass(item) and not isinstance(item, type):
+            return replace(item, **{field.name: renamed(getattr(item, field.name)) for field in fields(item)})
+        return item
+
+    changed: Mechanism = renamed(replace(mechanism, speeds={}))
+    begin = replace(
+        changed.initial, values={name: text for name, text in changed.initial.values.items() if name not in old}
+    )
+    transitions = tuple(
+        replace(item, reset={name: text for name, text in item.reset.items() if name not in old})
+        for item in changed.transitions
+    )
+    return replace(
+        changed, speeds={name: Text(text) for name, text in definitions.items()}, initial=begin, transitions=transitions
+    )

@@ -1,0 +1,103 @@
+"""The command ``equations``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_status
+from fsm_dyn.cli.model_commands import Model, ready_graph
+from fsm_dyn.errors import FsmDynError, InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.mode_graph import ModeGraph
+    from fsm_dyn.symbolic.kane_equations import KaneEquations
+
+FORMATS = {"html": "html", "latex": "tex", "sympy": "py", "numpy": "py", "c": "c"}
+SOURCE_OUTPUTS = ("q_dot", "M", "f", "A", "b", "gamma", "G", "u_dot", "multipliers")
+
+
+@handle_errors
+def equations_command(
+    model: Model,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="Name of the mode; default: the one runs start in.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = "html",
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; - for the terminal.")] = None,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
+    ] = False,
+    set_: Set = None,
+) -> None:
+    """Write the equations of a mode: a page in HTML or LaTeX, or source in SymPy, NumPy or C."""
+    if advise:
+        # brings SymPy along
+        from fsm_dyn.analysis.speed_advice import advise_speeds
+
+        typer.echo(str(advise_speeds(model)))
+        return
+    if format_ not in FORMATS:
+        raise InputError(
+            f"unknown format '{format_}'", allowed=", ".join(FORMATS), remedy=did_you_mean(format_, FORMATS)
+        )
+    graph = ready_graph(model, assignments("--set", set_))
+    name = mode or graph.initial
+    if name not in graph.modes:
+        raise InputError(f"no mode '{name}'", allowed=", ".join(graph.modes), remedy=did_you_mean(name, graph.modes))
+    text = _text(graph, name, format_)
+    if out is not None and str(out) == "-":
+        typer.echo(text, nl=False)
+        return
+    target = out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
+    target.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {target}")
+
+
+def _text(graph: ModeGraph, mode: str, format_: str) -> str:
+    # brings SymPy along
+    from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex, to_sympy_source
+
+    equations = graph.modes[mode].kane_equations
+    if format_ == "sympy":
+        return to_sympy_source(equations, SOURCE_OUTPUTS)
+    if format_ in ("numpy", "c"):
+        return _source(equations, format_)
+    ways_out = [
+        (data["guard"] or data["cause"], target, data["reset"] or "")
+        for _, target, data in graph.nx.out_edges(mode, data=True)
+    ]
+    page = page_of(equations, ways_out)
+    return to_latex(page) if format_ == "latex" else to_html(page, _picture(graph))
+
+
+def _source(equations: KaneEquations, format_: str) -> str:
+    layout = equations.program.layout
+    mark = "#" if format_ == "numpy" else "//"
+    head = [
+        f"{equations.mechanism.name}, mode '{equations.mode}'; SI units",
+        f"x = {', '.join(layout.x)}",
+        f"c = {', '.join(layout.c)}",
+    ]
+    source = equations.numpy_source if format_ == "numpy" else equations.c_source
+    return "".join(f"{mark} {line}\n" for line in head) + source(*SOURCE_OUTPUTS)
+
+
+def _picture(graph: ModeGraph) -> str:
+    """Return the mechanism as its runs begin, as SVG; nothing where the model cannot be drawn or run."""
+    # Matplotlib and the integrator, for the picture alone
+    import fsm_dyn
+    from fsm_dyn.plot.motion import snapshot
+
+    try:
+        picture = snapshot(fsm_dyn.simulate(graph, until=1e-6), 0.0)
+    except FsmDynError as error:
+        print_status(f"without a picture: {error}")
+        return ""
+    stream = io.StringIO()
+    picture.savefig(stream, format="svg", metadata={"Date": None})
+    return stream.getvalue()

@@ -1,0 +1,326 @@
+"""The equations of one mode as a page that reads like a paper: HTML with MathML, or LaTeX."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from fsm_dyn.programs import Counts
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import units
+from fsm_dyn.symbolic.equation_printing import latex_name
+from fsm_dyn.symbolic.kane_equations import KaneEquations, VectorForm
+from fsm_dyn.symbolic.mathml_printing import mathml
+
+LONGEST = 120  # operations of a section, shared ones once, beyond which intermediate symbols are kept
+
+_STYLE = """
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: serif; line-height: 1.45; color: #222; }
+table { border-collapse: collapse; margin: .6rem 0; }
+th, td { padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #ccc; vertical-align: baseline; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+.equation { overflow: auto hidden; margin: .3rem 0; padding: .1rem 0 .2rem; }
+math { font-size: 1.05em; }
+"""
+
+
+@dataclass(frozen=True)
+class Left:
+    """The left side of an equation: a letter with index, mark above (``dot`` or ``tilde``) and perhaps a star."""
+
+    letter: str
+    index: str = ""
+    above: str = ""
+    star: bool = False
+
+    def latex(self) -> str:
+        """Return it as LaTeX."""
+        base = latex_name(self.letter)
+        base = rf"\{self.above}{{{base}}}" if self.above else base
+        index = rf"_{{\mathrm{{{_escaped(self.index)}}}}}" if self.index else ""
+        return base + index + ("^{*}" if self.star else "")
+
+    def mathml(self) -> str:
+        """Return it as MathML."""
+        base = mathml(sympy.Symbol(self.letter))
+        mark = {"dot": "˙", "tilde": "~"}.get(self.above)
+        base = f"<mover>{base}<mo>{mark}</mo></mover>" if mark else base
+        index = f"<mi>{html.escape(self.index)}</mi>"
+        if self.star:
+            return f"<msubsup>{base}{index}<mo>*</mo></msubsup>"
+        return f"<msub>{base}{index}</msub>" if self.index else base
+
+
+Equation = tuple[Left, sympy.Expr]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence, equations; or a table, whose cells may be vectors."""
+
+    title: str
+    text: str = ""
+    equations: tuple[Equation, ...] = ()
+    table: tuple[tuple[str | VectorForm, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class EquationsPage:
+    """The content of a page of equations, independent of the format."""
+
+    title: str
+    lead: str
+    sections: tuple[Section, ...]
+
+
+def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] = ()) -> EquationsPage:
+    """Return the page of a mode.
+
+    Parameters
+    ----------
+    equations : KaneEquations
+    ways_out : sequence of (guard, next mode, reset)
+        The transitions that leave the mode.
+    """
+    mechanism = equations.mechanism
+    counts = equations.counts
+    sections = [
+        Section("Symbols", "SI units; a dot is a rate, σ a slip direction.", table=tuple(_symbols(mechanism))),
+        *_kinematics(equations),
+        *_forces(equations),
+        *_dynamics(equations),
+        _outward(equations, ways_out),
+        Section(
+            "Operations",
+            "One evaluation; what occurs more than once is computed once.",
+            table=(
+                ("", "multiply, divide", "add, subtract", "sine, cosine", "others"),
+                _count("kinematics", counts.kinematics),
+                _count("dynamics", counts.dynamics),
+                _count("together", counts.together),
+            ),
+        ),
+    ]
+    lead = " ".join(
+        part for part in (mechanism.summary, f"Source: {mechanism.source}." if mechanism.source else "") if part
+    )
+    return EquationsPage(f"{mechanism.name}: mode {equations.mode}", lead, tuple(sections))
+
+
+def _symbols(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
+    kinds = units(mechanism)
+    yield ("symbol", "unit", "meaning")
+    for name in mechanism.coordinate_names:
+        yield (name, kinds.get(name, ""), "coordinate")
+    for name, text in mechanism.speeds.items():
+        yield (name, kinds.get(name, ""), f"generalized speed, {text}")
+    for name, parameter in mechanism.parameters.items():
+        value = ", ".join(str(text) for text in parameter.values)
+        yield (name, kinds.get(name, kinds.get(f"{name}[0]", "")), f"parameter, {value}")
+    for name in mechanism.inputs:
+        yield (name, kinds.get(name, ""), "input")
+
+
+def _kinematics(equations: KaneEquations) -> Iterator[Section]:
+    definitions, (q_dot,) = _read(equations, "q_dot")
+    left = [Left(name, above="dot") for name in equations.coordinates]
+    yield Section("Kinematics", "", (*definitions, *zip(left, q_dot, strict=True)))
+    velocities, spins = equations.partial_velocities(), equations.partial_angular_velocities()
+    yield Section(
+        "Partial velocities",
+        "Of points where forces act and of centres of bodies; partial angular velocities of frames (ω).",
+        table=(("", *equations.speeds), *_rows(velocities, "v({})"), *_rows(spins, "ω({})")),
+    )
+
+
+def _rows(table: Mapping[str, Mapping[str, VectorForm]], name: str) -> Iterator[tuple[str | VectorForm, ...]]:
+    for key, row in table.items():
+        yield (name.format(key), *row.values())
+
+
+def _forces(equations: KaneEquations) -> Iterator[Section]:
+    definitions, (F, F_star, M) = _read(equations, "F", "F_star_0", "M")
+    inertia = sympy.Matrix(F_star) - sympy.Matrix(len(F), len(F), M) * equations.accelerations
+    yield Section(
+        "Generalized forces",
+        "Active forces F, known contact forces included, and inertia forces F*.",
+        (*definitions, *_each("F", equations.speeds, F), *_each("F", equations.speeds, inertia, star=True)),
+    )
+    if not equations.rows:
+        return
+    definitions, (A, b, D, E) = _read(equations, "A", "b", "D", "E")
+    speeds = sympy.Matrix([sympy.Symbol(name) for name in equations.speeds])
+    n, p = len(speeds), len(equations.independent)
+    rows = sympy.Matrix(len(equations.rows), n, A) * speeds + sympy.Matrix(b)
+    independent = sympy.Matrix(p, 1, [sympy.Symbol(name) for name in equations.independent])
+    followers = sympy.Matrix(n - p, p, D) * independent + sympy.Matrix(n - p, 1, E)
+    yield Section(
+        "Constraints",
+        f"Active rows, each zero: {', '.join(equations.rows)}; and the dependent speeds (3).",
+        (
+            *definitions,
+            *((Left("c", name), value) for name, value in zip(equations.rows, rows, strict=True)),
+            *((Left(name), value) for name, value in zip(equations.dependent, followers, strict=True)),
+        ),
+    )
+    definitions, (F, F_star, M) = _read(equations, "F_tilde", "F_star_tilde_0", "M_tilde")
+    rates = sympy.Matrix(p, 1, [sympy.Symbol(f"{name}_dot") for name in equations.independent])
+    inertia = sympy.Matrix(p, 1, F_star) - sympy.Matrix(p, p, M) * rates
+    names = equations.independent
+    yield Section(
+        "Recombination",
+        "Constrained generalized forces (44), (45); their sum is zero (46).",
+        (*definitions, *_each("F", names, F, "tilde"), *_each("F", names, inertia, "tilde", star=True)),
+    )
+
+
+def _dynamics(equations: KaneEquations) -> Iterator[Section]:
+    definitions, (u_dot,) = _read(equations, "u_dot")
+    left = [Left(name, above="dot") for name in equations.speeds]
+    yield Section("Equations of motion", "", (*definitions, *zip(left, u_dot, strict=True)))
+    if equations.rows:
+        definitions, (values,) = _read(equations, "multipliers")
+        names = equations.row_names
+        forces = [(Left("lambda", name), value) for name, value in zip(names, values, strict=True)]
+        yield Section("Forces of constraints and contacts", "", (*definitions, *forces))
+
+
+def _outward(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]]) -> Section:
+    if not equations.guards:
+        return Section("Guards", "Nothing ends this mode.")
+    definitions, (values,) = _read(equations, "guards")
+    named = [(Left("h", str(k)), value) for k, value in enumerate(values, start=1)]
+    listed = "; ".join(f"h{k}: {text}" for k, text in enumerate(equations.guards, start=1))
+    table = (("guard", "next mode", "reset"), *ways_out) if ways_out else ()
+    return Section(
+        "Guards and resets", f"Positive in the mode; its zero crossing ends the mode. {listed}.",
+        (*definitions, *named), table,
+    )  # fmt: skip
+
+
+def _count(name: str, counts: Counts) -> tuple[str, ...]:
+    return (name, *(str(number) for number in (counts.multiply_divide, counts.add, counts.trig, counts.other)))
+
+
+def _each(
+    letter: str, names: Sequence[str], values: Sequence[sympy.Expr], above: str = "", *, star: bool = False
+) -> list[Equation]:
+    return [(Left(letter, name, above, star), value) for name, value in zip(names, values, strict=True)]
+
+
+def _read(equations: KaneEquations, *names: str) -> tuple[list[Equation], list[list[sympy.Expr]]]:
+    """Return the intermediate symbols that a section keeps, none if it is short, and the entries of each output."""
+    found = equations.read(*names)
+    if equations.part(*names).counts().total <= LONGEST:
+        whole = equations.read(*names, expand_symbols=True)
+        if sum(int(value.count_ops()) for table in whole.results.values() for value in table) <= 2 * LONGEST:
+            found = whole
+    definitions = [(Left(symbol.name), value) for symbol, value in found.definitions]
+    return definitions, [list(found.results[name]) for name in names]
+
+
+# -- HTML --------------------------------------------------------------------------------------------------
+
+
+def to_html(page: EquationsPage, picture: str = "") -> str:
+    """Return a whole HTML document that needs no network; `picture` is SVG, as text."""
+    body = [f"<h1>{html.escape(page.title)}</h1>", f"<p>{html.escape(page.lead)}</p>"]
+    if picture:
+        body.append(f"<figure>{picture[picture.index('<svg') :]}</figure>")
+    for section in page.sections:
+        body.append(f"<h2>{html.escape(section.title)}</h2>")
+        if section.text:
+            body.append(f"<p>{html.escape(section.text)}</p>")
+        body += [_html_equation(left, right) for left, right in section.equations]
+        if section.table:
+            body.append(_html_table(section.table))
+    head = f'<meta charset="utf-8"/>\n<title>{html.escape(page.title)}</title>\n<style>{_STYLE}</style>'
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n'
+        + "\n".join(body)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _html_equation(left: Left, right: sympy.Expr) -> str:
+    formula = f"<mrow>{left.mathml()}<mo>=</mo>{mathml(right)}</mrow>"
+    return f'<div class="equation"><math>{formula}</math></div>'
+
+
+def _html_table(table: Sequence[Sequence[str | VectorForm]]) -> str:
+    head = "".join(f"<th>{_html_cell(cell)}</th>" for cell in table[0])
+    rows = ["<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>" for row in table[1:]]
+    return "<table>\n<tr>" + head + "</tr>\n" + "\n".join(rows) + "\n</table>"
+
+
+def _html_cell(cell: str | VectorForm) -> str:
+    if isinstance(cell, str):
+        return html.escape(cell)
+    return f"<math><mrow>{cell.mathml()}</mrow></math>"
+
+
+# -- LaTeX -------------------------------------------------------------------------------------------------
+
+
+def to_latex(page: EquationsPage) -> str:
+    """Return a whole LaTeX document (article, amsmath)."""
+    lines = [
+        r"\documentclass{article}",
+        r"\usepackage{amsmath}",
+        r"\allowdisplaybreaks",
+        r"\begin{document}",
+        rf"\section*{{{_escaped(page.title)}}}",
+        _escaped(page.lead),
+    ]
+    for section in page.sections:
+        lines += ["", rf"\subsection*{{{_escaped(section.title)}}}"]
+        lines += [_escaped(section.text)] if section.text else []
+        if section.equations:
+            aligned = [f"{left.latex()} &= {_latex(right)}" for left, right in section.equations]
+            lines += [r"\begin{align*}", " \\\\\n".join(aligned), r"\end{align*}"]
+        if section.table:
+            lines += [rf"\begin{{tabular}}{{{'l' * len(section.table[0])}}}"]
+            lines += [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in section.table]
+            lines += [r"\end{tabular}"]
+    return "\n".join([*lines, r"\end{document}", ""])
+
+
+def _latex(value: sympy.Expr) -> str:
+    text: str = sympy.latex(value, symbol_names={symbol: latex_name(symbol.name) for symbol in value.free_symbols})
+    return text
+
+
+def _latex_cell(cell: str | VectorForm) -> str:
+    return _escaped(cell) if isinstance(cell, str) else f"${cell.latex()}$"
+
+
+_SPECIAL = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+_WORDS = {"ω": r"$\omega$", "σ": r"$\sigma$", "·": r"$\cdot$", "²": r"\textsuperscript{2}", "μ": r"$\mu$"}
+
+
+def _escaped(text: str) -> str:
+    escaped = re.sub(r"[\\^~#$%&_{}]", lambda match: _SPECIAL.get(match[0], "\\" + match[0]), text)
+    for character, word in _WORDS.items():
+        escaped = escaped.replace(character, word)
+    return escaped
+
+
+def to_sympy_source(equations: KaneEquations, names: Sequence[str]) -> str:
+    """Return Python source with a dict ``equations`` of outputs as SymPy matrices, intermediate symbols first."""
+    found = equations.read(*names)
+    intermediate = {symbol for symbol, _ in found.definitions}
+    values: list[Any] = [value for _, value in found.definitions] + [found.results[name] for name in names]
+    free = sorted(
+        {symbol for value in values for symbol in value.free_symbols} - intermediate, key=lambda s: str(s.name)
+    )
+    renamed = {symbol: sympy.Symbol(re.sub(r"\W+", "_", symbol.name)) for symbol in free}
+    lines = [f'"""{equations.mechanism.name}, mode \'{equations.mode}\'."""', "", "from sympy import *", ""]
+    lines += [f'{new} = Symbol("{old.name}")' for old, new in renamed.items()]
+    lines += [f"{symbol} = {value.xreplace(renamed)}" for symbol, value in found.definitions]
+    tables = [f'    "{name}": {sympy.Matrix(found.results[name]).xreplace(renamed)},' for name in names]
+    return "\n".join([*lines, "equations = {", *tables, "}"]) + "\n"
