@@ -17,7 +17,7 @@ HOSTILE: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", ["scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad"])
+@pytest.mark.parametrize("name", ["scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad", "force_dimension"])
 def test_each_option_takes_what_it_can_and_names_what_it_cannot(name: str) -> None:
     module = import_module(f"fsm_dyn.devices.{name}")
     refusals = []
