@@ -44,7 +44,7 @@ WATCHDOG_TIME: Final = 0.02  # s
 OLDEST: Final = (3, 8)  # version that has the watchdog
 TIMEGUARD: Final = 1  # result: the device was not asked, the answer is the one before
 SATURATED: Final = 2  # result: a motor cannot show the force
-POWERED, UNCALIBRATED, FAILED = 0, 3, 9  # places in the status: power, RESET mode, error
+POWERED, UNCALIBRATED, FAILED = 0, 3, 9  # indices of the status: power, RESET mode, error
 STATUS_LENGTH: Final = 32  # room: there are 16 or 17, by version
 _KNOWN: Final = frozenset({"library", "serial", "watchdog", "force", "workspace", *HANDLE})
 _VECTOR: Final = Signature(c_int, (POINTER(c_double), POINTER(c_double), POINTER(c_double), c_byte))
@@ -151,7 +151,7 @@ class Driver:
             )
 
     def _set_watchdog(self) -> None:
-        """Set the watchdog of the controller, and compare what the controller then says it is."""
+        """Set the watchdog of the controller, and compare it with what the controller then reports."""
         library, steps = self._library, round(self.spec.watchdog / WATCHDOG_STEP)
         library.dhdEnableExpertMode()
         set_ = library.dhdSetWatchdog(steps, self._device)

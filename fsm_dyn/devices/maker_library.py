@@ -28,15 +28,15 @@ class MakerLibrary(NamedTuple):
         For messages.
     names : tuple of str
         By which the system's loader may find it.
-    places : tuple of str
-        Patterns of paths, tried first; ``$NAME`` is a variable of the environment.
+    patterns : tuple of str
+        Of paths, tried first; ``$NAME`` is a variable of the environment.
     functions : mapping
         Signature of each function.
     """
 
     product: str
     names: tuple[str, ...]
-    places: tuple[str, ...]
+    patterns: tuple[str, ...]
     functions: Mapping[str, Signature]
 
 
@@ -48,7 +48,7 @@ def candidates(wanted: MakerLibrary, path: str) -> list[str]:
     """Return the files or names to be loaded, in order; a path that is given is the only one."""
     if path:
         return [path]
-    files = [found for place in wanted.places for found in sorted(glob(os.path.expandvars(place)), reverse=True)]
+    files = [found for pattern in wanted.patterns for found in sorted(glob(os.path.expandvars(pattern)), reverse=True)]
     return [*files, *(found for name in wanted.names if (found := find_library(name)))]
 
 

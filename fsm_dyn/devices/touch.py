@@ -62,7 +62,7 @@ ERRORS: Final = {
     0x0203: "velocity beyond its maximum", 0x0204: "force error", 0x0300: "device fault",
     0x0301: "device in use", 0x0302: "communication error", 0x0304: "timer error",
 }  # fmt: skip
-_TRANSIENT: Final = frozenset({0x0200, 0x0201, 0x0202, 0x0203})  # reported, and the loop goes on
+_TRANSIENT: Final = frozenset({0x0200, 0x0201, 0x0202, 0x0203})  # reported, and the loop continues
 _KNOWN: Final = frozenset({"library", "device", "release", "force", "workspace", *HANDLE})
 
 
@@ -123,7 +123,7 @@ class ServoLoop:
     failure : int
         The error that ended the loop; 0: none.
     counts : dict
-        Errors after which the loop went on, and releases, by name.
+        Errors after which the loop continued, and removed forces, by name.
     """
 
     def __init__(self, library: Any, device: int, release: float) -> None:
@@ -147,7 +147,7 @@ class ServoLoop:
         library.hdGetDoublev(POSITION, self._position)
         library.hdGetDoublev(VELOCITY, self._velocity)
         library.hdGetIntegerv(BUTTONS, self._buttons)
-        self._force[:] = self._current_force(now)
+        self._force[0], self._force[1], self._force[2] = self._current_force(now)
         library.hdSetDoublev(FORCE, self._force)
         library.hdEndFrame(self._device)
         error = library.hdGetError().code

@@ -1,4 +1,4 @@
-"""Emulated device behind the library of a maker, in a process of its own: memory shared with ``mailbox.h``.
+"""Program of the emulated device behind the library of a maker: memory shared with ``mailbox.h``.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``file``, the memory;
 ``has_watchdog`` (true), ``uncalibrated``, ``version``, ``error`` fill the fields of that name.
@@ -15,7 +15,7 @@ from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice
 from fsm_dyn.live.realtime import ask_for_privileges
 
 WORDS = 19  # of 8 bytes
-SAMPLES, POSITION, VELOCITY, STATE, FORCES, FORCE, ENABLED, WATCHDOG = 0, 1, 4, 7, 13, 14, 17, 18  # places of words
+SAMPLES, POSITION, VELOCITY, STATE, FORCES, FORCE, ENABLED, WATCHDOG = 0, 1, 4, 7, 13, 14, 17, 18  # indices of words
 WATCHDOG_STEP = 125e-6  # s
 BUTTONS = 2  # pressed all the time
 

@@ -26,7 +26,7 @@ def build(source: str, target: Path, *more: Path) -> Path:
 
 
 def stubs(package: str, pattern: str, source: str, target: Path) -> Path:
-    """Write a C file with what a binding's package touches beside the functions of a source: each of them fails."""
+    """Write a C file with what a binding's package touches and a source does not define: functions that fail."""
     spec = importlib.util.find_spec(package)
     assert spec is not None, f"{package} is not installed: it comes with the extra `test`"
     assert spec.origin is not None
