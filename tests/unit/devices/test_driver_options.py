@@ -17,7 +17,7 @@ HOSTILE: tuple[Any, ...] = (
 )
 
 
-SHIPPED = ("scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad", "force_dimension", "touch")
+SHIPPED = ("scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad", "force_dimension", "touch", "pantograph")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
