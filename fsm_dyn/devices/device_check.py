@@ -24,13 +24,13 @@ REST_TIME: Final = 1.0  # s without force after that
 SPRING_TIME: Final = 2.0  # s
 STIFFNESS: Final = 50.0  # N/m
 SPRING_DAMPING: Final = 1.0  # N s/m
-STRETCH: Final = 0.01  # m, of the spring at first
+ELONGATION: Final = 0.01  # m, of the spring at first
 TRAVEL: Final = 0.02  # m
 SPEED: Final = 0.5  # m/s
 ARM: Final = 0.05  # m, that makes a torque of a force, and an angle of a distance
 LEAST_MOTION: Final = 2e-4  # m, by a force that moves the device
 LEAST_RATE: Final = 100.0  # samples a second
-SETTLED: Final = 0.05  # part of the stretch that may be left as motion in the last quarter of the spring
+SETTLED: Final = 0.05  # part of the elongation that may be left as motion in the last quarter of the spring
 SILENCE: Final = 0.1  # s without a new sample: unplugged
 PATIENCE: Final = 20.0  # s for unplugging
 
@@ -201,7 +201,7 @@ def _direction(device: Any, read: Read, axis: int, force: float, units: Sequence
 def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> CheckStep:
     """Draw all axes to a point nearby by a soft spring: the device moves there, and comes to rest."""
     start = read().position
-    target = [x + STRETCH / unit for x, unit in zip(start, units, strict=True)]
+    target = [x + ELONGATION / unit for x, unit in zip(start, units, strict=True)]
 
     def draw(sample: Sample) -> Sequence[float]:
         if _moves_too_far(sample, start, units):
@@ -218,7 +218,7 @@ def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> Ch
     figures = {"moved, m": min(moved), "motion at the end, m": swing}
     if min(moved) <= 0.0:
         return CheckStep("soft spring", False, "an axis does not move towards the middle of the spring", figures)
-    if swing > SETTLED * STRETCH:
+    if swing > SETTLED * ELONGATION:
         return CheckStep("soft spring", False, "it does not come to rest", figures)
     return CheckStep("soft spring", True, "it comes to rest", figures)
 
