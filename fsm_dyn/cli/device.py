@@ -20,6 +20,7 @@ from fsm_dyn.cli.view import PagePort, announce_address, page_packages, print_re
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
+CHECK_FORCE = 1.0  # N, the most with which a device is checked
 EMULATED_TIMEOUT = 0.5  # s, of the watchdog process: no person is at the device, and the computer may be busy
 
 Axes = Annotated[
@@ -40,6 +41,17 @@ def device_command(
     list_: Annotated[
         bool, typer.Option("--list-drivers", help="List drivers, their requirements and the serial ports found.")
     ] = False,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="DRIVER",
+            help="Check a device without a model: zero force, direction of each axis, a soft spring, unplugging.",
+        ),
+    ] = None,
+    check_report: Annotated[
+        Path | None, typer.Option("--report", help="File to which --check writes its report, Markdown.")
+    ] = None,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Start the emulator of the driver instead of using hardware.")
     ] = False,
@@ -87,6 +99,9 @@ def device_command(
     """
     if list_:
         _list(as_json)
+        return
+    if check is not None:
+        _check(check, driver_options(option), emulate, min(force, CHECK_FORCE), check_report, as_json)
         return
     if model is None or driver is None:
         raise InputError(
@@ -214,6 +229,31 @@ def numbers(text: str | None) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError("--axes takes numbers", found=text, allowed="e.g. 0,1 or -1,0") from None
+
+
+def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file: Path | None, as_json: bool) -> None:
+    """Check a device, print and write the report; exit with 1 where a step fails."""
+    # the runtime comes with it
+    from fsm_dyn.devices.device_check import check_device, report
+
+    with emulated(driver, given, emulate) as (options, emulation):
+
+        def unplug() -> None:
+            if emulation is None:
+                print_status("unplug the device now")
+            else:
+                emulation.do("unplug")
+
+        spec, steps = check_device(driver, options, force, unplug)
+    text = report(driver, spec, steps, force)
+    if file is not None:
+        file.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"driver": driver, "max_force": force, "steps": [vars(step) for step in steps]})
+    else:
+        typer.echo(text)
+    if not all(step.passed for step in steps):
+        raise typer.Exit(1)
 
 
 def _list(as_json: bool) -> None:

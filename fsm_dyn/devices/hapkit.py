@@ -89,16 +89,7 @@ class Driver:
         InputError
             There is none, there are several, or it cannot be opened.
         """
-        path = str(options.get("path", ""))
-        if not path:
-            there = sl.ports()
-            if len(there) != 1:
-                raise InputError(
-                    "which serial port is the hapkit's?" if there else "there is no serial port",
-                    found=", ".join(there),
-                    remedy="--option path=..." if there else "plug the hapkit in, or try it with --emulate",
-                )
-            path = there[0]
+        path = sl.port_for("hapkit", str(options.get("path", "")))
         return sl.open_line(path, int(options.get("baud", BAUD)))
 
     def open(self) -> None:

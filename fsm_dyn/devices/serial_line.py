@@ -43,6 +43,18 @@ def ports() -> list[str]:
     return list(found.values())
 
 
+def port_for(device: str, path: str) -> str:
+    """Return the path that is given, or the only serial port there is; raise InputError if it is not the only one."""
+    there = [path] if path else ports()
+    if len(there) != 1:
+        raise InputError(
+            f"which serial port is the {device}'s?" if there else "there is no serial port",
+            found=", ".join(there),
+            remedy="--option path=..." if there else f"plug the {device} in, or try it with --emulate",
+        )
+    return there[0]
+
+
 def open_line(path: str, baud: int) -> int:
     """Return the descriptor of a serial port, raw and non-blocking.
 

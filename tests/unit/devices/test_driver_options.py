@@ -17,7 +17,10 @@ HOSTILE: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", ["scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad"])
+SHIPPED = ("scripted", "pointer", "hapkit", "inverse3", "udp", "gamepad", "force_dimension", "touch", "pantograph")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_each_option_takes_what_it_can_and_names_what_it_cannot(name: str) -> None:
     module = import_module(f"fsm_dyn.devices.{name}")
     refusals = []

@@ -6,6 +6,7 @@ import math
 import random
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import time
@@ -13,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
-import fsm_dyn.devices
+import fsm_dyn
 from fsm_dyn.devices import udp
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.session import LiveSession, Settings
 
-CLIENTS = Path(fsm_dyn.devices.__file__).parent / "clients"
+CLIENTS = Path(udp.__file__).parent / "clients"
 HARNESS = Path(__file__).parent / "udp_harness.c"
 WATCHDOG = 0.02
 
@@ -30,10 +33,11 @@ def built(tmp_path_factory):
     compiler = shutil.which("cc")
     assert compiler, "the tests need a C compiler, as the Makefile says"
 
-    def build(source):
-        program = folder / source.stem
+    def build(*sources):
+        program = folder / sources[0].stem
         strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion"]
-        subprocess.run([compiler, *strict, "-O2", f"-I{CLIENTS}", str(source), "-o", str(program), "-lm"], check=True)
+        files = map(str, sources)
+        subprocess.run([compiler, *strict, "-O2", f"-I{CLIENTS}", *files, "-o", str(program), "-lm"], check=True)
         return program
 
     return build
@@ -101,7 +105,9 @@ def test_its_program_holds_the_driver(built):
     driver = udp.Driver(options, transport)
     port = driver._socket.getsockname()[1]
     program = subprocess.Popen(
-        [built(CLIENTS / "udp_device.c"), "2", "0.7", str(port)], stdout=subprocess.PIPE, text=True
+        [built(CLIENTS / "udp_device.c", CLIENTS / "client.c"), "2", "0.7", str(port)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         driver.open()
@@ -119,8 +125,75 @@ def test_its_program_holds_the_driver(built):
         program.wait()
     assert sample.sequence > sequence + 20
     assert 1e-3 < travelled < 0.1
-    assert "let go 1, dropped 0, largest 1.250 N, shown at the end 0" in told
+    assert re.search(r"removed 1, dropped 0, unsent \d+, largest 1\.250 N, shown at the end 0", told)
     assert not driver.dropped
+
+
+def test_a_second_program_holds_a_mechanism(built):
+    """The wall of a live run pushes the program's device back; when the run ends, the program shows no force.
+
+    Its hand of 300 N/m moves 3 cm to either side; the coupler of 1 kN/m would take 20 N of it, limits and inertia less.
+    """
+    program = built(CLIENTS / "udp_device.c", CLIENTS / "client.c")
+    port = _free_port()
+    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    held = subprocess.Popen([program, "2", "300", str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        options = {"axes": 2, "port": port}
+        with LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", options, settings=settings) as session:
+            session.wait_for_ticks(1500)
+            assert session.snapshot()["fault"] in (None, "")
+        time.sleep(0.1)  # until its watchdog would act, if nothing else did
+        held.terminate()
+        found, _ = held.communicate(timeout=20.0)
+    finally:
+        held.kill()
+        held.wait()
+    counts = re.search(r"forces (\d+), removed (\d), dropped (\d+), .*largest (.*) N, shown at the end (\d)", found)
+    forces, removed, dropped, largest, shown = map(float, counts.groups())
+    assert forces > 500
+    assert (removed, dropped, shown) == (1, 0, 0)
+    assert 0.5 < largest < 20.0
+
+
+def _free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+BAD = """
+#include "client.h"
+#include <errno.h>
+int main(void) {
+    fsm_client client;
+    const double x[6] = {0};
+    int bad = fsm_client_open(&client, 7, "127.0.0.1", 9) == 0 || errno != EINVAL;
+    bad |= fsm_client_open(&client, 0, "127.0.0.1", 9) == 0 || errno != EINVAL;
+    bad |= fsm_client_open(&client, 2, "localhost", 9) == 0 || errno != EINVAL || client.line != -1;
+    bad |= fsm_client_open(&client, 2, "127.0.0.1", PORT) != 0;
+    for (int i = 0; i < 10; i++) bad |= fsm_client_exchange(&client, x, NULL, 0)[0] != 0.0;
+    bad |= client.unsent == 0; /* nothing is bound to the port */
+    fsm_client_close(&client);
+    fsm_client_close(&client);
+    return bad;
+}
+"""
+
+
+def test_what_a_client_refuses(built, tmp_path):
+    """Invalid axes and addresses; a model that is not there is no error, and no force."""
+    (tmp_path / "bad.c").write_text(BAD.replace("PORT", str(_free_port())))
+    assert subprocess.run([built(tmp_path / "bad.c", CLIENTS / "client.c")], check=False).returncode == 0
+
+
+def test_the_client_is_cpp_too(tmp_path):
+    """As CHAI3D and ROS 2 include it; `cc` compiles C++ where its compiler proper is installed."""
+    if subprocess.run(["cc", "-xc++", "-fsyntax-only", "-"], input="", text=True, check=False).returncode:
+        pytest.skip("no C++ compiler")
+    (tmp_path / "node.cpp").write_text('#include "client.h"\nint main() { return fsm_client_time() < 0.0; }\n')
+    strict = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only"]
+    subprocess.run(["cc", *strict, f"-I{CLIENTS}", str(tmp_path / "node.cpp")], check=True)
 
 
 HD = """

@@ -1,0 +1,270 @@
+"""First steps with a device, one after the other: zero force, direction of each axis, a soft spring, unplugging.
+
+The driver runs in this process at 1 kHz, without a model and without a watchdog process: forces are limited to
+``force``, are removed where an axis has moved by ``TRAVEL`` or faster than ``SPEED``, and are zero after each step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
+
+PERIOD: Final = 1e-3  # s
+QUIET_TIME: Final = 1.0  # s with zero force
+PULSE: Final = 0.2  # s of a force along one axis
+REST_TIME: Final = 1.0  # s without force after that
+SPRING_TIME: Final = 2.0  # s
+STIFFNESS: Final = 50.0  # N/m
+SPRING_DAMPING: Final = 1.0  # N s/m
+ELONGATION: Final = 0.01  # m, of the spring at first
+TRAVEL: Final = 0.02  # m
+SPEED: Final = 0.5  # m/s
+ARM: Final = 0.05  # m, that makes a torque of a force, and an angle of a distance
+LEAST_MOTION: Final = 2e-4  # m, by a force that moves the device
+LEAST_RATE: Final = 100.0  # samples a second
+SETTLED: Final = 0.05  # part of the elongation that may be left as motion in the last quarter of the spring
+SILENCE: Final = 0.1  # s without a new sample: unplugged
+PATIENCE: Final = 20.0  # s for unplugging
+
+
+@dataclass(frozen=True)
+class CheckStep:
+    """Result of one step.
+
+    Attributes
+    ----------
+    name : str
+    passed : bool
+    remark : str
+        What was found, or why it failed.
+    figures : dict
+        Measured values by name, with their units.
+    """
+
+    name: str
+    passed: bool
+    remark: str
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+class _Course(NamedTuple):
+    """Samples of a step that differ in sequence, and the force that the driver reported last."""
+
+    samples: list[Sample]
+    shown: Sequence[float]
+
+
+Law = Callable[[Sample], Sequence[float]]
+Read = Callable[[], Sample]
+
+
+def check_device(
+    driver: str, options: Mapping[str, Any], force: float, unplug: Callable[[], None]
+) -> tuple[DeviceSpec, list[CheckStep]]:
+    """Check a device; return what its driver declares, and the results.
+
+    No force is applied where samples are wrong, no spring where a direction is, and nothing after a driver has failed.
+
+    Parameters
+    ----------
+    driver : str
+        As for :func:`~fsm_dyn.live.driver_protocol.driver_class`.
+    options : mapping
+        Of the driver.
+    force : float
+        Largest force, N.
+    unplug : callable
+        Called when the device is to be unplugged.
+
+    Raises
+    ------
+    InputError
+        The driver, its library or the device is missing, or an option is invalid.
+    """
+    with _opened(driver, options) as (device, read):
+        spec: DeviceSpec = device.spec
+        units = tuple(ARM if i in spec.rotational_axes else 1.0 for i in range(spec.axes))
+        results: list[CheckStep] = []
+        try:
+            results.append(_zero_force(device, read, spec))
+            if results[0].passed and spec.felt:
+                for axis in range(spec.axes):
+                    results.append(_direction(device, read, axis, force, units))
+                if all(step.passed for step in results):
+                    results.append(_spring(device, read, force, units))
+            results.append(_unplugged(device, read, unplug))
+        except Exception as error:  # a driver may raise anything
+            results.append(CheckStep("driver", False, f"{type(error).__name__}: {error}"))
+        return spec, results
+
+
+@contextlib.contextmanager
+def _opened(driver: str, options: Mapping[str, Any]) -> Iterator[tuple[Any, Read]]:
+    """Open a device; at the end its force is zero, and it is closed."""
+    kind = driver_class(driver)
+    complete = dict(getattr(kind, "complete", dict)(options))
+    kind.describe(complete)
+    transport = kind.open_transport(complete)
+    device = kind(complete, transport)
+    waiting: BlockingReader | None = None
+    try:
+        device.open()
+        device.calibrate()
+        waiting = BlockingReader(device) if device.spec.blocking_read else None
+        yield device, partial(_copied, waiting.read if waiting else device.read)
+    finally:
+        if waiting is not None:
+            waiting.stop()
+        with contextlib.suppress(Exception):  # it may be unplugged
+            device.write((0.0,) * device.spec.axes)
+        with contextlib.suppress(Exception):
+            device.close()
+        if transport is not None:
+            with contextlib.suppress(OSError):  # the driver has closed it
+                os.close(transport)
+
+
+def _copied(read: Read) -> Sample:
+    """Return the latest sample with its own numbers: a driver may change those of its sample later."""
+    sample = read()
+    return sample._replace(position=tuple(sample.position), velocity=tuple(sample.velocity))
+
+
+def _exchange(device: Any, read: Read, law: Law, duration: float) -> _Course:
+    """Read and write every millisecond, with the force of a law; end with a force of zero."""
+    samples, none = [read()], (0.0,) * device.spec.axes
+    shown: Sequence[float] = none
+    due = time.monotonic()
+    until = due + duration
+    while due < until:
+        sample = read()
+        if sample.sequence != samples[-1].sequence:
+            samples.append(sample)
+        shown = device.write(law(sample))
+        due += PERIOD
+        time.sleep(max(0.0, due - time.monotonic()))
+    device.write(none)
+    return _Course(samples, shown)
+
+
+def _zero_force(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
+    """No force: samples come, are finite and within the workspace."""
+    course = _exchange(device, read, lambda sample: (0.0,) * spec.axes, QUIET_TIME)
+    rate = (len(course.samples) - 1) / QUIET_TIME
+    numbers = [x for sample in course.samples for x in (*sample.position, *sample.velocity)]
+    figures = {"sample rate, 1/s": rate}
+    if not all(map(math.isfinite, numbers)):
+        return CheckStep("zero force", False, "a position or velocity is not finite", figures)
+    columns = list(zip(*(sample.position for sample in course.samples), strict=True))
+    figures["largest motion, m or rad"] = max(max(column) - min(column) for column in columns)
+    bounds = zip(columns, spec.low, spec.high, strict=False)
+    outside = [i for i, (column, low, high) in enumerate(bounds) if min(column) < low or max(column) > high]
+    if outside:
+        return CheckStep("zero force", False, f"axis {outside[0]} is outside the workspace", figures)
+    if rate < LEAST_RATE:
+        return CheckStep("zero force", False, f"fewer than {LEAST_RATE:g} samples a second", figures)
+    if any(course.shown):
+        return CheckStep("zero force", False, f"the driver reports a force of {list(course.shown)}", figures)
+    return CheckStep("zero force", True, "samples are finite and within the workspace", figures)
+
+
+def _direction(device: Any, read: Read, axis: int, force: float, units: Sequence[float]) -> CheckStep:
+    """Apply a force along an axis: the device moves along it, and farther than along others."""
+    start = read().position
+
+    def push(sample: Sample) -> Sequence[float]:
+        part = 0.0 if _moves_too_far(sample, start, units) else force * units[axis]
+        return tuple(part if i == axis else 0.0 for i in range(len(start)))
+
+    end = _exchange(device, read, push, PULSE).samples[-1].position
+    moved = [unit * (after - before) for after, before, unit in zip(end, start, units, strict=True)]
+    name = f"direction of axis {axis}"
+    figures = {"moved along it, m": moved[axis], "moved otherwise, m": _largest(moved[:axis] + moved[axis + 1 :])}
+    _exchange(device, read, lambda sample: (0.0,) * len(start), REST_TIME)
+    if abs(moved[axis]) < LEAST_MOTION:
+        return CheckStep(name, False, "it does not move: hold it lightly, or allow more force", figures)
+    if moved[axis] < 0.0:
+        return CheckStep(name, False, "a positive force moves it in the negative direction", figures)
+    if figures["moved otherwise, m"] >= moved[axis]:
+        return CheckStep(name, False, "it moves farther along another axis", figures)
+    return CheckStep(name, True, "a positive force moves it in the positive direction", figures)
+
+
+def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> CheckStep:
+    """Draw all axes to a point nearby by a soft spring: the device moves there, and comes to rest."""
+    start = read().position
+    target = [x + ELONGATION / unit for x, unit in zip(start, units, strict=True)]
+
+    def draw(sample: Sample) -> Sequence[float]:
+        if _moves_too_far(sample, start, units):
+            return (0.0,) * len(start)
+        state = zip(target, sample.position, sample.velocity, units, strict=True)
+        pulls = [unit**2 * (STIFFNESS * (to - x) - SPRING_DAMPING * v) for to, x, v, unit in state]
+        return [max(-force * unit, min(force * unit, pull)) for pull, unit in zip(pulls, units, strict=True)]
+
+    samples = _exchange(device, read, draw, SPRING_TIME).samples
+    last = samples[3 * len(samples) // 4 :]
+    columns = zip(*(sample.position for sample in last), strict=True)
+    swing = max(unit * (max(column) - min(column)) for column, unit in zip(columns, units, strict=True))
+    moved = [unit * (after - x) for after, x, unit in zip(last[-1].position, start, units, strict=True)]
+    figures = {"moved, m": min(moved), "motion at the end, m": swing}
+    if min(moved) <= 0.0:
+        return CheckStep("soft spring", False, "an axis does not move towards the middle of the spring", figures)
+    if swing > SETTLED * ELONGATION:
+        return CheckStep("soft spring", False, "it does not come to rest", figures)
+    return CheckStep("soft spring", True, "it comes to rest", figures)
+
+
+def _unplugged(device: Any, read: Read, unplug: Callable[[], None]) -> CheckStep:
+    """Unplug the device, with a force of zero: the driver reports an error, or samples stop."""
+    name, none = "unplugging", (0.0,) * device.spec.axes
+    unplug()
+    began = time.monotonic()
+    latest, at = -1, began
+    while (now := time.monotonic()) - began < PATIENCE:
+        try:
+            sample = read()
+            device.write(none)
+        except Exception as error:  # what a driver raises for a device that is gone
+            return CheckStep(name, True, f"reported as {type(error).__name__}: {error}", {"after, s": now - began})
+        if sample.sequence != latest:
+            latest, at = sample.sequence, now
+        elif now - at > SILENCE:
+            return CheckStep(name, True, "samples stop, which is a fault of a run", {"after, s": at - began})
+        time.sleep(PERIOD)
+    return CheckStep(name, False, f"nothing was noticed within {PATIENCE:g} s")
+
+
+def _moves_too_far(sample: Sample, start: Sequence[float], units: Sequence[float]) -> bool:
+    moved = [unit * (x - before) for x, before, unit in zip(sample.position, start, units, strict=True)]
+    return _largest(moved) > TRAVEL or _largest([u * v for u, v in zip(units, sample.velocity, strict=True)]) > SPEED
+
+
+def _largest(values: Sequence[float]) -> float:
+    return max(map(abs, values), default=0.0)
+
+
+def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: float) -> str:
+    """Return the results as a page of Markdown."""
+    limits = "" if math.isinf(spec.force) else f", largest force {spec.force:g} N"
+    lines = [
+        f"# Check of `{driver}`",
+        "",
+        f"{spec.axes} axes{limits}, stop mechanism `{spec.stop_mechanism}`, watchdog {spec.watchdog:g} s; "
+        f"checked with up to {force:g} N.",
+        "",
+        "| step | passed | found | measured |",
+        "|---|---|---|---|",
+    ]
+    for step in steps:
+        measured = "; ".join(f"{name}: {value:.4g}" for name, value in step.figures.items())
+        lines.append(f"| {step.name} | {'yes' if step.passed else '**no**'} | {step.remark} | {measured} |")
+    return "\n".join(lines) + "\n"

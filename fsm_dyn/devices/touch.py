@@ -1,0 +1,300 @@
+"""3D Systems Touch and its relatives by the OpenHaptics library (libHD), three axes; never run on hardware.
+
+The library is loaded at run time and comes with the device.  Its scheduler calls back at the servo rate, usually 1 kHz,
+in a thread of the library: :class:`ServoLoop` reads position, velocity and buttons there, in mm and mm/s, and commands
+the latest force.  Ticks exchange samples and forces with it without waiting.  x points to the right, y up, z to the
+person.
+
+A servo loop that receives no force from a tick for ``release`` removes it.  That needs the process to run: no watchdog
+of the device is documented, so that nothing is relied on where the process itself is stopped or killed, and forces are
+limited to a fifth.
+
+Options
+-------
+library : str
+    The file; by default what the system's loader finds as ``HD``.
+device : str
+    Name of the device in the maker's setup program (``Default Device``).
+release : float
+    How long the servo loop keeps a force that no tick renews, s (0.02).
+force : float
+    Largest force, N; by default the nominal continuous one that the library reports.
+workspace : list
+    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.4).
+mass, damping, friction, resolution, delay : float
+    Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_uint, c_ushort, c_void_p
+from dataclasses import replace
+from typing import Any, Final
+
+from fsm_dyn.devices.driver_options import HANDLE, OptionReader
+from fsm_dyn.devices.maker_library import MakerLibrary, Signature, load_library
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
+
+DEVICE: Final = "Default Device"
+REACH: Final = 0.4  # m
+RELEASE: Final = 0.02  # s
+PATIENCE: Final = 2.0  # s until the servo loop runs
+ZERO: Final = (0.0, 0.0, 0.0)
+_MILLI: Final = 1e-3
+
+# HD/hdDefines.h of OpenHaptics 3.x, as the public binding pyOpenHaptics has them
+BUTTONS: Final = 0x2000
+POSITION: Final = 0x2050  # mm
+VELOCITY: Final = 0x2051  # mm/s
+CONTINUOUS_FORCE: Final = 0x2604  # N
+FORCE: Final = 0x2700  # N
+FORCE_OUTPUT: Final = 0x4000
+INVALID_HANDLE: Final = 0xFFFFFFFF
+MAX_PRIORITY: Final = (1 << 16) - 1
+DONE: Final = 0  # results of a callback
+CONTINUE: Final = 1
+CALIBRATED: Final = 0x5000
+ERRORS: Final = {
+    0x0200: "warm motors", 0x0201: "force beyond its maximum", 0x0202: "force rises too fast",
+    0x0203: "velocity beyond its maximum", 0x0204: "force error", 0x0300: "device fault",
+    0x0301: "device in use", 0x0302: "communication error", 0x0304: "timer error",
+}  # fmt: skip
+_TRANSIENT: Final = frozenset({0x0200, 0x0201, 0x0202, 0x0203})  # reported, and the loop continues
+_KNOWN: Final = frozenset({"library", "device", "release", "force", "workspace", *HANDLE})
+
+
+class ErrorInfo(Structure):
+    """``HDErrorInfo``, which ``hdGetError`` returns by value."""
+
+    _fields_ = (("code", c_uint), ("internal", c_int), ("device", c_uint))
+
+
+Callback: Final = CFUNCTYPE(c_uint, c_void_p)
+_VECTOR: Final = Signature(None, (c_uint, POINTER(c_double)))
+_OF_DEVICE: Final = Signature(None, (c_uint,))
+LIBRARY: Final = MakerLibrary(
+    "OpenHaptics",
+    ("HD",),
+    (),
+    {
+        "hdInitDevice": Signature(c_uint, (c_char_p,)),
+        "hdMakeCurrentDevice": _OF_DEVICE,
+        "hdDisableDevice": _OF_DEVICE,
+        "hdGetError": Signature(ErrorInfo, ()),
+        "hdEnable": _OF_DEVICE,
+        "hdDisable": _OF_DEVICE,
+        "hdCheckCalibration": Signature(c_uint, ()),
+        "hdStartScheduler": Signature(None, ()),
+        "hdStopScheduler": Signature(None, ()),
+        "hdScheduleAsynchronous": Signature(c_uint, (Callback, c_void_p, c_ushort)),
+        "hdUnschedule": _OF_DEVICE,
+        "hdBeginFrame": _OF_DEVICE,
+        "hdEndFrame": _OF_DEVICE,
+        "hdGetDoublev": _VECTOR,
+        "hdGetIntegerv": Signature(None, (c_uint, POINTER(c_int))),
+        "hdSetDoublev": _VECTOR,
+    },
+)
+
+
+def described(code: int) -> str:
+    """Return an error of the library for a message."""
+    return ERRORS.get(code, f"error {code:#06x}")
+
+
+class ServoLoop:
+    """The callback of the scheduler: it keeps the latest sample, and shows the latest force as long as it is renewed.
+
+    Parameters
+    ----------
+    library : CDLL
+    device : int
+        Handle of the device in the library.
+    release : float
+        See the option of the driver, s.
+
+    Attributes
+    ----------
+    latest : Sample
+        Of the last callback.
+    failure : int
+        The error that ended the loop; 0: none.
+    counts : dict
+        Errors after which the loop continued, and removed forces, by name.
+    """
+
+    def __init__(self, library: Any, device: int, release: float) -> None:
+        self._library, self._device, self._release = library, device, release
+        self._position, self._velocity, self._force = ((c_double * 3)() for _ in range(3))
+        self._buttons = c_int()
+        self._commanded: tuple[float, Sequence[float]] = (0.0, ZERO)  # when, and the force: replaced as one
+        self._released = True
+        self.latest = Sample(0.0, 0, ZERO, ZERO)
+        self.failure = 0
+        self.counts: dict[str, int] = {}
+        self.callback = Callback(self._run)  # kept as long as the library may call it
+
+    def command(self, force: Sequence[float]) -> None:
+        """Show a force (N) from the next callback on."""
+        self._commanded = time.monotonic(), tuple(force)
+
+    def _run(self, _: Any) -> int:
+        library, now = self._library, time.monotonic()
+        library.hdBeginFrame(self._device)
+        library.hdGetDoublev(POSITION, self._position)
+        library.hdGetDoublev(VELOCITY, self._velocity)
+        library.hdGetIntegerv(BUTTONS, self._buttons)
+        self._force[0], self._force[1], self._force[2] = self._current_force(now)
+        library.hdSetDoublev(FORCE, self._force)
+        library.hdEndFrame(self._device)
+        error = library.hdGetError().code
+        if error and not self._tolerated(error):
+            return DONE
+        x, y, z = self._position
+        u, v, w = self._velocity
+        position, velocity = (_MILLI * x, _MILLI * y, _MILLI * z), (_MILLI * u, _MILLI * v, _MILLI * w)
+        self.latest = Sample(now, self.latest.sequence + 1, position, velocity, self._buttons.value)
+        return CONTINUE
+
+    def _current_force(self, now: float) -> Sequence[float]:
+        """Return the latest force; zero where no tick has renewed it for too long."""
+        commanded, force = self._commanded
+        released = now - commanded > self._release
+        if released and not self._released and any(force):
+            self._count("forces removed by the servo loop")
+        self._released = released
+        return ZERO if released else force
+
+    def _tolerated(self, error: int) -> bool:
+        """Count an error after which the device recovers by itself; keep any other as the failure."""
+        if error not in _TRANSIENT:
+            self.failure = error
+            return False
+        self._count(described(error))
+        return True
+
+    def _count(self, name: str) -> None:
+        self.counts = {**self.counts, name: self.counts.get(name, 0) + 1}
+
+
+class Driver:
+    """The device; see the module."""
+
+    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+        self.spec = self.describe(options)
+        self._library: Any = load_library(LIBRARY, str(options.get("library", "")))[0]
+        self._name = str(options.get("device", DEVICE))
+        self._release = float(options.get("release", RELEASE))
+        self._device = INVALID_HANDLE
+        self._scheduled: int | None = None
+        self._loop: ServoLoop | None = None
+
+    @classmethod
+    def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Find the library; raise InputError where it is missing, for another processor, or too old."""
+        return {**options, "library": load_library(LIBRARY, str(options.get("library", "")))[1]}
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
+        """Return what the options say of the device."""
+        given = OptionReader("touch", options, _KNOWN)
+        for name, meaning in (("library", "the path of a file"), ("device", "a name of the maker's setup program")):
+            text = options.get(name, "")
+            if not isinstance(text, str) or "\0" in text:
+                raise given.invalid(name, meaning)
+        given.number("release", RELEASE, above=True, most=1.0)
+        low, high = given.workspace((REACH,) * 3)
+        force = given.number("force", float("inf"), above=True)
+        return DeviceSpec("touch", 3, NOTHING, force=force, handle=given.handle(), low=low, high=high)
+
+    @classmethod
+    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
+        """Return None: the library opens the device, in the process that uses it."""
+        return None
+
+    def open(self) -> None:
+        """Open the device, and start the servo loop with a force of zero.
+
+        Raises
+        ------
+        InputError
+            It is not calibrated.
+        ConnectionError
+            It cannot be opened, or the servo loop does not run.
+        """
+        library = self._library
+        self._device = library.hdInitDevice(self._name.encode())
+        self._raise_error("cannot be opened")
+        if self._device == INVALID_HANDLE:
+            raise ConnectionError(f"the device '{self._name}' of OpenHaptics cannot be opened")
+        library.hdMakeCurrentDevice(self._device)
+        if library.hdCheckCalibration() != CALIBRATED:
+            raise InputError(
+                "the device of OpenHaptics is not calibrated", remedy="calibrate it by the maker's setup program"
+            )
+        largest = (c_double * 3)()
+        library.hdGetDoublev(CONTINUOUS_FORCE, largest)
+        self._raise_error("gives no largest force")
+        if largest[0] > 0.0:
+            self.spec = replace(self.spec, force=min(self.spec.force, largest[0]))
+        self._start()
+
+    def _start(self) -> None:
+        """Schedule the callback, and wait for its first sample."""
+        library = self._library
+        loop = self._loop = ServoLoop(library, self._device, self._release)
+        library.hdEnable(FORCE_OUTPUT)
+        self._scheduled = library.hdScheduleAsynchronous(loop.callback, None, MAX_PRIORITY)
+        library.hdStartScheduler()
+        self._raise_error("does not start its servo loop")
+        until = time.monotonic() + PATIENCE
+        while loop.latest.sequence == 0:
+            if loop.failure or time.monotonic() > until:
+                raise ConnectionError(f"the servo loop of OpenHaptics does not run: {described(loop.failure)}")
+            time.sleep(0.001)
+
+    def calibrate(self) -> None:
+        """Do nothing: the device has an absolute zero."""
+
+    def read(self) -> Sample:
+        """Return the sample of the last callback; raise ConnectionError where the servo loop has ended."""
+        loop = self._running()
+        if loop.failure:
+            raise ConnectionError(f"the servo loop of OpenHaptics has ended: {described(loop.failure)}")
+        return loop.latest
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Show a force from the next callback on."""
+        self._running().command(force)
+        return force
+
+    def diagnostics(self) -> dict[str, int]:
+        """Return the errors that the library has reported, and how often the servo loop removed the force."""
+        return self._loop.counts if self._loop is not None else {}
+
+    def close(self) -> None:
+        """Remove the force, end the servo loop and leave the device; may be called again."""
+        if self._device == INVALID_HANDLE:
+            return
+        library = self._library
+        if self._loop is not None and self._scheduled is not None:
+            self._loop.command(ZERO)
+            library.hdDisable(FORCE_OUTPUT)
+            library.hdStopScheduler()
+            library.hdUnschedule(self._scheduled)
+        library.hdDisableDevice(self._device)
+        self._device = INVALID_HANDLE
+
+    def _running(self) -> ServoLoop:
+        if self._loop is None:
+            raise ConnectionError("the device of OpenHaptics is not open")
+        return self._loop
+
+    def _raise_error(self, what: str) -> None:
+        """Raise ConnectionError with the library's reason, if it has one."""
+        error = self._library.hdGetError().code
+        if error:
+            raise ConnectionError(f"the device '{self._name}' of OpenHaptics {what}: {described(error)}")

@@ -1,0 +1,121 @@
+"""The check of a device: passed by emulated devices, failed in the right step by those that are wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fsm_dyn.cli.app import app
+from fsm_dyn.devices import device_check, scripted
+from fsm_dyn.devices.device_check import check_device, report
+from fsm_dyn.errors import InputError
+
+HAND = {"axes": 2, "mass": 0.1, "stiffness": 100.0, "damping": 5.0}
+STEPS = ["zero force", "direction of axis 0", "direction of axis 1", "soft spring", "unplugging"]
+
+
+class ScriptedDevice(scripted.Driver):
+    """The scripted hand, which wrong devices derive from; its force is applied by ``applied``."""
+
+    def applied(self, force):
+        return force
+
+    def write(self, force):
+        super().write(self.applied(force))
+        return force
+
+
+class ReversedDevice(ScriptedDevice):
+    def applied(self, force):
+        return [force[0], -force[1]]
+
+
+class SwappedDevice(ScriptedDevice):
+    def applied(self, force):
+        return [force[1], force[0]]
+
+
+class DeadDevice(ScriptedDevice):
+    def applied(self, force):
+        return [0.0, 0.0]
+
+
+class TremblingDevice(ScriptedDevice):
+    """A force that changes its sign 40 times a second: the spring never comes to rest."""
+
+    def applied(self, force):
+        return [x + (2.0 if self._readings % 25 < 12 else -2.0) * any(force) for x in force]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Shorter steps than a person needs: 8 time constants of the hands used here at least."""
+    for name, seconds in (("QUIET_TIME", 0.15), ("REST_TIME", 0.3), ("SPRING_TIME", 0.6), ("PATIENCE", 0.15)):
+        monkeypatch.setattr(device_check, name, seconds)
+
+
+def checked(driver, **options):
+    _, steps = check_device(driver, {**HAND, **options}, 0.5, lambda: None)
+    return {step.name: step for step in steps}
+
+
+@pytest.mark.parametrize(
+    ("driver", "failed"),
+    [
+        (ScriptedDevice, {}),
+        (ReversedDevice, {"direction of axis 1": "negative direction"}),
+        (SwappedDevice, {"direction of axis 0": "does not move", "direction of axis 1": "does not move"}),
+        (DeadDevice, {"direction of axis 0": "does not move", "direction of axis 1": "does not move"}),
+        (TremblingDevice, {"soft spring": "not come to rest"}),
+    ],
+)
+def test_each_mistake_fails_in_its_step(driver, failed):
+    """A scripted hand cannot be unplugged: that step fails in each of them."""
+    found = checked(f"{driver.__module__}:{driver.__name__}")
+    wrong = any("direction" in name for name in failed)
+    assert list(found) == [name for name in STEPS if not (wrong and name == "soft spring")]
+    assert not found["unplugging"].passed
+    for name, remark in failed.items():
+        assert not found[name].passed
+        assert remark in found[name].remark
+    if not failed:
+        assert all(step.passed for name, step in found.items() if name != "unplugging")
+    assert found["zero force"].passed
+
+
+def test_a_device_that_fails_ends_the_check():
+    found = checked("scripted", fault="raise", fault_at=0.3)
+    assert list(found) == ["zero force", "driver"]
+    assert "an injected failure" in found["driver"].remark
+    for fault, remark in (("nan", "not finite"), ("stall", "samples a second")):
+        found = checked("scripted", fault=fault, fault_at=0.01)
+        assert list(found) == ["zero force", "unplugging"], "no force without good samples"
+        assert remark in found["zero force"].remark
+
+
+def test_bad_input_is_refused_before_anything_is_opened():
+    with pytest.raises(InputError, match="no driver"):
+        check_device("nothing", {}, 1.0, lambda: None)
+    with pytest.raises(InputError, match="axes"):
+        check_device("scripted", {"axes": 9}, 1.0, lambda: None)
+
+
+def test_the_report_names_each_step():
+    spec, steps = check_device("scripted", HAND, 0.5, lambda: None)
+    text = report("scripted", spec, steps, 0.5)
+    assert all(f"| {name} |" in text for name in STEPS)
+    assert "| unplugging | **no** |" in text
+
+
+@pytest.mark.parametrize("driver", ["udp", "pantograph"])
+def test_emulated_devices_pass(driver, tmp_path):
+    """By the command, which unplugs them itself and writes the report."""
+    file = tmp_path / "report.md"
+    hand = '{"stiffness": 100, "damping": 8}'
+    words = ["device", "--check", driver, "--emulate", "--option", f"hand={hand}", "--report", str(file), "--json"]
+    done = CliRunner().invoke(app, [*words, *(["--option", "axes=2"] if driver == "udp" else [])])
+    assert done.exit_code == 0, done.output
+    assert [step["passed"] for step in json.loads(done.output)["steps"]] == [True] * len(STEPS)
+    assert file.read_text(encoding="utf-8").startswith(f"# Check of `{driver}`")
