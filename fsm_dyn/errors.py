@@ -92,6 +92,11 @@ class RunError(FsmDynError):
     trajectory: object = None
 
 
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the ``count`` known names that are most like a name, the nearest first."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.0)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"did you mean 'x'?"`` for the closest known name, or an empty text."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -41,7 +41,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
         except BrokenPipeError:  # the reader of the output has terminated
             raise
         except OSError as error:  # a full disk, a folder without permission to write
-            print_status(f"failed: {error}")
+            print_status(f"failed: {error.filename}: {error.strerror}" if error.filename else f"failed: {error}")
             raise typer.Exit(FAILED) from None
 
     return wrapped

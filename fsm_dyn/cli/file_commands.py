@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, table
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -63,6 +64,8 @@ def schema_command(
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: print it.")] = None,
 ) -> None:
     """Print the JSON Schema of the model language, for editors."""
+    if out is not None:
+        prepare_file("--out", out)
     # Reading the language takes a moment to import.
     from fsm_dyn import spec
 

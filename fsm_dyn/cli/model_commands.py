@@ -13,6 +13,7 @@ import typer
 from fsm_dyn.cli.assignments import Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
 from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
@@ -32,7 +33,19 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
     mechanism = fsm_dyn.load(model)
     with progress_message(f"compiling {mechanism.name}", quiet) as progress_:
         progress = partial(progress_.counted, what="modes")
-        return fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
+        graph = fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
+    if not quiet:
+        for name in _always_redundant(graph):
+            print_status(
+                f"warning: constraint '{name}' is implied by the others in every mode: its force is indeterminate"
+            )
+    return graph
+
+
+def _always_redundant(graph: ModeGraph) -> list[str]:
+    """Return the constraints of the model that are redundant in all of its modes."""
+    constraints = graph.automaton.mechanism.constraints
+    return [name for name in constraints if all(name in mode.redundant_rows for mode in graph.modes.values())]
 
 
 @handle_errors
@@ -113,6 +126,8 @@ def compile_command(
     as_json: Json = False,
 ) -> None:
     """Derive all modes and list their sizes."""
+    if save is not None:
+        prepare_file("--save", save)
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, assignments("--set", set_), as_json, jobs)
     if save is not None:
@@ -142,6 +157,8 @@ def graph_command(
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
+    if out is not None:
+        prepare_file("--out", out)
     graph = ready_graph(model, assignments("--set", set_), as_json)
     if as_json:
         print_json(_graph_data(graph))

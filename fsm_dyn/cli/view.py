@@ -16,6 +16,7 @@ from fsm_dyn.cli.assignments import Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
 
@@ -76,6 +77,7 @@ def view_command(
             found = "a folder, pipe or device" if path.exists() else ""
             raise InputError(f"there is no run '{model}'", found=found)
         if html is not None:
+            prepare_file("--html", html)
             with progress_message(f"writing {html}", as_json):
                 write_report(open_recorded_run(path), html)
             print_status(f"wrote {html}")
@@ -84,6 +86,8 @@ def view_command(
         if as_json:
             print_json({"model": model, "runs": []})
         return
+    if record is not None:
+        prepare_file("--record", record)
     if html is not None:
         raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
