@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from fsm_dyn.automaton.edges import edges
@@ -23,6 +22,8 @@ from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.symbolic.equation_printing import Equations
 
@@ -234,7 +235,7 @@ class ModeGraph:
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 
     def __repr__(self) -> str:
-        return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.nx.number_of_edges()} edges>"
+        return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.edge_count} edges>"
 
     def _repr_html_(self) -> str:
         # for notebooks only
@@ -264,6 +265,9 @@ class ModeGraph:
         ``label`` of a node is what the mode is called where people read it; modes that only handovers tell apart share
         it.
         """
+        # importing networkx takes longer than most runs, and no run needs it
+        import networkx as nx
+
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
         labels = {mode.name: self.automaton.labels.of(mode.states) for mode in self.automaton.modes}
         for name, view in self.modes.items():
@@ -309,17 +313,33 @@ class ModeGraph:
         """Modes to which no chain of single events leads from the initial mode."""
         if not self.initial:
             return ()
-        graph = self.nx
-        reached = nx.descendants(graph, self.initial) | {self.initial}
-        return tuple(name for name in graph if name not in reached)
+        successors, reached, ahead = self._successors(), {self.initial}, [self.initial]
+        while ahead:
+            new = successors[ahead.pop()] - reached
+            reached |= new
+            ahead += new
+        return tuple(name for name in successors if name not in reached)
 
     @property
     def terminal_modes(self) -> tuple[str, ...]:
         """Modes that nothing leads out of, in a graph that has other modes."""
-        graph = self.nx
-        if len(graph) < 2:
+        successors = self._successors()
+        if len(successors) < 2:
             return ()
-        return tuple(name for name in graph if all(target == name for target in graph.successors(name)))
+        return tuple(name for name, targets in successors.items() if targets <= {name})
+
+    @property
+    def edge_count(self) -> int:
+        """Number of edges: pairs of modes, one for each guard that leads from one to the other."""
+        return sum(1 for _ in edges(self.automaton))
+
+    def _successors(self) -> dict[str, set[str]]:
+        """Return the modes to which an edge leads from each mode, in the order of the modes."""
+        found: dict[str, set[str]] = {mode.name: set() for mode in self.automaton.modes}
+        for edge in edges(self.automaton):
+            found.setdefault(edge.source, set()).add(edge.target)
+            found.setdefault(edge.target, set())
+        return found
 
     pruned = RenamedAttribute("infeasible")
     dead_ends = RenamedAttribute("terminal_modes")

@@ -43,18 +43,18 @@ def models_command(as_json: Json = False) -> None:
     # Reading the language takes a moment to import.
     from fsm_dyn import models, spec
 
-    found = [(name, spec.load(models.find(name))) for name in models.names()]
+    found = [(name, *spec.heading(models.find(name))) for name in models.names()]
     if as_json:
         print_json(
             [
-                {"name": name, "summary": m.summary, "file": str(models.find(name)), "variants": list(m.variants)}
-                for name, m in found
+                {"name": name, "summary": summary, "file": str(models.find(name)), "variants": list(variants)}
+                for name, summary, variants in found
             ]
         )
         return
-    rows = [(name, mechanism.summary) for name, mechanism in found]
+    rows = [(name, summary) for name, summary, _ in found]
     typer.echo(table(("name", "summary"), rows))
-    variants = [f"{name}:{variant}" for name, mechanism in found for variant in mechanism.variants]
+    variants = [f"{name}:{variant}" for name, _, names in found for variant in names]
     if variants:
         typer.echo("\nvariants: " + ", ".join(variants))
 

@@ -66,7 +66,7 @@ def check_command(
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
              "memory", "transitions", "outputs")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
-    counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
+    counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     found = _geometry(graph, as_json) if geometry else None
     if as_json:

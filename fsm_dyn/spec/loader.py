@@ -70,6 +70,21 @@ def load(
     return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin, warn=True)
 
 
+def heading(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the summary and the names of the variants of a model file, without checking the rest of it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no YAML mapping.
+    """
+    tree = compose(read_file(path), str(path))
+    if not isinstance(tree, LocatedMapping):
+        raise ModelError("a model is a mapping", tree.where)
+    found = plain_data(tree)
+    return str(found.get("summary", "")), tuple(found.get("variants") or ())
+
+
 def from_tree(
     tree: Tree,
     default_name: str,

@@ -52,9 +52,32 @@ def test_help_needs_none_of_the_heavy_libraries():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+HEAVY = ("sympy", "scipy", "matplotlib", "networkx", "rich", "xarray", "pandas", "starlette", "uvicorn")
+
+
+@pytest.mark.parametrize("arguments", [("models",), ("check", "bouncing_ball"), ("run", "bouncing_ball")])
+def test_a_compiled_model_is_listed_checked_and_run_without_heavy_libraries(arguments):
+    """Importing networkx alone takes as long as numpy: it is for graphs that are drawn or asked for."""
+    call(*arguments)  # compiled now, if it was not
+    code = (
+        f"import sys; from fsm_dyn.cli import app\n"
+        f"try: app({list(arguments)!r})\nexcept SystemExit: pass\n"
+        f"print(sorted({set(HEAVY)!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_wrong_command_or_option_is_bad_input():
     assert call("rnu").exit_code == 2
     assert call("run", "shopping_cart", "--untill", "3").exit_code == 2
+
+
+def test_the_listing_of_models_agrees_with_the_models():
+    for item in json.loads(call("models", "--json").stdout):
+        mechanism = fsm_dyn.load(item["name"])
+        assert item["summary"] == mechanism.summary
+        assert item["variants"] == list(mechanism.variants)
 
 
 def test_models_are_listed_with_their_summaries():
