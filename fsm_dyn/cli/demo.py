@@ -17,7 +17,9 @@ _MODEL = "shopping_cart"
 
 
 @handle_errors
-def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path("out")) -> None:
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("out"),
+) -> None:
     """Compile and run the shopping cart: its caster sticks, breaks away and sticks again; draw all of it."""
     started = time.perf_counter()
     prepare_folder("--out", out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, Set, assignments
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import ready_graph
@@ -29,6 +29,7 @@ def explain_command(
     at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
     set_: Set = None,
+    scenario: ScenarioOption = None,
     input_: Input = None,
     initial: Initial = None,
     as_json: Json = False,
@@ -36,6 +37,7 @@ def explain_command(
     """Explain the mode at a given time: preceding transitions, contact forces, guards."""
     given: dict[str, Any] = {
         "until": until,
+        "scenario": scenario,
         "parameters": assignments("--set", set_),
         "inputs": assignments("--input", input_),
         "initial": assignments("--initial", initial),

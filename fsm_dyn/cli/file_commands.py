@@ -61,7 +61,7 @@ def models_command(as_json: Json = False) -> None:
 
 @handle_errors
 def schema_command(
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: print it.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: print it.")] = None,
 ) -> None:
     """Print the JSON Schema of the model language, for editors."""
     if out is not None:

@@ -145,7 +145,7 @@ def compile_command(
 @handle_errors
 def graph_command(
     model: Model,
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: NAME.FORMAT here.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: NAME.FORMAT here.")] = None,
     format_: Annotated[
         str | None, typer.Option("--format", help="svg, png, pdf, dot or mermaid; default: the suffix of --out.")
     ] = None,

@@ -74,7 +74,7 @@ def run_command(
     initial: Initial = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for files; without further options a CSV, the run and the figures."),
+        typer.Option("--out", "-o", help="Folder for files; without further options a CSV, the run and the figures."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,

@@ -40,7 +40,7 @@ def study_command(
     set_: Set = None,
     input_: Input = None,
     initial: Initial = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for a CSV file and the figure.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figure.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a model over a grid of parameter values, on all cores, and compare."""

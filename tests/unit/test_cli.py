@@ -479,8 +479,7 @@ def test_live_says_why_a_model_could_not_go_on():
     assert "steps are of 0.001 s" in result.stderr.lower()
 
 
-def test_live_without_a_port_is_bad_input():
-    assert call("live", "box_on_table", "--duration", "1").exit_code == 2
+def test_live_with_a_wrong_word_is_bad_input():
     assert call("live", "virtual_wall", "--duration", "1", "--passivity", "on").exit_code == 2
 
 

@@ -159,3 +159,22 @@ def test_rounding_is_no_energy():
 
 def test_a_jam_names_the_key_that_resolves_it():
     assert "on_inconsistent: impact" in OUTCOMES[INCONSISTENT].remedy
+
+
+def test_a_live_run_of_a_model_without_a_port_gets_one():
+    """As the page does; the ball falls beside the device, which is not engaged."""
+    result = call("live", "bouncing_ball", "--duration", "0.02", "--no-pacing", "--json")
+    assert result.exit_code == 0
+    assert '"ticks": 20' in result.stdout
+
+
+def test_explain_takes_a_scenario():
+    result = call("explain", "toggle_switch", "--scenario", "nope")
+    assert result.exit_code == 2
+    assert "has no scenario 'nope'" in result.stderr
+
+
+@pytest.mark.parametrize("short", ["-o", "--out"])
+def test_out_has_a_short_form(tmp_path, short):
+    result = call("graph", "bouncing_ball", short, tmp_path / "x.dot")
+    assert (result.exit_code, (tmp_path / "x.dot").is_file()) == (0, True)
