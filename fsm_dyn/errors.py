@@ -83,6 +83,10 @@ class ExpressionError(ModelError):
     """A text that is not an expression of the language."""
 
 
+class UnknownColumnError(InputError, KeyError):
+    """A name that is no column of a run: an error of input, and a ``KeyError`` for code that expects one."""
+
+
 class RunError(FsmDynError):
     """A run that failed; the message contains the time, the mode and the residuals.
 

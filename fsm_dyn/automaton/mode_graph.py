@@ -14,7 +14,7 @@ import numpy as np
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, slip_angle
 from fsm_dyn.automaton.initial_state import InitialState
-from fsm_dyn.automaton.storage import save
+from fsm_dyn.automaton.storage import from_bytes, save, to_bytes
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import Counts
@@ -234,6 +234,17 @@ class ModeGraph:
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 
+    def __copy__(self) -> ModeGraph:
+        return self  # nothing changes a graph
+
+    def __deepcopy__(self, memo: object) -> ModeGraph:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle as data: the automaton as its file has it, without machine code."""
+        parts = (dict(self.values), self.parameters, self.initial, self.start)
+        return _unpickled, (to_bytes(self.automaton), *parts)
+
     def __repr__(self) -> str:
         return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.edge_count} edges>"
 
@@ -376,3 +387,9 @@ def _inputs(w: Mapping[str, float] | Sequence[float] | None, names: Sequence[str
                 raise InputError(f"no input '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
         return np.array([float(w.get(name, 0.0)) for name in names])
     return _vector("w", w, names)
+
+
+def _unpickled(
+    data: bytes, values: Mapping[str, ParameterValue], parameters: Array, initial: str, start: InitialState | None
+) -> ModeGraph:
+    return ModeGraph(from_bytes(data), values, parameters, initial, start)
