@@ -37,7 +37,7 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
     if not quiet:
         for name in _always_redundant(graph):
             print_status(
-                f"warning: constraint '{name}' is implied by the others in every mode: its force is indeterminate"
+                f"warning: constraint '{name}' depends linearly on others in every mode: its force is indeterminate"
             )
     return graph
 

@@ -14,7 +14,7 @@ def prepare_folder(option: str, folder: Path) -> None:
     Raises
     ------
     InputError
-        It is a file, lies in one, or may not be written to.
+        It is a file or below one, or may not be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -286,7 +286,7 @@ def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], outputs:
 
 
 def describe(trajectory: Trajectory, most: int | None = _SHOWN) -> str:
-    """Return a summary of a run as text: span, outcome, transitions with their causes, energy account.
+    """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
 
     Of more than ``most`` transitions the first ones and the last are listed.
     """

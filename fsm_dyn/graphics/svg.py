@@ -73,6 +73,6 @@ def _plain(value: object) -> str:
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table as HTML; whatever the cells say stays text."""
+    """Return a table as HTML; the text of the cells is escaped."""
     head = element("tr", (element("th", escaped(name)) for name in headings))
     return element("table", [head, *(element("tr", (element("td", escaped(cell)) for cell in row)) for row in rows)])

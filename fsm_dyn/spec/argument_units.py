@@ -1,4 +1,4 @@
-"""Values beside the model file: a number is in SI units; a text is an expression that may carry a unit.
+"""Values in addition to the model file: a number is in SI units; a text is an expression that may carry a unit.
 
 The one rule for ``--set``, ``--input``, ``--initial``, ``--tolerance`` and their arguments in Python.
 """
@@ -20,7 +20,7 @@ TIME = dimension(s=1)
 
 
 class _PlainNumbersFit(QuantityAlgebra):
-    """A number without a unit is in SI units, whatever is expected: its dimension is not known."""
+    """A number without a unit is in SI units and fits any dimension."""
 
     def number(self, node: Number, /) -> Quantity:
         """Return the quantity of a number."""

@@ -146,3 +146,22 @@ def test_strips_show_one_span_of_time(viewed):
     assert len(ends[0]) >= 2
     for strips in ends:
         assert all(strip == strips[0] for strip in strips)
+
+
+def test_a_long_name_of_a_mode_loses_its_middle_and_has_a_tooltip(viewed):
+    _, page = viewed("shopping_cart")
+    page.running()
+    long = "+".join(f"shank_edge{k}_closed" for k in range(12))
+    shown, short = page.evaluate(
+        """async (name) => {
+            const { elided } = await import("./js/dom.js");
+            return [elided(name), elided(name.slice(0, 48))];
+        }""",
+        long,
+    )
+    assert len(shown) == 48
+    head, tail = shown.split("…")
+    assert long.startswith(head)
+    assert long.endswith(tail)
+    assert short == long[:48]
+    assert page.get_attribute("#mode", "title") == page.text("#mode")

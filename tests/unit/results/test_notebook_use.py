@@ -36,7 +36,7 @@ def test_a_graph_is_pickled_as_data(graph):
 
 
 @pytest.mark.parametrize("by", ["simulate", "Simulator"])
-def test_a_run_is_pickled_as_data_and_goes_on(graph, by):
+def test_a_run_is_pickled_as_data_and_can_be_resumed(graph, by):
     made = fsm_dyn.simulate(graph, 2.0) if by == "simulate" else fsm_dyn.Simulator(graph).run(2.0)
     again = pickled(made)
     assert again.q.tobytes() == made.q.tobytes()
