@@ -111,6 +111,7 @@ EXTRA_dev := [dev]
 RUNTIME := $(wildcard fsm_dyn/runtime/*.c fsm_dyn/runtime/*.h) fsm_dyn/runtime/CMakeLists.txt
 
 $(VENV)/.installed-%: pyproject.toml $(RUNTIME) .ci/make_venv
+	@echo "installing the package and what it needs into $(VENV): a minute or two, the first time only"
 	@PYTHON="$(PYTHON)" bash .ci/make_venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRA_$*)"
 	@touch $@

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fsm_dyn.exports.export import export
     from fsm_dyn.results.trajectory import Trajectory
     from fsm_dyn.simulation.tolerances import Tolerances
+    from fsm_dyn.simulation_api import Simulator as Simulator
     from fsm_dyn.simulation_api import open_run, simulate
-    from fsm_dyn.simulator import Simulator
     from fsm_dyn.spec.model import Mechanism
 
 __version__ = "0.1.0"
@@ -35,7 +35,7 @@ _HOMES = {
     "ModeGraph": "fsm_dyn.automaton.mode_graph",
     "ModelError": "fsm_dyn.errors",
     "RunError": "fsm_dyn.errors",
-    "Simulator": "fsm_dyn.simulator",
+    "Simulator": "fsm_dyn.simulation_api",
     "Tolerances": "fsm_dyn.simulation.tolerances",
     "Trajectory": "fsm_dyn.results.trajectory",
     "compile": "fsm_dyn.compilation",

@@ -83,6 +83,10 @@ class ExpressionError(ModelError):
     """A text that is not an expression of the language."""
 
 
+class UnknownColumnError(InputError, KeyError):
+    """A name that is no column of a run: an error of input, and a ``KeyError`` for code that expects one."""
+
+
 class RunError(FsmDynError):
     """A run that failed; the message contains the time, the mode and the residuals.
 
@@ -90,6 +94,11 @@ class RunError(FsmDynError):
     """
 
     trajectory: object = None
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the ``count`` known names that are most like a name, the nearest first."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.0)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

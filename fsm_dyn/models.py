@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import InputError, did_you_mean, nearest
 
 _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -46,7 +46,7 @@ def find(name: str) -> Path:
     Raises
     ------
     InputError
-        If no such model is shipped; the message lists those there are, the nearest first.
+        If no such model is shipped; the message names the three nearest.
     """
     path = folder() / f"{name}.yaml"
     if is_bare_name(name) and path.is_file():
@@ -55,7 +55,7 @@ def find(name: str) -> Path:
     raise InputError(
         f"there is no shipped model '{name}'",
         found=name,
-        allowed=", ".join(known),
+        allowed=f"{', '.join(nearest(name, known))}, ... ({len(known)} models: fsm-dyn models)",
         remedy=did_you_mean(name, known) or f"for a file of your own give its path: ./{name}.yaml",
     )
 

@@ -15,6 +15,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
+from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
@@ -33,6 +34,7 @@ class _Context:
     parameters: Mapping[str, ParameterValue]
     span: tuple[float, float]
     automaton: Automaton
+    units: ArgumentUnits
 
 
 def resolve_inputs(
@@ -46,9 +48,10 @@ def resolve_inputs(
     Parameters
     ----------
     given : mapping
-        For some inputs a number, an expression of ``t`` and parameters, a table of (time, value) rows, a mapping
-        with one key of ``linear steps expression`` as in a model file or ``sampled`` (rows of numbers, as a device
-        gave them), a Python callable of the time, or the schedule of a scenario.
+        For some inputs a number in SI units, an expression of ``t`` and parameters that may carry units, a table of
+        (time, value) rows of either, a mapping with one key of ``linear steps expression constant`` as in a model file
+        or ``sampled`` (rows of numbers, as a device gave them), a Python callable of the time, or the schedule of a
+        scenario.
     span : (float, float)
         Times over which a callable may have to be tabulated, s.
 
@@ -65,7 +68,7 @@ def resolve_inputs(
                 allowed=", ".join(names) or "this model has none",
                 remedy=did_you_mean(name, names),
             )
-    context = _Context(automaton.terms.layout, parameters, span, automaton)
+    context = _Context(automaton.terms.layout, parameters, span, automaton, ArgumentUnits(automaton.mechanism))
     pieces: dict[str, PiecewiseCubic] = {}
     kernels: list[KernelSource] = []
     for name in names:
@@ -140,13 +143,15 @@ def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Piecewis
 
 def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
     if isinstance(value, str):
-        return _from_text(name, Text(value), context)
+        return _from_argument(name, value, context)
     if isinstance(value, Schedule):
         return _from_schedule(name, value, context)
     if callable(value):
         return signals.from_callable(value, context.span)
     if isinstance(value, Mapping):
         return _from_mapping(name, value, context)
+    if isinstance(value, Sequence):
+        return signals.linear(_table(name, value, context))
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 0:
         if not np.isfinite(array):
@@ -155,18 +160,42 @@ def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCub
     return signals.linear(array)
 
 
+def _table(name: str, rows: Sequence[Any], context: _Context) -> list[tuple[float, float]]:
+    """Return rows of time and value, numbers in SI units or texts that may carry a unit, as numbers."""
+    found = []
+    for row in rows:
+        if isinstance(row, (str, float, int)) or len(row) != 2:
+            raise InputError(f"input '{name}': a row of its table is a time and a value", found=repr(row)[:60])
+        time, value = row
+        if isinstance(time, str):
+            context.units.check_time(time, f"a time of input '{name}'")
+        if isinstance(value, str):
+            context.units.check(name, value, f"input '{name}'")
+        found.append((_number(time, context), _number(value, context)))
+    return found
+
+
+def _number(value: Any, context: _Context) -> float:
+    return evaluate(value, context.parameters) if isinstance(value, str) else float(value)
+
+
+def _from_argument(name: str, text: str, context: _Context) -> PiecewiseCubic | KernelSource:
+    context.units.check(name, text, f"input '{name}'", over_time=True)
+    return _from_text(name, Text(text), context)
+
+
 def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> PiecewiseCubic | KernelSource:
-    kinds = ("linear", "steps", "sampled", "expression")
+    kinds = ("linear", "steps", "sampled", "expression", "constant")
     if len(value) != 1 or next(iter(value)) not in kinds:
         raise InputError(f"input '{name}'", found=str(dict(value))[:80], allowed="one key of " + ", ".join(kinds))
     kind, content = next(iter(value.items()))
-    if kind == "expression":
-        return _from_text(name, Text(str(content)), context)
+    if kind in ("expression", "constant"):
+        return _from_argument(name, str(content), context)
     if kind == "sampled":
         return signals.sampled(
             np.asarray(content, dtype=np.float64), decides=name in context.automaton.inputs_with_rates
         )
-    rows = [tuple(evaluate(str(entry), context.parameters) for entry in row) for row in content]
+    rows = _table(name, content, context)
     return signals.linear(rows) if kind == "linear" else signals.steps(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -12,18 +13,19 @@ from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.compilation import compile as compile_mechanism
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import InputError, Location, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import continuation_of
 from fsm_dyn.results.result_builder import run_model
-from fsm_dyn.results.run_file import read_run
+from fsm_dyn.results.run_file import SavedRun, parse_run, read_run
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.resumption import Run
 from fsm_dyn.run_inputs import InputValue, scenario_schedules
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator import Resume, simulator_of
+from fsm_dyn.simulator import Simulator as Simulator
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.values import named_values
 
@@ -131,7 +133,11 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     InputError
         The file is not a saved run, or is inconsistent.
     """
-    saved = read_run(os.fspath(path))
+    return _opened(read_run(os.fspath(path)), os.fspath(path))
+
+
+def _opened(saved: SavedRun, path: str) -> Trajectory:
+    """Return the run of a file's content; ``path`` for messages."""
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
     values = named_values(mechanism, saved.parameters.tolist())
     graph = compile_mechanism(mechanism)
@@ -170,3 +176,15 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     inputs |= cast("dict[str, InputValue]", stored.settings.inputs)
     run = Run(graph, values, saved.parameters, stored.settings, inputs)
     return Trajectory(model, saved.record, Resume(run, lambda: continuation))
+
+
+def _unpickled(data: bytes) -> Trajectory:
+    return _opened(parse_run(data, Location("a pickled run")), "a pickled run")
+
+
+def _pickled(run: Trajectory) -> tuple[Callable[[bytes], Trajectory], tuple[bytes]]:
+    """Pickle a run as the data of its file: its model is compiled, or found in the cache, where it is read."""
+    return _unpickled, (run.to_bytes(),)
+
+
+copyreg.pickle(Trajectory, _pickled)

@@ -535,6 +535,13 @@ _of_thread = _OfThread()
 
 def simulator_of(graph: ModeGraph) -> Simulator:
     """Return the simulator that this thread keeps for a graph."""
+    if not isinstance(graph, ModeGraph):
+        raise InputError(
+            "a run is made of a compiled model",
+            found=repr(graph)[:60],
+            allowed="a ModeGraph",
+            remedy="compile it first: fsm_dyn.simulate(fsm_dyn.compile('NAME or FILE.yaml'))",
+        )
     found = _of_thread.simulators.get(graph)
     if found is None:
         # of a twin with the same data, as what it holds would keep the graph itself alive

@@ -14,13 +14,14 @@ from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.graphics.text_table import table
 from fsm_dyn.modes.assembly import dependent_columns
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.run_inputs import InputValue, resolve_inputs
 from fsm_dyn.spec.values import parameter_values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linearisation:
     """``δẋ = A δx + B δw`` about a state.
 
@@ -42,6 +43,14 @@ class Linearisation:
     B: Array
     eigenvalues: npt.NDArray[np.complex128]
     rates: Array
+
+    def __repr__(self) -> str:
+        rows = [
+            (name, *(f"{value:.6g}" for value in (*a, *b)))
+            for name, a, b in zip(self.states, self.A, self.B, strict=True)
+        ]
+        own = ", ".join(f"{value:.6g}" for value in self.eigenvalues)
+        return table(("rate of", *self.states, *self.inputs), rows) + f"\neigenvalues, 1/s: {own}"
 
 
 def linearise(

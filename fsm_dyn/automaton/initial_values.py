@@ -13,6 +13,7 @@ from fsm_dyn.automaton.initial_state import InitialState, find_initial_state
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, parameter_values
 
@@ -117,12 +118,15 @@ def initial_values(
     given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
     mode: str | None = mechanism.initial.mode
     settles = mechanism.initial.settle
+    units = ArgumentUnits(mechanism)
     for name, value in (overrides or {}).items():
         if name == "mode":
             mode = str(value)
         elif name == "settle":
             settles = bool(value)
         else:
+            if isinstance(value, str):
+                units.check(name, value, f"the initial value of '{name}'")
             given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
             if not math.isfinite(given[name]):
                 raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))

@@ -11,14 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
-from fsm_dyn.automaton.edges import edges
+from fsm_dyn.automaton.edges import Edge, edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.mode_view import ModeView
-from fsm_dyn.automaton.storage import save
+from fsm_dyn.automaton.storage import from_bytes, save, to_bytes
 from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs.cache import ObjectCache
@@ -26,6 +25,8 @@ from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
 
 ASSESSMENT = "1"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
@@ -66,8 +67,19 @@ class ModeGraph:
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
 
+    def __copy__(self) -> ModeGraph:
+        return self  # nothing changes a graph
+
+    def __deepcopy__(self, memo: object) -> ModeGraph:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle as data: the automaton as its file has it, without machine code."""
+        parts = (dict(self.values), self.parameters, self.initial, self.start, self.geometry)
+        return _unpickled, (to_bytes(self.automaton), *parts)
+
     def __repr__(self) -> str:
-        return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.nx.number_of_edges()} edges>"
+        return f"<ModeGraph {self.name}: {len(self.automaton.modes)} modes, {self.edge_count} edges>"
 
     def _repr_html_(self) -> str:
         # for notebooks only
@@ -106,6 +118,9 @@ class ModeGraph:
         ``label`` of a node is what the mode is called where people read it; modes that only handovers tell apart share
         it.
         """
+        # importing networkx takes longer than most runs, and no run needs it
+        import networkx as nx
+
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
         labels = {mode.name: self.automaton.labels.of(mode.states) for mode in self.automaton.modes}
         for name, view in self.modes.items():
@@ -182,17 +197,37 @@ class ModeGraph:
         """Modes to which no chain of single events leads from the initial mode."""
         if not self.initial:
             return ()
-        graph = self.nx
-        reached = nx.descendants(graph, self.initial) | {self.initial}
-        return tuple(name for name in graph if name not in reached)
+        successors, reached, ahead = self._successors(), {self.initial}, [self.initial]
+        while ahead:
+            new = successors[ahead.pop()] - reached
+            reached |= new
+            ahead += new
+        return tuple(name for name in successors if name not in reached)
 
     @property
     def terminal_modes(self) -> tuple[str, ...]:
         """Modes that nothing leads out of, in a graph that has other modes."""
-        graph = self.nx
-        if len(graph) < 2:
+        successors = self._successors()
+        if len(successors) < 2:
             return ()
-        return tuple(name for name in graph if all(target == name for target in graph.successors(name)))
+        return tuple(name for name, targets in successors.items() if targets <= {name})
+
+    @property
+    def edge_count(self) -> int:
+        """Number of edges: pairs of modes, one for each guard that leads from one to the other."""
+        return sum(1 for _ in self._edges())
+
+    def _edges(self) -> Iterator[Edge]:
+        """Yield the edges between modes that are listed."""
+        return (edge for edge in edges(self.automaton) if not self._excluded.keys() & {edge.source, edge.target})
+
+    def _successors(self) -> dict[str, set[str]]:
+        """Return the modes to which an edge leads from each mode, in the order of the modes."""
+        found: dict[str, set[str]] = {name: set() for name in self.modes}
+        for edge in self._edges():
+            found.setdefault(edge.source, set()).add(edge.target)
+            found.setdefault(edge.target, set())
+        return found
 
     pruned = RenamedAttribute("infeasible")
     dead_ends = RenamedAttribute("terminal_modes")
@@ -211,3 +246,14 @@ class ModeGraph:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.modes)
+
+
+def _unpickled(
+    data: bytes,
+    values: Mapping[str, ParameterValue],
+    parameters: Array,
+    initial: str,
+    start: InitialState | None,
+    geometry: GeometricFeasibility | None,
+) -> ModeGraph:
+    return ModeGraph(from_bytes(data), values, parameters, initial, start, geometry)

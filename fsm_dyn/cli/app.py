@@ -28,7 +28,6 @@ app = typer.Typer(
     cls=Group,
     help="Mechanisms whose contacts come and go: from YAML to a graph of modes that runs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # an unexpected exception is a bug: show its plain traceback
     rich_markup_mode=None,
 )

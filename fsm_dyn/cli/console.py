@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec
 
 import typer
 
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.graphics.text_table import table as table
 from fsm_dyn.renamed import RenamedWarning
 
 P = ParamSpec("P")
@@ -41,7 +42,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
         except BrokenPipeError:  # the reader of the output has terminated
             raise
         except OSError as error:  # a full disk, a folder without permission to write
-            print_status(f"failed: {error}")
+            print_status(f"failed: {error.filename}: {error.strerror}" if error.filename else f"failed: {error}")
             raise typer.Exit(FAILED) from None
 
     return wrapped
@@ -74,15 +75,6 @@ def print_status(text: str) -> None:
 def print_json(data: Any) -> None:
     """Print data as JSON; numbers that JSON cannot hold become null."""
     typer.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False))
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text, columns padded; the last column is left ragged."""
-    lines = [list(headings), *[list(row) for row in rows]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
-    padded = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([padded[0], rule, *padded[1:]])
 
 
 class Progress:

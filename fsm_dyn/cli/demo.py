@@ -10,15 +10,19 @@ import typer
 
 from fsm_dyn.cli.console import handle_errors, progress_message
 from fsm_dyn.cli.model_commands import mode_table, ready_graph
+from fsm_dyn.cli.output_paths import prepare_folder
 from fsm_dyn.cli.run import RunOutputs, describe, write_files
 
 _MODEL = "shopping_cart"
 
 
 @handle_errors
-def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path("out")) -> None:
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("out"),
+) -> None:
     """Compile and run the shopping cart: its caster sticks, breaks away and sticks again; draw all of it."""
     started = time.perf_counter()
+    prepare_folder("--out", out)
     graph = ready_graph(_MODEL)
     typer.echo(f"{graph.name}: {graph.automaton.mechanism.summary}\n\n{mode_table(graph)}\n")
     # The public interface and Matplotlib take a moment to import.
@@ -28,7 +32,7 @@ def demo_command(out: Annotated[Path, typer.Option("--out", help="Folder for the
     with progress_message("running"):
         trajectory = fsm_dyn.simulate(graph)
     typer.echo(describe(trajectory))
-    typer.echo(f"energy-balance residual: {trajectory.energy.relative_residual:.1e} of the energy exchanged\n")
+    typer.echo("")
     with progress_message("drawing"):
         files = write_files(trajectory, RunOutputs(out, csv=True, netcdf=False, figure=True, motion=True))
         files.append(drawing.draw(graph.nx, out / f"{graph.name}_modes.png"))

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, Set, assignments
-from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import ready_graph
 from fsm_dyn.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from fsm_dyn.results import Trajectory
-    from fsm_dyn.results.explanation import ContactReport, Explanation
-    from fsm_dyn.results.transitions import Transition
 
 _SAME_INSTANT = 1e-6  # s; `run` prints times to 1e-6: one read off its table means the transition listed there
 
@@ -29,6 +27,7 @@ def explain_command(
     at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
     until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
     set_: Set = None,
+    scenario: ScenarioOption = None,
     input_: Input = None,
     initial: Initial = None,
     as_json: Json = False,
@@ -36,6 +35,7 @@ def explain_command(
     """Explain the mode at a given time: preceding transitions, contact forces, guards."""
     given: dict[str, Any] = {
         "until": until,
+        "scenario": scenario,
         "parameters": assignments("--set", set_),
         "inputs": assignments("--input", input_),
         "initial": assignments("--initial", initial),
@@ -46,7 +46,7 @@ def explain_command(
         ends = trajectory.describe_outcome() if found.time == trajectory.t[-1] else ()
         print_json({**found.as_data(), "outcome": trajectory.outcome.name, "outcome_details": list(ends)})
     else:
-        typer.echo(describe(found))
+        typer.echo(str(found))
         if found.time == trajectory.t[-1]:
             typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
 
@@ -84,62 +84,3 @@ def _instant(trajectory: Trajectory, at: float | None) -> float:
         return float(trajectory.t[-1])
     near = [item.time for item in trajectory.transitions if abs(item.time - at) <= _SAME_INSTANT]
     return min(near, key=lambda time: abs(time - at)) if near else at
-
-
-def describe(found: Explanation) -> str:
-    """Return an explanation as text."""
-    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
-    if not found.preceding:
-        lines += ["", "in this mode since the start"]
-    for item in found.preceding:
-        lines += ["", *_transition(item)]
-    lines += ["", *(str(item) for item in found.passed)] if found.passed else []
-    if found.contacts:
-        headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")
-        lines += ["", table(headings, [_contact(contact) for contact in found.contacts])]
-    shared = [contact.name for contact in found.contacts if contact.indeterminate]
-    if shared:
-        kind = "minimum-norm admissible" if all(contact.admissible for contact in found.contacts) else "minimum-norm"
-        lines.append(f"indeterminate multipliers of {', '.join(shared)}: the {kind} ones are given")
-        if kind == "minimum-norm":
-            lines.append("no multipliers of these contacts satisfy all contact laws")
-    for name, forces in found.constraints.items():
-        lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
-    if found.guards:
-        rows = [
-            (
-                guard.event,
-                guard.guard,
-                f"{guard.value:.6g}",
-                f"{guard.slope:+.6g}",
-                "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
-            )
-            for guard in found.guards
-        ]
-        lines += ["", "guards:"]
-        lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
-    if found.next_transition is not None:
-        item = found.next_transition
-        lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
-    return "\n".join(lines)
-
-
-def _transition(item: Transition) -> list[str]:
-    """Return a transition with the guards that fired, the candidates examined and the selection."""
-    lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
-    if item.is_handover:
-        lines.append("  a handover: other features carry the same contact, the mode stays")
-    lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
-    for name, values in item.impulse.items():
-        lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))
-    if item.impulse:
-        lines.append(f"  energy: {item.energy_before:.6g} J before, {item.energy_after:.6g} J after")
-    if item.selection:
-        lines.append(f"  selected: {item.selection[0]}")
-        lines += [f"  examined: {line}" for line in item.selection[1:]]
-    return lines
-
-
-def _contact(contact: ContactReport) -> tuple[str, ...]:
-    numbers = (contact.gap, contact.slip, contact.normal, contact.friction, contact.limit)
-    return (contact.name, contact.state, *("" if number is None else f"{number:.6g}" for number in numbers))

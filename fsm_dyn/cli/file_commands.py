@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, table
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -42,27 +43,29 @@ def models_command(as_json: Json = False) -> None:
     # Reading the language takes a moment to import.
     from fsm_dyn import models, spec
 
-    found = [(name, spec.load(models.find(name))) for name in models.names()]
+    found = [(name, *spec.heading(models.find(name))) for name in models.names()]
     if as_json:
         print_json(
             [
-                {"name": name, "summary": m.summary, "file": str(models.find(name)), "variants": list(m.variants)}
-                for name, m in found
+                {"name": name, "summary": summary, "file": str(models.find(name)), "variants": list(variants)}
+                for name, summary, variants in found
             ]
         )
         return
-    rows = [(name, mechanism.summary) for name, mechanism in found]
+    rows = [(name, summary) for name, summary, _ in found]
     typer.echo(table(("name", "summary"), rows))
-    variants = [f"{name}:{variant}" for name, mechanism in found for variant in mechanism.variants]
+    variants = [f"{name}:{variant}" for name, _, names in found for variant in names]
     if variants:
         typer.echo("\nvariants: " + ", ".join(variants))
 
 
 @handle_errors
 def schema_command(
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: print it.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: print it.")] = None,
 ) -> None:
     """Print the JSON Schema of the model language, for editors."""
+    if out is not None:
+        prepare_file("--out", out)
     # Reading the language takes a moment to import.
     from fsm_dyn import spec
 

@@ -72,11 +72,10 @@ def live_command(
             from fsm_dyn.live.live_stepper import DeviceMap, Limits
             from fsm_dyn.live.port_coupling import coupled_ports
             from fsm_dyn.live.session import Settings
-            from fsm_dyn.live.session_launch import coupled_graph
 
             parameters = assignments("--set", set_) or {}
             with progress_message("compiling the model with its ports", as_json):
-                graph = coupled_graph(ready_graph(model, None, True), parameters)
+                graph, parameters = _coupled(ready_graph(model, None, True), parameters)
             options = driver_options(option)
             if driver == "scripted":
                 ports = {item.name: item for item in coupled_ports(graph.automaton.mechanism)}
@@ -103,6 +102,17 @@ def live_command(
                 derive=derive,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
+
+
+def _coupled(graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the graph with couplers of its ports, or of default ones if it declares none, and the parameters."""
+    # the runtime comes with these
+    from fsm_dyn.live.session_launch import coupled_graph
+    from fsm_dyn.viewer.live_view import coupled_for_page
+
+    if graph.automaton.mechanism.ports:
+        return coupled_graph(graph, parameters), parameters
+    return coupled_for_page(graph, parameters)
 
 
 def hold_and_report(

@@ -13,6 +13,7 @@ import typer
 from fsm_dyn.cli.assignments import Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
 from fsm_dyn.cli.file_commands import Json
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
@@ -34,7 +35,19 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
     mechanism = fsm_dyn.load(model)
     with progress_message(f"compiling {mechanism.name}", quiet) as progress_:
         progress = partial(progress_.counted, what="modes")
-        return fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
+        graph = fsm_dyn.compile(mechanism, parameters=parameters, jobs=jobs, progress=progress)
+    if not quiet:
+        for name in _always_redundant(graph):
+            print_status(
+                f"warning: constraint '{name}' depends linearly on others in every mode: its force is indeterminate"
+            )
+    return graph
+
+
+def _always_redundant(graph: ModeGraph) -> list[str]:
+    """Return the constraints of the model that are redundant in all of its modes."""
+    constraints = graph.automaton.mechanism.constraints
+    return [name for name in constraints if all(name in mode.redundant_rows for mode in graph.modes.values())]
 
 
 @handle_errors
@@ -60,7 +73,7 @@ def check_command(
              "memory", "transitions", "outputs")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"transitions": len(mechanism.written_transitions)}
-    counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
+    counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     found = _geometry(graph, as_json) if geometry else None
     graph = graph if found is None else graph.with_geometry(found)
@@ -125,6 +138,8 @@ def compile_command(
     as_json: Json = False,
 ) -> None:
     """Derive all modes and list their sizes."""
+    if save is not None:
+        prepare_file("--save", save)
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, assignments("--set", set_), as_json, jobs)
     if save is not None:
@@ -142,7 +157,7 @@ def compile_command(
 @handle_errors
 def graph_command(
     model: Model,
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: NAME.FORMAT here.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: NAME.FORMAT here.")] = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -161,6 +176,8 @@ def graph_command(
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
+    if out is not None:
+        prepare_file("--out", out)
     graph = ready_graph(model, assignments("--set", set_), as_json)
     shown, found = graph.nx, None if reach is None else _explored(graph, reach, jobs, as_json)
     if found is not None:

@@ -14,13 +14,16 @@ from fsm_dyn.cli.console import handle_errors, print_json, progress_message, tab
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli.output_paths import prepare_file, prepare_folder
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.results import Trajectory
+    from fsm_dyn.results.transitions import Transition
 
 _SHOWN = 30
+_ROUNDING = 1e-14  # of an energy: a difference of two that is smaller is none
 _WIDE = 60  # characters of two modes' names beyond which a line names one of them
 
 
@@ -29,7 +32,7 @@ PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "ou
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """Files to write of a run, in ``folder``; none if it is None."""
+    """Files to write of a run, in ``folder``; none if it is None. ``all_transitions``: the listing leaves out none."""
 
     folder: Path | None
     csv: bool
@@ -39,6 +42,7 @@ class RunOutputs:
     save_run: bool = False
     html: Path | None = None
     plots: tuple[str, ...] = ()
+    all_transitions: bool = False
 
 
 @handle_errors
@@ -70,7 +74,7 @@ def run_command(
     initial: Initial = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for files; without further options a CSV, the run and the figures."),
+        typer.Option("--out", "-o", help="Folder for files; without further options a CSV, the run and the figures."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
@@ -88,6 +92,9 @@ def run_command(
     ] = None,
     watching: Annotated[
         bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
+    ] = False,
+    all_transitions: Annotated[
+        bool, typer.Option("--all", help=f"List all transitions, not the first {_SHOWN - 1} and the last.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -109,7 +116,12 @@ def run_command(
         save_run=save_run or everything,
         html=html,
         plots=plots,
+        all_transitions=all_transitions,
     )
+    if outputs.folder is not None:
+        prepare_folder("--out", outputs.folder)
+    if html is not None:
+        prepare_file("--html", html)
     options: dict[str, Any] = {
         "until": until,
         "method": method,
@@ -219,7 +231,7 @@ def _carry_out(
     if as_json:
         print_json(_summary(trajectory, files))
     else:
-        typer.echo(describe(trajectory))
+        typer.echo(describe(trajectory, None if outputs.all_transitions else _SHOWN))
         for path in files:
             typer.echo(f"wrote {path}")
     if trajectory.interrupted:
@@ -232,7 +244,6 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
     """Write the requested files of a run, named after its model, and return the paths."""
     if outputs.folder is None:
         return []
-    outputs.folder.mkdir(parents=True, exist_ok=True)
     stem = outputs.folder / trajectory.model.name
     files = []
     if outputs.csv:
@@ -274,13 +285,18 @@ def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], outputs:
     return files
 
 
-def describe(trajectory: Trajectory) -> str:
-    """Return a summary of a run as text: span, outcome, transitions with their causes."""
+def describe(trajectory: Trajectory, most: int | None = _SHOWN) -> str:
+    """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
+
+    Of more than ``most`` transitions the first ones and the last are listed.
+    """
     lines = [
         f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
         f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
     ]
-    shown = trajectory.transitions[:_SHOWN]
+    transitions = trajectory.transitions
+    left_out = 0 if most is None else max(len(transitions) - most, 0)
+    shown = (*transitions[: most - 1], transitions[-1]) if most is not None and left_out else transitions
     if shown:
         headings = ["time, s", "from", "to", "cause"]
         ends = [
@@ -293,16 +309,24 @@ def describe(trajectory: Trajectory) -> str:
         if any(x.impulse for x in shown):
             headings.insert(-1, "impact, J")
             for x, row in zip(shown, rows, strict=True):
-                row.insert(-1, f"{-x.energy_lost:+.2e}" if x.impulse else "")
+                row.insert(-1, _impact(x) if x.impulse else "")
+        if left_out:
+            rows.insert(-1, ["...", *[""] * (len(headings) - 2), f"{left_out} more: --all"])
         lines += ["", table(headings, rows)]
-    more = len(trajectory.transitions) - len(shown)
-    if more:
-        lines.append(f"and {more} more")
     passed = trajectory.change_points
     lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
     if len(passed) > _SHOWN:
         lines.append(f"and {len(passed) - _SHOWN} more change points")
+    if not trajectory.outcome.failed:
+        residual = trajectory.energy.relative_residual
+        lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
     return "\n".join(lines)
+
+
+def _impact(item: Transition) -> str:
+    """Return the energy that an impact took, J; what is rounding of the energies is zero."""
+    rounding = _ROUNDING * max(abs(item.energy_before), abs(item.energy_after))
+    return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
 
 
 def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignm
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
+from fsm_dyn.cli.output_paths import prepare_folder
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
@@ -39,13 +40,15 @@ def study_command(
     set_: Set = None,
     input_: Input = None,
     initial: Initial = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for a CSV file and the figure.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figure.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a model over a grid of parameter values, on all cores, and compare."""
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import read_range, study
 
+    if out is not None:
+        prepare_folder("--out", out)
     ranges: dict[str, list[str]] = {}
     for text in vary:
         name, values = read_range(text)
@@ -77,7 +80,6 @@ def _write(found: Study, folder: Path) -> list[Path]:
     # Matplotlib, for the picture only.
     from fsm_dyn import plot
 
-    folder.mkdir(parents=True, exist_ok=True)
     listing = folder / f"{found.model}_study.csv"
     headings, lines = found.table()
     with listing.open("w", newline="", encoding="utf-8") as file:

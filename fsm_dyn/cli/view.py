@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli import timing
-from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.assignments import Initial, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
 
@@ -53,6 +54,8 @@ def view_command(
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
     substeps: timing.Substeps = None,
     set_: Set = None,
+    scenario: ScenarioOption = None,
+    initial: Initial = None,
     as_json: Json = False,
 ) -> None:
     """Run a model live on a page in the browser, or play back a recorded run. Ctrl-C ends it.
@@ -67,7 +70,7 @@ def view_command(
 
     opened = announce_address(model, no_browser, as_json)
     if is_recorded_run(model):
-        if watch or record is not None or set_ or schedule is not None:
+        if watch or record is not None or set_ or schedule is not None or scenario is not None or initial:
             raise InputError(
                 "a recorded run takes no options of a live run", found=model, remedy="omit the other options"
             )
@@ -76,6 +79,7 @@ def view_command(
             found = "a folder, pipe or device" if path.exists() else ""
             raise InputError(f"there is no run '{model}'", found=found)
         if html is not None:
+            prepare_file("--html", html)
             with progress_message(f"writing {html}", as_json):
                 write_report(open_recorded_run(path), html)
             print_status(f"wrote {html}")
@@ -84,19 +88,26 @@ def view_command(
         if as_json:
             print_json({"model": model, "runs": []})
         return
+    if record is not None:
+        prepare_file("--record", record)
     if html is not None:
         raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
-    watched = _watched(model, WatchedFile) if watch else None
+    watched = _watched(model, scenario, WatchedFile) if watch else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     live_options = LiveOptions(
-        period=period, substeps=substeps, schedule=schedule, parameters=parameters, record=record
+        period=period,
+        substeps=substeps,
+        schedule=True if schedule is None and scenario is not None else schedule,
+        parameters=parameters,
+        record=record,
+        initial=assignments("--initial", initial) or {},
     )
     with asked_to_end() as asked:
         with asked.at_once():
             try:
-                graph: Any = ready_graph(model, None, as_json)
+                graph: Any = _graph(model, scenario, as_json)
             except FsmDynError as error:
                 if watched is None:
                     raise
@@ -152,7 +163,19 @@ def is_recorded_run(model: str) -> bool:
     return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))
 
 
-def _watched(model: str, kind: Any) -> Any:
+def _graph(model: str, scenario: str | None, quiet: bool) -> Any:
+    """Return the compiled model, its inputs following a scenario if there is one."""
+    graph = ready_graph(model, None, quiet)
+    if scenario is None:
+        return graph
+    # the public interface is there by now
+    import fsm_dyn
+    from fsm_dyn.spec.loader import with_scenario
+
+    return fsm_dyn.compile(with_scenario(graph.automaton.mechanism, scenario))
+
+
+def _watched(model: str, scenario: str | None, kind: Any) -> Any:
     """Return the file behind a model, and how it is compiled."""
     from fsm_dyn import models
     from fsm_dyn.spec.variants import split_name
@@ -162,6 +185,6 @@ def _watched(model: str, kind: Any) -> Any:
     path = Path(models.resolve(split_name(model)[0]))
 
     def compiled() -> Any:
-        return ready_graph(model, None, True)
+        return _graph(model, scenario, True)
 
     return kind(path, model, compiled)

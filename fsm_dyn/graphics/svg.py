@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fsm_dyn.graphics.palette import INK
 
@@ -70,3 +70,9 @@ def _is_allowed(c: str) -> bool:
 def _plain(value: object) -> str:
     """Return a number rounded to a tenth of a point; other values as text."""
     return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as HTML; the text of the cells is escaped."""
+    head = element("tr", (element("th", escaped(name)) for name in headings))
+    return element("table", [head, *(element("tr", (element("td", escaped(cell)) for cell in row)) for row in rows)])

@@ -69,7 +69,12 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)
     if not contacts:
         return ModeName("motion", ())
-    return ModeName("+".join(extras) or "all_free", tuple(states))
+    sticking = [
+        f"{contact.name}_{contact.states[code]}"
+        for contact, code in zip(contacts, states, strict=True)
+        if contact.contact_law.friction_only
+    ]  # only what nothing holds is free
+    return ModeName("+".join(extras or sticking) or "all_free", tuple(states))
 
 
 def enumerate_modes(

@@ -56,7 +56,8 @@ def study(
                 axes.locator_params(nbins=4)
                 middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
                 if spread <= _SAME * abs(middle):  # rounding is no dependence
-                    axes.set_ylim(middle - 0.1 * abs(middle), middle + 0.1 * abs(middle))
+                    room = 0.1 * abs(middle) or 1.0
+                    axes.set_ylim(middle - room, middle + room)
             for axes in row:
                 axes.grid(color="#EEEEEE", lw=0.8)
         panels[-1, 0].set_xlabel("time, s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -50,9 +51,19 @@ def settings() -> Iterator[None]:
         yield
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as the last line of a cell, whether or not pyplot is used."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with settings():
+            self.savefig(buffer, format="png", dpi=100)
+        return buffer.getvalue()
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return a figure of the given size in inches that belongs to no window."""
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = NotebookFigure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

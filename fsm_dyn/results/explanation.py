@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fsm_dyn.graphics.text_table import table
 from fsm_dyn.laws import Event
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import ContactInfo, shared_name
@@ -55,7 +56,7 @@ class GuardReport:
     zero_in = RenamedAttribute("time_to_zero")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a mechanism is in its mode at an instant.
 
@@ -90,6 +91,11 @@ class Explanation:
     label: str = ""
     led_here = RenamedAttribute("preceding")
     coming = RenamedAttribute("next_transition")
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    __repr__ = __str__
 
     def as_data(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""
@@ -211,3 +217,62 @@ def _transition_data(item: Transition) -> dict[str, Any]:
         "energy_before": item.energy_before,
         "energy_after": item.energy_after,
     }
+
+
+def _text(found: Explanation) -> str:
+    """Return an explanation as text."""
+    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
+    if not found.preceding:
+        lines += ["", "in this mode since the start"]
+    for item in found.preceding:
+        lines += ["", *_transition_lines(item)]
+    lines += ["", *(str(item) for item in found.passed)] if found.passed else []
+    if found.contacts:
+        headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")
+        lines += ["", table(headings, [_contact_cells(contact) for contact in found.contacts])]
+    shared = [contact.name for contact in found.contacts if contact.indeterminate]
+    if shared:
+        kind = "minimum-norm admissible" if all(contact.admissible for contact in found.contacts) else "minimum-norm"
+        lines.append(f"indeterminate multipliers of {', '.join(shared)}: the {kind} ones are given")
+        if kind == "minimum-norm":
+            lines.append("no multipliers of these contacts satisfy all contact laws")
+    for name, forces in found.constraints.items():
+        lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
+    if found.guards:
+        rows = [
+            (
+                guard.event,
+                guard.guard,
+                f"{guard.value:.6g}",
+                f"{guard.slope:+.6g}",
+                "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
+            )
+            for guard in found.guards
+        ]
+        lines += ["", "guards:"]
+        lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
+    if found.next_transition is not None:
+        item = found.next_transition
+        lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
+    return "\n".join(lines)
+
+
+def _transition_lines(item: Transition) -> list[str]:
+    """Return a transition with the guards that fired, the candidates examined and the selection."""
+    lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
+    if item.is_handover:
+        lines.append("  a handover: other features carry the same contact, the mode stays")
+    lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
+    for name, values in item.impulse.items():
+        lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))
+    if item.impulse:
+        lines.append(f"  energy: {item.energy_before:.6g} J before, {item.energy_after:.6g} J after")
+    if item.selection:
+        lines.append(f"  selected: {item.selection[0]}")
+        lines += [f"  examined: {line}" for line in item.selection[1:]]
+    return lines
+
+
+def _contact_cells(contact: ContactReport) -> tuple[str, ...]:
+    numbers = (contact.gap, contact.slip, contact.normal, contact.friction, contact.limit)
+    return (contact.name, contact.state, *("" if number is None else f"{number:.6g}" for number in numbers))

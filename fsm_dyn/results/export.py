@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation.outcomes import Outcome
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 
@@ -37,9 +39,8 @@ def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome
     units = rows.model.units
     variables: dict[str, Any] = {}
     for name, column in rows.columns():
-        attributes = {"units": units[name]} if units.get(name) else {}
-        # A dot in a variable's name would need quoting in most tools that read NetCDF.
-        variables[name.replace(".", "_")] = ("time", column, attributes)
+        unit = _unit(name, units)
+        variables[name] = ("time", column, {"units": unit} if unit else {})
     for field in ("time", "source", "target", "cause", "energy_before", "energy_after"):
         values = np.array([getattr(item, field) for item in transitions])
         if not len(values):
@@ -48,12 +49,39 @@ def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome
     dataset: xarray.Dataset = module.Dataset(
         variables,
         coords={
-            "time": ("time", rows.t, {"units": "s"}),
+            "time": ("time", increasing(rows.t), {"units": "s"}),
             "mode": ("time", np.array(rows.modes, dtype=str)),
         },
         attrs={"model": rows.model.name, "outcome": str(outcome)},
     )
     return dataset
+
+
+def increasing(times: FloatArray) -> FloatArray:
+    """Return times, shape (n,), that increase strictly: of rows at one time the last keeps it.
+
+    Each row before it gets the next smaller number, so that both sides of a transition are kept, in order, and a
+    lookup at the time itself gives the later side, as :meth:`Trajectory.at` does.
+    """
+    found = times.copy()
+    while len(ties := np.flatnonzero(found[:-1] >= found[1:])):
+        found[ties] = np.nextafter(found[ties + 1], -np.inf)
+    return found
+
+
+def _unit(name: str, units: Mapping[str, str]) -> str:
+    return "J" if name.startswith("energy.") else units.get(name, "")
+
+
+def to_pandas(rows: Samples) -> pandas.DataFrame:
+    """Return the rows as a data frame; see :meth:`Trajectory.to_pandas`."""
+    module = _optional("pandas")
+    frame: pandas.DataFrame = module.DataFrame(
+        {"mode": rows.modes, **dict(rows.columns())}, index=module.Index(rows.t, name="time")
+    )
+    units = ((name, _unit(name, rows.model.units)) for name in frame.columns)
+    frame.attrs["units"] = {name: unit for name, unit in units if unit}
+    return frame
 
 
 def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outcome, path: Path) -> Path:

@@ -11,7 +11,7 @@ from fsm_dyn.graphics.timeline_svg import Strip, timeline_svg
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.transitions import counted
+from fsm_dyn.results.transitions import Transitions, counted
 
 Sample = Callable[[FloatArray], Samples]  # of Trajectory
 
@@ -46,19 +46,10 @@ def run_html(model: RunModel, record: RunRecord, sample: Sample, ending: Callabl
     if record.outcome.failed:
         parts.append(element("pre", escaped("\n".join(ending()))))
     if transitions:
-        heads = "".join(element("th", name) for name in ("time, s", "from", "to", "cause"))
-        rows = [element("tr", heads)]
-        for item in transitions[:MOST_ROWS]:
-            ends = (
-                item.source_label or item.source,
-                "(handover)" if item.is_handover else item.target_label or item.target,
-            )
-            cells = (f"{item.time:.6f}", *ends, item.cause)
-            rows.append(element("tr", (element("td", escaped(cell)) for cell in cells)))
+        shown = Transitions(transitions[:MOST_ROWS])._repr_html_()
         more = len(transitions) - MOST_ROWS
-        if more > 0:
-            rows.append(element("tr", element("td", f"and {more} more", colspan=4)))
-        parts.append(element("details", element("summary", "Transitions") + element("table", rows)))
+        rest = element("p", f"and {more} more") if more > 0 else ""
+        parts.append(element("details", element("summary", "Transitions") + shown + rest))
     return element("div", parts)
 
 

@@ -40,6 +40,9 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         for item in transitions[-MOST:]:
             yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"
         return
+    if code == outcomes.NON_FINITE:
+        yield from _non_finite_loads(rows)
+        return
     deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
     if code not in (*deep, outcomes.SINGULAR, outcomes.IMPACTS_DIVERGE, outcomes.PROJECTION_FAILED):
         return
@@ -59,6 +62,16 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         for contact in model.contacts:
             if contact.contact_law.rigid and abs(terms["residual"][contact.normal_row]) <= _GAP:
                 yield f"{contact.name}: approach velocity {-speeds[contact.normal_row]:.6g} m/s"
+
+
+def _non_finite_loads(rows: Samples) -> Iterator[str]:
+    """Yield the loads, of those without a potential, whose power in the last row is not finite."""
+    model = rows.model
+    if model.loads:
+        powers = model.report.evaluate(rows.t[-1], rows.x[-1], rows.context[-1])["load_powers"]
+        for name, power in zip(model.loads, powers, strict=True):
+            if not np.isfinite(power):
+                yield f"load {name}: not finite in this state"
 
 
 def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:

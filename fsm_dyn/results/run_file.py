@@ -7,7 +7,6 @@ Between the rows inputs are cubics through their recorded values and rates, exac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -136,8 +135,8 @@ class SavedRun:
             raise InputError("the saved run does not fit its model", remedy="run the model again")
 
 
-def write_run(model: RunModel, record: RunRecord, path: Path, continuation: StoredContinuation | str) -> Path:
-    """Write a run, with what it can be continued from or why it cannot, and return the path.
+def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuation | str) -> bytes:
+    """Return the content of the file of a run, with what it can be continued from or why it cannot.
 
     Raises
     ------
@@ -161,8 +160,7 @@ def write_run(model: RunModel, record: RunRecord, path: Path, continuation: Stor
         # the middle of a step that does not exist was never filled
         "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
     }
-    path.write_bytes(encode(data | arrays))
-    return path
+    return encode(data | arrays)
 
 
 def read_run(path: str) -> SavedRun:
@@ -173,8 +171,11 @@ def read_run(path: str) -> SavedRun:
     InputError
         The file is not a saved run of this version, or is inconsistent or corrupt.
     """
-    where = Location(path)
-    text = read_file(path, LARGEST_FILE, "a run")
+    return parse_run(read_file(path, LARGEST_FILE, "a run"), Location(path))
+
+
+def parse_run(text: bytes, where: Location) -> SavedRun:
+    """Return the run of a file's content; see :func:`read_run`."""
     form = decode(text, _Format, "a saved run", where=where, remedy=_REMEDY).format
     kind: type[_StoredRun] = _FirstRun if form == "fsm_dyn run 1" else _CurrentRun
     data = decode(text, kind, "a saved run", where=where, remedy=_REMEDY)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import UnknownColumnError, did_you_mean
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.shares import reported_forces
@@ -203,8 +203,8 @@ class Samples:
 
         Raises
         ------
-        InputError
-            If there is no such column.
+        UnknownColumnError
+            If there is no such column; it is an InputError and a KeyError.
         """
         for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
             if name in names:
@@ -214,7 +214,7 @@ class Samples:
                 return table[name]
         found = dict(self.columns())
         if name not in found:
-            raise InputError(
+            raise UnknownColumnError(
                 f"this run has no column '{name}'",
                 found=name,
                 allowed=", ".join(found),

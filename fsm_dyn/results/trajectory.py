@@ -21,12 +21,13 @@ from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
 from fsm_dyn.results.outcome_report import describe_outcome
 from fsm_dyn.results.record import RunModel, RunRecord
-from fsm_dyn.results.run_file import write_run
+from fsm_dyn.results.run_file import run_bytes
 from fsm_dyn.results.samples import Samples, State, kernel_context
-from fsm_dyn.results.transitions import Transition, counted
+from fsm_dyn.results.transitions import Transitions, counted
 from fsm_dyn.simulation.outcomes import INTERRUPTED
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 
@@ -167,9 +168,20 @@ class Trajectory:
         return self.rows[name]
 
     @property
-    def transitions(self) -> tuple[Transition, ...]:
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns, which ``run[name]`` gives."""
+        return tuple(name for name, _ in self.rows.columns())
+
+    def __copy__(self) -> Trajectory:
+        return self  # nothing changes a run
+
+    def __deepcopy__(self, memo: object) -> Trajectory:
+        return self
+
+    @property
+    def transitions(self) -> Transitions:
         """Every change of mode and every feature transition (handover) in order of time, with its cause."""
-        return self.record.transitions
+        return Transitions(self.record.transitions)
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:
@@ -295,7 +307,19 @@ class Trajectory:
         InputError
             If the run has no model text to go with it.
         """
-        return write_run(self.model, self.record, Path(path), self._resume.stored() if self._resume else self._final)
+        target = Path(path)
+        target.write_bytes(self.to_bytes())
+        return target
+
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` writes.
+
+        Raises
+        ------
+        InputError
+            If the run has no model text to go with it.
+        """
+        return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""
@@ -304,12 +328,27 @@ class Trajectory:
     def to_xarray(self) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
 
+        Variables have the names of the columns.  ``time`` increases strictly: of rows at the same time the last keeps
+        it, the others have the next smaller numbers, so that ``interp`` and ``sel(method="nearest")`` work.
+
         Raises
         ------
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
         return export.to_xarray(self.rows, self.transitions, self.outcome)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
+
+        The two rows of a transition have the same time.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed (the extra ``analysis``).
+        """
+        return export.to_pandas(self.rows)
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.

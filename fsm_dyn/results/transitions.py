@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.graphics.svg import html_table
+from fsm_dyn.graphics.text_table import table
 from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray
 
+_HEADINGS = ("time, s", "from", "to", "cause")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Transition:
     """One transition: a change of mode, or a feature transition (handover) within what is read as one mode.
 
@@ -81,12 +85,38 @@ class Transition:
         """Energy that the transition took out of the motion, J."""
         return self.energy_before - self.energy_after
 
+    def __repr__(self) -> str:
+        return f"<Transition {self}>"
+
     def __str__(self) -> str:
         text = f"{self.time:.6f} s  {self.change}  {self.cause}"
         impulses = ", ".join(f"{name} {_numbers(values)}" for name, values in self.impulse.items())
         if impulses:
             text += f"  (impulse {impulses}; energy {-self.energy_lost:+.3g} J)"
         return text
+
+
+class Transitions(tuple[Transition, ...]):
+    """The transitions of a run, in order of time; printed, and shown in a notebook, as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return table(_HEADINGS, self._cells()) if self else "no transitions"
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEADINGS, self._cells())
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                f"{item.time:.6f}",
+                item.source_label or item.source,
+                "(handover)" if item.is_handover else item.target_label or item.target,
+                item.cause,
+            )
+            for item in self
+        ]
 
 
 def counted(transitions: Sequence[Transition]) -> str:

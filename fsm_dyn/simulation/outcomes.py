@@ -107,7 +107,8 @@ _ALL: Final = (
         INCONSISTENT,
         "inconsistent contact state",
         "No candidate satisfies the contact laws (Painlevé paradox, jamming).",
-        "check the candidates and residuals reported; lower the friction, or model the contact as compliant",
+        "check the candidates and residuals reported; lower the friction, model the contact as compliant, or let an "
+        "impact without collision resolve it: on_inconsistent: impact",
     ),
     Outcome(
         NON_UNIQUE_STATE,

@@ -134,20 +134,22 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays
     at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
     guards = records[:, st.RECORD_GUARDS : at].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
     present = np.arange(st.MAX_FIRED) < whole[:, st.RECORD_FIRED, None]
-    numbers = whole.astype(np.int64)
+
+    def integers(column: int) -> Integers:
+        return whole[:, column].astype(np.int64)
 
     def guard(column: int) -> Any:
         return np.where(present, guards[:, :, column], -1.0 if column < 2 else np.nan)
 
     return TransitionArrays(
         time=whole[:, st.RECORD_TIME].copy(),
-        source=numbers[:, st.RECORD_SOURCE],
-        target=numbers[:, st.RECORD_TARGET],
-        row=numbers[:, st.RECORD_ROW],
-        reason=numbers[:, st.RECORD_REASON],
-        fired=numbers[:, st.RECORD_FIRED],
-        candidates=numbers[:, st.RECORD_CANDIDATES],
-        written=numbers[:, st.RECORD_WRITTEN],
+        source=integers(st.RECORD_SOURCE),
+        target=integers(st.RECORD_TARGET),
+        row=integers(st.RECORD_ROW),
+        reason=integers(st.RECORD_REASON),
+        fired=integers(st.RECORD_FIRED),
+        candidates=integers(st.RECORD_CANDIDATES),
+        written=integers(st.RECORD_WRITTEN),
         energy_before=whole[:, st.RECORD_ENERGY_BEFORE].copy(),
         energy_after=whole[:, st.RECORD_ENERGY_AFTER].copy(),
         beta=whole[:, st.RECORD_BETA].copy(),
@@ -159,8 +161,8 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays
         impulse=records[:, at : at + n_rows].copy(),
         u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
         u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
-        consistent=numbers[:, st.RECORD_CONSISTENT],
-        chosen_by=numbers[:, st.RECORD_CHOSEN_BY],
+        consistent=integers(st.RECORD_CONSISTENT),
+        chosen_by=integers(st.RECORD_CHOSEN_BY),
         log=records[:, at + n_rows + 2 * n_u :].copy(),
     )
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.expressions import DIMENSIONLESS, Text, dimension_text
+from fsm_dyn.expressions import Text, dimension_text
+from fsm_dyn.spec.argument_units import check_unit
 from fsm_dyn.spec.checks.dimension_algebra import Scope
-from fsm_dyn.spec.checks.expression_types import expression_type
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import SI, Scales
@@ -200,10 +200,6 @@ def _unit(item: Field[Any]) -> str:
 def _number(name: str, value: float | str | Text, values: Mapping[str, Any]) -> float:
     """Return a tolerance in SI units; a text given beside the model's file must have the right unit."""
     if isinstance(value, str):
-        unit = NUMERICS[name]
-        text = Text(value)
-        found = expression_type(text, Scope("a tolerance", {}, {}, units=True), f"the tolerance {name!r}")
-        if found.dimension not in (unit, DIMENSIONLESS):
-            raise InputError(f"the tolerance '{name}' has the wrong unit", found=value, allowed=dimension_text(unit))
-        return evaluate(text, {})
+        check_unit(value, NUMERICS[name], Scope("a tolerance", {}, {}, units=True), f"the tolerance {name!r}")
+        return evaluate(value, {})
     return evaluate(value, values) if isinstance(value, Text) else value

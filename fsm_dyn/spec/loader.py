@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.spec.build import build
 from fsm_dyn.spec.checks import check
 from fsm_dyn.spec.components import merge_components
 from fsm_dyn.spec.components.lookup import Origin
 from fsm_dyn.spec.digest import plain, with_digest
+from fsm_dyn.spec.forms.hybrid import SCHEDULE_KEYS
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.older_spellings import with_new_spellings
 from fsm_dyn.spec.python_mapping import as_text, plain_data, tree_of
@@ -68,6 +69,21 @@ def load(
     content = read_file(path)
     origin = Origin(path.parent, (str(path.resolve()),))
     return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin, warn=True)
+
+
+def heading(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the summary and the names of the variants of a model file, without checking the rest of it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no YAML mapping.
+    """
+    tree = compose(read_file(path), str(path))
+    if not isinstance(tree, LocatedMapping):
+        raise ModelError("a model is a mapping", tree.where)
+    found = plain_data(tree)
+    return str(found.get("summary", "")), tuple(found.get("variants") or ())
 
 
 def from_tree(
@@ -125,6 +141,30 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
         entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
         tree = LocatedMapping(entries, tree.where)
     return from_tree(tree, mechanism.name, mechanism.text)
+
+
+def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
+    """Return a model whose inputs follow one of its scenarios, where that has a schedule for them.
+
+    Raises
+    ------
+    InputError
+        It has no scenario of that name.
+    """
+    if scenario not in mechanism.scenarios:
+        raise InputError(
+            f"'{mechanism.name}' has no scenario '{scenario}'",
+            allowed=", ".join(mechanism.scenarios) or "it has none",
+            remedy=did_you_mean(scenario, mechanism.scenarios),
+        )
+    data = plain_data(compose(mechanism.text, mechanism.name))
+    replaced = data["scenarios"][scenario]
+    for name, declared in data["inputs"].items():
+        if name in replaced and isinstance(declared, dict):
+            data["inputs"][name] = {word: value for word, value in declared.items() if word not in SCHEDULE_KEYS}
+    data["schedule"] = {**(data.get("schedule") or {}), **replaced}
+    text = as_text(data)
+    return from_tree(compose(text, mechanism.name), mechanism.name, text)
 
 
 def _stem(path: str) -> str:

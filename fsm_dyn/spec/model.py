@@ -366,7 +366,7 @@ class DrawnOutline:
     frame: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Mechanism:
     """A whole model file, checked for form and cross references."""
 
@@ -403,6 +403,11 @@ class Mechanism:
     where: Location = NOWHERE
     digest: str = ""
     text: str = ""  # the YAML it was read from: a saved automaton carries it
+
+    def __repr__(self) -> str:
+        kinds = ("coordinates", "bodies", "constraints", "contacts", "inputs", "loads")
+        counts = ", ".join(f"{len(getattr(self, kind))} {kind}" for kind in kinds if getattr(self, kind))
+        return f"<Mechanism {self.name}: {counts or 'empty'}>"
 
     @property
     def written_transitions(self) -> tuple[TransitionSpec, ...]:

@@ -71,10 +71,15 @@ def compose(text: str, file: str) -> Tree:
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        open_quote = error.context == "while scanning a quoted scalar" and error.context_mark is not None
+        mark = error.context_mark if open_quote else error.problem_mark or error.context_mark
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         problem = " ".join(part for part in (error.context, error.problem) if part)
         line = text.split("\n")[where.line - 1] if 0 < where.line <= text.count("\n") + 1 else ""
+        if open_quote:
+            raise ModelError(
+                "not valid YAML: the quote that opens here does not close", where, found=line.strip()
+            ) from None
         raise ModelError(
             f"not valid YAML: {problem}", where, remedy=_yaml_remedy(problem, line, where.column)
         ) from None

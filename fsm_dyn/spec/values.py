@@ -7,9 +7,9 @@ import numbers
 from collections.abc import Mapping, Sequence
 
 from fsm_dyn.errors import InputError, ModelError, did_you_mean
-from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Text, dimension_text
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension, dimension_text
+from fsm_dyn.spec.argument_units import check_unit, is_plain
 from fsm_dyn.spec.checks.dimension_algebra import Scope
-from fsm_dyn.spec.checks.expression_types import expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, parameter_scope
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.outlines import Values, check_outlines
@@ -40,7 +40,7 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
     mechanism : Mechanism
         A loaded model.
     overrides : mapping, optional
-        Values that replace those of the file: numbers in SI units, texts with units (``"12 kg"``), and for
+        Values that replace those of the file: numbers in SI units, texts that may carry a unit (``"12 kg"``), and for
         vector parameters sequences of them.  Parameters that depend on a replaced one follow it.
 
     Returns
@@ -114,17 +114,14 @@ def _override(mechanism: Mechanism, parameter: Parameter, value: Given) -> tuple
 
 def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -> float:
     if isinstance(item, str):
-        text = Text(item)
-        if mechanism.uses_units:
-            wanted = _dimension_of(mechanism, parameter, at)
-            found = expression_type(text, Scope("an override", {}, {}, units=True), f"parameter {parameter.name!r}")
-            if found.dimension != wanted and not found.zero:
-                raise InputError(
-                    f"parameter {parameter.name!r} has the wrong unit",
-                    found=item,
-                    allowed=dimension_text(wanted),
-                )
-        return evaluate(text, {})
+        if mechanism.uses_units and not is_plain(item):
+            check_unit(
+                item,
+                _dimension_of(mechanism, parameter, at),
+                Scope("an override", {}, {}, units=True),
+                f"parameter {parameter.name!r}",
+            )
+        return evaluate(item, {})
     if not isinstance(item, bool) and isinstance(item, numbers.Real) and math.isfinite(item):
         return float(item)
     raise InputError(f"parameter {parameter.name!r} wants a finite number or a text with a unit", found=repr(item)[:60])

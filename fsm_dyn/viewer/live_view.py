@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -54,6 +54,8 @@ class LiveOptions:
         Values that replace those of the file.
     mode : str
         Initial mode; empty: the default of the model.
+    initial : mapping
+        What replaces entries of the model's ``initial``.
     record : path or None
         File of the recording; later runs get the next free name.
     device : CouplingDevice, optional
@@ -68,6 +70,7 @@ class LiveOptions:
     parameters: Parameters | None = None
     record: Path | None = None
     mode: str = ""
+    initial: Mapping[str, float | str] = field(default_factory=dict)
     device: CouplingDevice | None = None
     passivity: str = "off"
 
@@ -94,7 +97,7 @@ class LiveView:
         mechanism = graph.automaton.mechanism
         self.graph, parameters = coupled_for_page(graph, options.parameters)
         self.schedule = options.schedule if options.schedule is not None else not mechanism.ports
-        initial = {"mode": options.mode} if options.mode else {}
+        initial = {**options.initial, **({"mode": options.mode} if options.mode else {})}
         start = initial_state(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
         ports = coupled_ports(self.graph.automaton.mechanism)
         by = options.device or pointer(max(len(port.axes) for port in ports))

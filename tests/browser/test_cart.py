@@ -126,3 +126,42 @@ def test_everything_goes_by_keys(viewed):
     page.keyboard.press("Escape")
     page.expect("#strips").to_contain_text("total energy")
     assert page.complaints == []
+
+
+def test_strips_show_one_span_of_time(viewed):
+    """Bands of the modes are above one another in all strips, in every display frame of a running model."""
+    _, page = viewed("shopping_cart")
+    page.running()
+    ends = page.evaluate(
+        """async () => {
+            const found = [];
+            for (let k = 0; k < 40; k++) {
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // after it is drawn
+                found.push(fsmDyn.charts.plots.map(({ plot }) => [plot.scales.x.min, plot.scales.x.max]));
+            }
+            return found;
+        }"""
+    )
+    assert ends[0][0] != ends[-1][0], "the strips do not move"
+    assert len(ends[0]) >= 2
+    for strips in ends:
+        assert all(strip == strips[0] for strip in strips)
+
+
+def test_a_long_name_of_a_mode_loses_its_middle_and_has_a_tooltip(viewed):
+    _, page = viewed("shopping_cart")
+    page.running()
+    long = "+".join(f"shank_edge{k}_closed" for k in range(12))
+    shown, short = page.evaluate(
+        """async (name) => {
+            const { elided } = await import("./js/dom.js");
+            return [elided(name), elided(name.slice(0, 48))];
+        }""",
+        long,
+    )
+    assert len(shown) == 48
+    head, tail = shown.split("…")
+    assert long.startswith(head)
+    assert long.endswith(tail)
+    assert short == long[:48]
+    assert page.get_attribute("#mode", "title") == page.text("#mode")

@@ -52,9 +52,32 @@ def test_help_needs_none_of_the_heavy_libraries():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+HEAVY = ("sympy", "scipy", "matplotlib", "networkx", "rich", "xarray", "pandas", "starlette", "uvicorn")
+
+
+@pytest.mark.parametrize("arguments", [("models",), ("check", "bouncing_ball"), ("run", "bouncing_ball")])
+def test_a_compiled_model_is_listed_checked_and_run_without_heavy_libraries(arguments):
+    """Importing networkx alone takes as long as numpy: it is for graphs that are drawn or asked for."""
+    call(*arguments)  # compiled now, if it was not
+    code = (
+        f"import sys; from fsm_dyn.cli import app\n"
+        f"try: app({list(arguments)!r})\nexcept SystemExit: pass\n"
+        f"print(sorted({set(HEAVY)!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_wrong_command_or_option_is_bad_input():
     assert call("rnu").exit_code == 2
     assert call("run", "shopping_cart", "--untill", "3").exit_code == 2
+
+
+def test_the_listing_of_models_agrees_with_the_models():
+    for item in json.loads(call("models", "--json").stdout):
+        mechanism = fsm_dyn.load(item["name"])
+        assert item["summary"] == mechanism.summary
+        assert item["variants"] == list(mechanism.variants)
 
 
 def test_models_are_listed_with_their_summaries():
@@ -473,8 +496,7 @@ def test_live_says_why_a_model_could_not_go_on():
     assert "steps are of 0.001 s" in result.stderr.lower()
 
 
-def test_live_without_a_port_is_bad_input():
-    assert call("live", "box_on_table", "--duration", "1").exit_code == 2
+def test_live_with_a_wrong_word_is_bad_input():
     assert call("live", "virtual_wall", "--duration", "1", "--passivity", "on").exit_code == 2
 
 

@@ -8,7 +8,6 @@ import pytest
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.automaton.notebook import diagram_of
-from fsm_dyn.cli.explain import describe
 from fsm_dyn.cli.run import describe as described
 from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.graphics.diagram import abridged
@@ -282,7 +281,7 @@ def test_a_handover_is_an_event_and_no_change_of_mode(run):
 
 def test_a_handover_as_it_is_explained(run):
     found = run.explain(run.transitions[0].time)
-    text = describe(found)
+    text = str(found)
     assert "c1/c2: face1 flat on t1/t2, slide\n" in text.splitlines(keepends=True)[0]
     assert "a handover" in text
     assert "passes on" in text

@@ -19,7 +19,8 @@ def test_a_misspelt_name_lists_the_models_and_the_nearest():
     with pytest.raises(InputError) as caught:
         models.find("shoping_cart")
     assert "did you mean 'shopping_cart'?" in str(caught.value)
-    assert "bouncing_ball" in caught.value.allowed
+    assert caught.value.allowed.startswith("shopping_cart, ")
+    assert "models: fsm-dyn models" in caught.value.allowed
 
 
 @pytest.mark.parametrize("name", ["../shopping_cart", "shopping_cart.yaml", "", "a/b", "."])

@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.spec.loader import with_scenario
 
 MODEL = {
     "fsm_dyn": 1,
@@ -70,3 +71,81 @@ def test_what_is_unknown_or_does_not_fit_is_refused(graph):
         fsm_dyn.load(changed(odd={"push": "1 m"}))
     with pytest.raises(ModelError, match="times must increase"):
         fsm_dyn.load(changed(odd={"push": {"linear": [["1 s", "1 N"], ["0 s", "1 N"]]}}))
+
+
+# -- one rule: a number is in SI units, a text may carry a unit ------------------------------------------------------
+
+RIGHT = [4.0, "4", "4 N", "4000 mN", "m*2 m/s^2", "(2 + 2)*1 N"]
+WRONG = ["4 m", "4 N*m", "4 kg", "4 N + 4 m"]
+
+
+def start(graph, **arguments):
+    """Return the input and the coordinate in the first row of a run."""
+    run = fsm_dyn.simulate(graph, until=0.01, **arguments)
+    return run["push"][0], run["x"][0]
+
+
+@pytest.mark.parametrize("value", RIGHT)
+def test_a_number_is_in_si_units_and_a_text_may_carry_one(graph, value):
+    assert start(graph, inputs={"push": value})[0] == pytest.approx(4.0)
+    assert start(graph, inputs={"push": {"constant": value}})[0] == pytest.approx(4.0)
+    assert start(graph, inputs={"push": [(0.0, value), ("1 s", value)]})[0] == pytest.approx(4.0)
+    assert start(graph, inputs={"push": {"steps": [["-100 ms", 0.0], ["0", value]]}})[0] == pytest.approx(4.0)
+    if value != "m*2 m/s^2":  # of a parameter, which only inputs and initial values may be
+        assert start(graph, parameters={"F": value}, inputs={"push": "F"})[0] == pytest.approx(4.0)
+        length = value.replace("N", "m") if isinstance(value, str) else value
+        assert start(graph, initial={"x": length})[1] == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_text_of_another_unit_is_refused_everywhere(graph, value):
+    for arguments in (
+        {"inputs": {"push": value}},
+        {"inputs": {"push": {"expression": value}}},
+        {"inputs": {"push": [(0.0, value)]}},
+        {"inputs": {"push": {"linear": [["0 s", value], ["1 s", 0.0]]}}},
+        {"parameters": {"F": value}},
+        {"initial": {"x": value.replace("4 m", "4 N")}},
+    ):
+        with pytest.raises(InputError, match=r"wrong unit|units do not match"):
+            start(graph, **arguments)
+
+
+def test_times_of_a_table_are_times(graph):
+    with pytest.raises(InputError, match="a time of input 'push' has the wrong unit"):
+        start(graph, inputs={"push": [["0 m", "1 N"]]})
+    with pytest.raises(InputError, match="a row of its table is a time and a value"):
+        start(graph, inputs={"push": [1.0, 2.0]})
+    run = fsm_dyn.simulate(graph, until=0.02, inputs={"push": "4 N*sin(2*t)"})  # numbers without a unit fit any
+    assert run["push"][-1] == pytest.approx(4.0 * np.sin(0.04))
+
+
+# -- a scenario as the schedules of a model, for live runs ------------------------------------------------------------
+
+
+def written(schedule):
+    """Return a schedule as text, without the places of its values in a file."""
+    if schedule is None:
+        return None
+    points = [(str(time), str(value)) for time, value in schedule.points]
+    return schedule.kind, points, None if schedule.value is None else str(schedule.value)
+
+
+@pytest.mark.parametrize("name", ["geneva_drive", "gripper", "latch_door", "seat_belt_reel", "toggle_switch"])
+def test_a_model_with_a_scenario_schedules_what_the_scenario_does(name):
+    mechanism = fsm_dyn.load(name)
+    for scenario, schedules in mechanism.scenarios.items():
+        inputs = with_scenario(mechanism, scenario).inputs
+        for each, declared in mechanism.inputs.items():
+            assert written(inputs[each].schedule) == written(schedules.get(each, declared.schedule))
+            assert inputs[each].unit == declared.unit
+
+
+def test_it_runs_as_the_scenario_does(graph):
+    own = fsm_dyn.compile(with_scenario(graph.automaton.mechanism, "kick"))
+    run, same = fsm_dyn.simulate(own, until=1.0), fsm_dyn.simulate(graph, until=1.0, scenario="kick")
+    # the mechanism's own units follow from the values in its file: steps differ, within the tolerance of the method
+    assert run["x_dot"][-1] == pytest.approx(same["x_dot"][-1], rel=1e-8)
+    assert run["x"][-1] == pytest.approx(same["x"][-1], rel=1e-8)
+    with pytest.raises(InputError, match="has no scenario 'kik'"):
+        with_scenario(graph.automaton.mechanism, "kik")

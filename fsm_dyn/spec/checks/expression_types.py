@@ -84,8 +84,11 @@ def _wrong_unit(
     unit = "has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}"
     remedy = _misread(text, known)
     if not remedy and found == DIMENSIONLESS:
+        angle = next((n.text for n in walk(parse(text)) if isinstance(n, Number) and n.dimension is not None), "")
         remedy = (
-            f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
+            f"{angle!r} is an angle"
+            if angle
+            else f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
             if _is_number(text)
             else ("once a model uses units, every quantity needs its own; coordinates in a list have none")
         )

@@ -14,7 +14,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import NOWHERE, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.expressions.keywords import MAX_NAME_LENGTH, RESERVED_NAMES, is_name
+from fsm_dyn.expressions.keywords import FUNCTIONS, MAX_NAME_LENGTH, RESERVED_NAMES, is_name
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 MAX_TEXT = 2000
@@ -80,13 +80,21 @@ def key(tree: object) -> LocatedStr:
         raise bad_name(word)
     if word in RESERVED_NAMES:
         raise ModelError(
-            f"the name {str(word)!r} is reserved",
+            f"the name {str(word)!r} is reserved: it is {_meaning(word)} of the language",
             word.where,
             found=word,
             allowed="any other name",
             remedy=f"call it {word}1 or {word}_value",
         )
     return word
+
+
+def _meaning(word: str) -> str:
+    """Return what a reserved name stands for."""
+    if word in FUNCTIONS:
+        return "a function"
+    known = {"N": "the inertial frame", "O": "its origin", "t": "the time"}
+    return known.get(word, "a word")
 
 
 def new_name(tree: Tree) -> LocatedStr:

@@ -54,7 +54,7 @@ def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
     return tuple(points)
 
 
-_SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
+SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
 
 
 def schedule(tree: Tree) -> Schedule:
@@ -62,18 +62,16 @@ def schedule(tree: Tree) -> Schedule:
     if not isinstance(tree, LocatedMapping):
         return Schedule("constant", (), expression(tree), tree.where)
     for word in tree:
-        if word not in _SCHEDULE_KEYS:
+        if word not in SCHEDULE_KEYS:
             raise ModelError(
                 f"a schedule has no key {str(word)!r}",
                 word.where,
                 found=word,
-                allowed=", ".join(_SCHEDULE_KEYS),
-                remedy=did_you_mean(word, _SCHEDULE_KEYS),
+                allowed=", ".join(SCHEDULE_KEYS),
+                remedy=did_you_mean(word, SCHEDULE_KEYS),
             )
     if len(tree) != 1:
-        raise ModelError(
-            "a schedule has one key", tree.where, found=describe(tree), allowed=" or ".join(_SCHEDULE_KEYS)
-        )
+        raise ModelError("a schedule has one key", tree.where, found=describe(tree), allowed=" or ".join(SCHEDULE_KEYS))
     ((word, value),) = tree.items()
     match str(word):
         case "linear":

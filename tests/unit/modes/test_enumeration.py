@@ -49,7 +49,7 @@ def test_codes_of_a_contact():
         ((2, 0, 1), "tip_slide", ""),
         ((0, 1, 1), "leaning", "leaning"),  # the pattern that says more
         ((0, 1, 2), "resting+axis_slip", "resting"),
-        ((0, 0, 1), "all_free", ""),
+        ((0, 0, 1), "axis_stick", ""),  # dry friction that sticks is not free
     ],
 )
 def test_names(states, name, pattern):

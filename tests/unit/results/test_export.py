@@ -26,7 +26,7 @@ def test_xarray_has_units_modes_and_transitions(block):
     assert data["x"].attrs["units"] == "m"
     assert data["mode"].values.tolist() == list(block.modes)
     assert data["transition_cause"].values.tolist() == [x.cause for x in block.transitions]
-    assert_array_equal(data["lambda_floor_normal"], block.multipliers["floor"][:, 0])
+    assert_array_equal(data["lambda.floor.normal"], block.multipliers["floor"][:, 0])
 
 
 def test_netcdf_reads_back(block, tmp_path):

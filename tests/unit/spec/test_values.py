@@ -49,7 +49,7 @@ def test_flat(model: Mechanism) -> None:
         ({"mm": 1.0}, "no parameter 'mm'"),
         ({"angel": 1.0}, "did you mean 'angle'?"),
         ({"m": "2 m"}, "the wrong unit"),
-        ({"m": "2"}, "the wrong unit"),
+        ({"m": "2 kg + 1 m"}, "units do not match"),
         ({"m": "r"}, "unknown name 'r'"),
         ({"m": "2 +"}, "not an expression"),
         ({"m": math.nan}, "a finite number"),

@@ -7,7 +7,7 @@ const KEPT = 1400; // samples
 const LOWEST = 44; // px, least height of a strip; more strips scroll
 const STRIPS = 4;
 const PATIENCE = 150; // ms from a zoom to the request of its detail
-const EVERY = 32; // ms between redraws of strips
+const EVERY = 32; // ms between redraws, for every strip
 const FIRST = { speeds: 3, contacts: 3 }; // default quantities by group
 
 export class Charts {
@@ -15,7 +15,6 @@ export class Charts {
     Object.assign(this, { playback, send });
     this.box = $("strips");
     this.plots = [];
-    this.turn = 0;
     $("choose").onclick = () => this.choose();
     new ResizeObserver(() => this.resize()).observe(this.box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.about && this.build());
@@ -196,13 +195,11 @@ export class Charts {
       this.mark();
       return;
     }
-    // one strip at a time, each about ten times a second: drawing takes longer than the rest of the page
+    // all strips at once, of the same samples, about ten times a second: drawing takes longer than the rest of the page
     const now = performance.now();
-    if (now - (this.drawn ?? 0) < EVERY) return;
+    if (now - (this.drawn ?? 0) < EVERY * Math.max(this.plots.length, 2)) return;
     this.drawn = now;
-    this.turn = (this.turn + 1) % Math.max(this.plots.length, 2);
-    const strip = this.plots[this.turn];
-    strip?.plot.setData([this.times, ...strip.members.map((i) => this.values[i])]);
+    for (const { plot, members } of this.plots) plot.setData([this.times, ...members.map((i) => this.values[i])]);
   }
 
   resize() {

@@ -25,6 +25,13 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// A long name with its middle left out: what two long names differ by is mostly at their ends.
+export function elided(text, most = 48) {
+  if (text.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
+}
+
 // A number with few digits.
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";

@@ -1,6 +1,6 @@
 // Mechanism: outlines with their placements, links, contact forces, port handles and couplers.
 
-import { $, setText, svg } from "./dom.js";
+import { $, elided, setText, svg } from "./dom.js";
 import { Arrows } from "./arrows.js";
 import { HANDLE, PHASES } from "./frames.js";
 import { Viewport } from "./viewport.js";
@@ -123,7 +123,8 @@ export class Mechanism {
       const mode = this.about.graph.modes[frame.mode];
       this.world.style.setProperty("--mode", this.colour(frame.mode));
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
-      setText($("mode"), mode?.name ?? "…");
+      setText($("mode"), elided(mode?.name ?? "…"));
+      $("mode").title = mode?.name ?? "";
     }
     if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;

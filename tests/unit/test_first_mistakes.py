@@ -1,0 +1,180 @@
+"""Mistakes of a first model and a first command: each named where it is, with a remedy, and without a traceback."""
+
+import os
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fsm_dyn
+from fsm_dyn.cli.app import app
+from fsm_dyn.cli.run import describe
+from fsm_dyn.errors import InputError
+from fsm_dyn.models import find
+from fsm_dyn.simulation.outcomes import INCONSISTENT, OUTCOMES
+
+SLIDER = """\
+fsm_dyn: 1
+name: slider
+parameters: {m: 1 kg, k: 2 N}
+coordinates: {x: m}
+points:
+  P: {from: O, at: x*N.x}
+bodies:
+  block: {center: P, mass: m}
+contacts:
+  stop: {gap: x}
+loads:
+  - {force: k*N.x, at: P}
+initial: {x: 1 m}
+"""
+
+
+def call(*arguments):
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def changed(before, after):
+    assert before in SLIDER
+    return SLIDER.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("stop:", "floor:", ["10:3", "'floor' is reserved", "a function of the language"]),
+        ("mass: m", 'mass: "m', ["8:28", "the quote that opens here does not close"]),
+        ("mass: m", "mass: 0 kg", ["8:28", "no mass of block"]),
+        ("x*N.x}", "30 deg*N.x}", ["6:20", "allowed: m", "'30 deg' is an angle"]),
+    ],
+)
+def test_a_model_is_refused_where_it_is_wrong(tmp_path, before, after, words):
+    path = tmp_path / "slider.yaml"
+    path.write_text(changed(before, after))
+    result = call("run", path)
+    assert result.exit_code == 2
+    for word in words:
+        assert word in result.stderr
+
+
+def test_a_load_that_divides_by_zero_is_named(tmp_path):
+    path = tmp_path / "slider.yaml"
+    path.write_text(changed("force: k*N.x", "force: k*(1 m)/x*N.x").replace("x: 1 m", "x: 0 m"))
+    result = call("run", path)
+    assert result.exit_code == 1
+    assert "load force_P: not finite" in result.stderr
+
+
+def test_a_redundant_constraint_is_a_warning(tmp_path):
+    path = tmp_path / "slider.yaml"
+    path.write_text(
+        changed("{x: m}", "{x: m, y: m}")
+        .replace("at: x*N.x", "at: x*N.x + y*N.y")
+        .replace("contacts:", "constraints:\n  line: {position: x - y}\n  twice: {position: 2*x - 2*y}\ncontacts:")
+    )
+    assert "warning: constraint 'twice' depends linearly on others" in call("compile", path).stderr
+    assert call("compile", "shopping_cart").stderr == ""
+
+
+def test_large_parameters_do_not_warn(recwarn):
+    run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), 0.5, parameters={"m": 1e99})
+    assert len(run.transitions) == 1
+    assert recwarn.list == []
+
+
+def test_a_study_of_what_stays_zero_does_not_warn(tmp_path, recwarn):
+    result = call("study", "bouncing_ball", "--vary", "e=0.5..0.8:2", "--quantity", "v", "--until", "0", "--jobs", 1,
+                  "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0
+    assert [str(one.message) for one in recwarn.list if "ylim" in str(one.message)] == []
+
+
+def test_what_is_not_compiled_is_no_traceback():
+    for wrong in ("bouncing_ball", find("bouncing_ball"), fsm_dyn.load("bouncing_ball")):
+        with pytest.raises(InputError, match=r"fsm_dyn\.compile"):
+            fsm_dyn.simulate(wrong)
+
+
+def test_an_unknown_model_names_the_nearest():
+    result = call("run", "bouncy_ball")
+    assert result.exit_code == 2
+    assert "did you mean 'bouncing_ball'" in result.stderr
+    assert len(result.stderr) < 250
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "bouncing_ball", "--out"],
+        ["run", "bouncing_ball", "--html"],
+        ["graph", "bouncing_ball", "--out"],
+        ["compile", "bouncing_ball", "--save"],
+        ["study", "bouncing_ball", "--vary", "e=0.5..0.8:2", "--out"],
+        ["schema", "--out"],
+        ["demo", "--out"],
+        ["view", "bouncing_ball", "--record"],
+    ],
+)
+def test_output_that_cannot_be_written_is_found_before_anything_runs(tmp_path, arguments, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path / "file" / "x.svg", tmp_path / "file" / "deep" / "x.svg"):
+        result = call(*arguments, target)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"'{tmp_path / 'file'}' is a file" in result.stderr
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    result = call(*arguments, tmp_path / "x.svg")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no permission" in result.stderr
+
+
+def test_missing_folders_are_made(tmp_path):
+    assert call("graph", "bouncing_ball", "--out", tmp_path / "new" / "deep" / "x.svg").exit_code == 0
+    assert (tmp_path / "new" / "deep" / "x.svg").is_file()
+
+
+def test_the_last_transition_is_always_listed():
+    run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"))
+    listed = describe(run, 5).splitlines()
+    times = [line.split()[0] for line in listed if line[:1].isdigit()]
+    assert times == [f"{x.time:.6f}" for x in (*run.transitions[:4], run.transitions[-1])]
+    assert any(line.endswith(f"{len(run.transitions) - 5} more: --all") for line in listed)
+    assert len([line for line in describe(run, None).splitlines() if line[:1].isdigit()]) == len(run.transitions)
+    exactly = describe(run, len(run.transitions))
+    assert "more" not in exactly
+    assert exactly == describe(run, None)
+    assert listed[-1].startswith("energy-balance residual: ")
+
+
+def test_rounding_is_no_energy():
+    """Impacts without loss: differences of two energies that agree to 14 digits are printed as 0."""
+    run = fsm_dyn.simulate(fsm_dyn.compile("newtons_cradle"))
+    impacts = [item for item in run.transitions if item.impulse]
+    assert impacts
+    assert max(abs(item.energy_lost) for item in impacts) < 1e-14 * max(abs(item.energy_before) for item in impacts)
+    assert "e-" not in describe(run).partition("energy-balance")[0]
+    assert np.isfinite(run.energy.relative_residual)
+
+
+def test_a_jam_names_the_key_that_resolves_it():
+    assert "on_inconsistent: impact" in OUTCOMES[INCONSISTENT].remedy
+
+
+def test_a_live_run_of_a_model_without_a_port_gets_one():
+    """As the page does."""
+    result = call("live", "bouncing_ball", "--duration", "0.02", "--no-pacing", "--json")
+    assert result.exit_code == 0
+    assert '"ticks": 20' in result.stdout
+
+
+def test_explain_takes_a_scenario():
+    result = call("explain", "toggle_switch", "--scenario", "nope")
+    assert result.exit_code == 2
+    assert "has no scenario 'nope'" in result.stderr
+
+
+@pytest.mark.parametrize("short", ["-o", "--out"])
+def test_out_has_a_short_form(tmp_path, short):
+    result = call("graph", "bouncing_ball", short, tmp_path / "x.dot")
+    assert (result.exit_code, (tmp_path / "x.dot").is_file()) == (0, True)
