@@ -449,19 +449,20 @@ class Simulator:
         names = tuple(executable.chart_names[number] for number in part.order)
         charts = tuple(executable.chart_programs[number] for number in part.order)
         model = self._model(executable.automaton, names, charts, run)
-        self._warn_of_excluded(model, names)
+        self._warn_of_excluded(model, names, set(part.raw.mode.tolist()))
         record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
         if part.continuation is None:
             final = run.final or f"it ended for good: {raw.outcome.name}"
             return Trajectory(model, part.joined(record), final=final)
         return Trajectory(model, part.joined(record), Resume(run, part.continuation))
 
-    def _warn_of_excluded(self, model: RunModel, names: tuple[str, ...]) -> None:
+    def _warn_of_excluded(self, model: RunModel, names: tuple[str, ...], visited: set[int]) -> None:
         """Warn where a run has met a mode that an assessment of the graph proves impossible."""
         geometry = self.graph.geometry
         if geometry is None:
             return
-        for name, chart in zip(names, model.charts, strict=True):
+        for number in sorted(visited):
+            name, chart = names[number], model.charts[number]
             states = {contact.name: code > 0 for contact, code in zip(model.contacts, chart.states, strict=True)}
             mode = geometry.modes.get(name)
             reason = mode.reason if mode is not None and mode.verdict == "impossible" else geometry.excluded(states)

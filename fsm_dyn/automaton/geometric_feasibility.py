@@ -82,12 +82,8 @@ class GeometricFeasibility:
 
         Only verdicts on single contacts and on two are looked at.
         """
-        for item in self.verdicts:
-            if item.verdict == "impossible" and all(
-                states.get(name) == shut for name, shut in zip(item.contacts, item.closed, strict=True)
-            ):
-                return item.reason
-        return ""
+        found = _exclusion(self.verdicts, states)
+        return "" if found is None else found.reason
 
     def to_bytes(self) -> bytes:
         """Return it as JSON."""
@@ -183,11 +179,9 @@ class _Questions:
         contacts = self.search.automaton.contacts
         names, closed = tuple(contacts[i].name for i in asked), tuple(asked.values())
         states = dict(zip(names, closed, strict=True))
-        for item in known:
-            if item.verdict == "impossible" and all(
-                states[name] == shut for name, shut in zip(item.contacts, item.closed, strict=True)
-            ):
-                return ContactVerdict(names, closed, "impossible", item.reason, {}, item.boxes)
+        item = _exclusion(known, states)
+        if item is not None:
+            return ContactVerdict(names, closed, "impossible", item.reason, {}, item.boxes)
         return self.decide(asked)
 
     def _start(self, asked: Mapping[int, bool]) -> Remaining | None:
@@ -222,6 +216,16 @@ class _Questions:
             conditions = [*own, *self.search.limits(own)]
             self.alone[key] = own, self.search.remaining(conditions, FIRST_BOXES)
         return self.alone[key]
+
+
+def _exclusion(verdicts: Sequence[ContactVerdict], states: Mapping[str, bool]) -> ContactVerdict | None:
+    """Return the first verdict by which contacts with these states, closed or open, are impossible."""
+    for item in verdicts:
+        if item.verdict == "impossible" and all(
+            states.get(name) == shut for name, shut in zip(item.contacts, item.closed, strict=True)
+        ):
+            return item
+    return None
 
 
 def _hull(boxes: Remaining, variable: int) -> tuple[float, float]:
