@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs import evaluate, tangent
-from fsm_dyn.symbolic.derive import _flow
+from fsm_dyn.symbolic.derive import flow_of
 from fsm_dyn.symbolic.kane import Kane
 from fsm_dyn.symbolic.mechanism_symbols import build_system
 from fsm_dyn.symbolic.speeds import solve_speeds
@@ -54,7 +54,7 @@ def test_the_ways_agree(load, model, name):
     mechanism = load(CHAINS[name])
     system = build_system(mechanism)
     speeds = solve_speeds(system)
-    kane = Kane(system, system.motion(speeds.rates), _flow(system, speeds))
+    kane = Kane(system, system.motion(speeds.rates), flow_of(system, speeds))
     gravity = Vector((("N", (system.graph.zero, -system.graph.symbol("g"), system.graph.constant(0.5))),))
     ways = list(kane.ways(kane.bodies, gravity))
     assert len(ways) == 3
