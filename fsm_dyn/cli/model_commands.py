@@ -51,7 +51,7 @@ def check_command(
 
     mechanism = graph.automaton.mechanism
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
-             "memory", "transitions", "outputs")  # fmt: skip
+             "memory", "transitions", "outputs", "requirements")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"modes": len(graph.modes), "edges": graph.nx.number_of_edges(), "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()

@@ -16,6 +16,7 @@ from fsm_dyn.laws import Law, law_of
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
+from fsm_dyn.spec.requirement import Requirement as Requirement
 
 POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
 
@@ -389,6 +390,7 @@ class Mechanism:
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
+    requirements: Mapping[str, Requirement] = field(default_factory=dict)
     view: Mapping[str, tuple[DrawnOutline, ...]] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
     uses_units: bool = False
