@@ -10,6 +10,7 @@ from fsm_dyn.results.arrays import FloatArray, IntArray
 
 INSIDE = 7  # times inside a step, or a bracket of it
 ROUNDS = 14  # each makes the brackets four times shorter: 4**-14 of a step, beyond the square root of machine precision
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
 _FRACTIONS = np.linspace(0.0, 1.0, INSIDE + 2)
 
 
@@ -59,8 +60,12 @@ def largest(
     best, time = _best(values, grid)
     active = ~point
     grid, values, first = grid[active], values[active], first[active]
-    for _ in range(ROUNDS):
-        reachable = values.max(axis=1) + np.ptp(values, axis=1) >= best
+    for number in range(ROUNDS):
+        spread = np.ptp(values, axis=1)
+        reachable = (values.max(axis=1) + spread >= best) & (spread > _ROUNDING * abs(best))
+        if number > 0:  # largest at the end of a step still: falling from there, and the value at its row is known
+            top = values.argmax(axis=1)
+            reachable &= (top > 0) & (top <= INSIDE)
         grid, values, first = grid[reachable], values[reachable], first[reachable]
         if not len(first):
             break

@@ -12,7 +12,8 @@ from fsm_dyn.expressions import Text
 class ParameterTolerance:
     """By what a parameter of a made part differs from its value, as expressions of parameters.
 
-    ``lower`` and ``upper`` limit the deviation, uniform between them; or ``sigma`` is the standard deviation of a normal distribution.
+    ``lower`` and ``upper`` limit the deviation, uniform between them; or ``sigma`` is the standard deviation of a
+    normal distribution.
     """
 
     lower: Text | None = None

@@ -110,7 +110,7 @@ def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -
             raise InputError(
                 f"parameter {parameter.name!r} takes one value",
                 found=item,
-                remedy="a tolerance stands in the model file",
+                remedy="write the tolerance in the model file",
             )
         text = Text(item)
         if mechanism.uses_units:

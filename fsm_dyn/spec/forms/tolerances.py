@@ -57,7 +57,7 @@ def toleranced(tree: Tree) -> tuple[Text, ParameterTolerance | None]:
 
 
 def without_tolerance(tree: Tree) -> Text:
-    """Return an expression where no tolerance may stand."""
+    """Return an expression, and refuse a tolerance."""
     text = expression(tree)
     if any(sign in text.text for sign in SIGNS):
         raise ModelError(
