@@ -26,8 +26,8 @@ _LEVEL = 0.95
 class YieldEstimate:
     """Numbers of verdicts, and the share of runs that meet a requirement, of those decided, with its 95 % interval.
 
-    The interval is Wilson's; of a Sobol' sample it is Student's over the yields of its replicates if these differ and all
-    have decided runs.  Where no run was decided, the share is nan and the interval everything.
+    The interval is Wilson's; of a Sobol' sample it is Student's over the yields of its replicates if these differ and
+    all have decided runs.  Where no run was decided, the share is nan and the interval everything.
     """
 
     met: int

@@ -74,7 +74,7 @@ def test_an_override_has_no_tolerance():
 
 
 def test_the_tolerance_of_a_component_remains_when_its_value_is_given(tmp_path):
-    """Its deviation may be an expression of its own parameters, under their new names."""
+    """Its deviation may be an expression of its parameters, under their new names."""
     (tmp_path / "part.yaml").write_text(TEXT.format("4 kg +- half"))
     whole = """
 fsm_dyn: 1
