@@ -70,7 +70,7 @@ def check_command(
 
     mechanism = graph.automaton.mechanism
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
-             "memory", "transitions", "outputs")  # fmt: skip
+             "memory", "transitions", "outputs", "requirements")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"transitions": len(mechanism.written_transitions)}
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from fsm_dyn.errors import InputError, RunError, did_you_mean
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.results import Trajectory
+    from fsm_dyn.results.judgement import Judgement
     from fsm_dyn.results.transitions import Transition
 
 _SHOWN = 30
@@ -313,6 +315,9 @@ def describe(trajectory: Trajectory, most: int | None = _SHOWN) -> str:
         if left_out:
             rows.insert(-1, ["...", *[""] * (len(headings) - 2), f"{left_out} more: --all"])
         lines += ["", table(headings, rows)]
+    judged = trajectory.judge()
+    if judged:
+        lines += ["", requirement_table(judged.values())]
     passed = trajectory.change_points
     lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
     if len(passed) > _SHOWN:
@@ -327,6 +332,21 @@ def _impact(item: Transition) -> str:
     """Return the energy that an impact took, J; what is rounding of the energies is zero."""
     rounding = _ROUNDING * max(abs(item.energy_before), abs(item.energy_after))
     return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
+
+
+def requirement_table(judged: Iterable[Judgement]) -> str:
+    """Return the requirements of a run as a table: verdicts, margins and the times that decide."""
+    rows = [
+        (
+            item.name,
+            item.verdict,
+            "none" if math.isnan(item.margin) else f"{item.margin:.6g} {item.unit}".removesuffix(" 1"),
+            "" if item.time is None else f"{item.time:.6f}",
+            item.chain[-1].cause if item.chain else "",
+        )
+        for item in judged
+    ]
+    return table(("requirement", "verdict", "margin", "time, s", "after"), rows)
 
 
 def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
@@ -353,10 +373,22 @@ def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
             for x in trajectory.transitions
         ],
         "change_points": [asdict(x) for x in trajectory.change_points],
+        "requirements": {name: _judgement_data(item) for name, item in trajectory.judge().items()},
         "final": {
             "mode": trajectory.modes[-1],
             "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),
             "u": dict(zip(layout.u, trajectory.u[-1], strict=True)),
         },
         "files": [str(path) for path in files],
+    }
+
+
+def _judgement_data(item: Judgement) -> dict[str, Any]:
+    return {
+        "formula": item.formula,
+        "verdict": item.verdict,
+        "margin": item.margin,
+        "unit": item.unit,
+        "time": item.time,
+        "chain": [transition.cause for transition in item.chain],
     }

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.modes.enumeration import Pattern
 from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import Layout, Program
@@ -17,6 +18,8 @@ from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation.outcomes import DONE, LEFT_RANGE, OUTCOMES, Outcome
+from fsm_dyn.spec.evaluate import ParameterValue
+from fsm_dyn.spec.requirement import Requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,11 @@ class RunModel:
     compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
     labelling: Labels | None = None  # what modes are called where people read them
+    requirements: tuple[Requirement, ...] = ()
+    requirement_units: Mapping[str, str] = field(default_factory=dict)  # of margins that are quantities
+    contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
+    patterns: tuple[Pattern, ...] = ()
+    values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, LEFT_RANGE, MODE_NOT_LISTED, STRETCHED, UNDECIDED
 from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
+from fsm_dyn.spec.checks.requirements import requirement_units
 from fsm_dyn.spec.model import Body, DrawnOutline, Mechanism
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, units
 
@@ -67,7 +68,21 @@ def run_model(
         compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
         units=units(mechanism),
         scene=scene_of(automaton, parameters, values),
+        requirements=tuple(mechanism.requirements.values()),
+        requirement_units=requirement_units(mechanism),
+        contact_entries=_contact_entries(mechanism),
+        patterns=tuple(automaton.patterns),
+        values=values,
     )
+
+
+def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
+    """Return the contacts of each entry of the model file that has another name than its contacts."""
+    entries: dict[str, tuple[str, ...]] = {}
+    for contact in mechanism.contacts.values():
+        if contact.entry:
+            entries[contact.entry] = (*entries.get(contact.entry, ()), contact.name)
+    return entries
 
 
 def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> Scene:

@@ -19,6 +19,7 @@ from fsm_dyn.results.continuation import StoredContinuation
 from fsm_dyn.results.dense import locate, quartic
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
+from fsm_dyn.results.judgement import Judgement, judge
 from fsm_dyn.results.outcome_report import describe_outcome
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.run_file import run_bytes
@@ -292,6 +293,10 @@ class Trajectory:
             If the time lies outside the run.
         """
         return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+
+    def judge(self) -> dict[str, Judgement]:
+        """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements")."""
+        return judge(self.rows, self.record, self._between)
 
     def describe_outcome(self) -> tuple[str, ...]:
         """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""

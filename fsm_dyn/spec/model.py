@@ -16,18 +16,10 @@ from fsm_dyn.laws import Law, law_of
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
+from fsm_dyn.spec.parameter import Parameter as Parameter
+from fsm_dyn.spec.requirement import Requirement as Requirement
 
 POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A constant of the model, scalar (one value) or vector; it may depend on earlier ones."""
-
-    name: str
-    values: tuple[Text, ...]
-    is_vector: bool = False
-    where: Location = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +389,7 @@ class Mechanism:
     ports: Mapping[str, Port] = field(default_factory=dict)
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
+    requirements: Mapping[str, Requirement] = field(default_factory=dict)
     view: Mapping[str, tuple[DrawnOutline, ...]] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
     uses_units: bool = False

@@ -15,6 +15,7 @@ from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.outlines import Values, check_outlines
 from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
+from fsm_dyn.spec.forms.tolerances import SIGNS
 from fsm_dyn.spec.model import Mechanism, Parameter
 
 __all__ = [
@@ -114,6 +115,12 @@ def _override(mechanism: Mechanism, parameter: Parameter, value: Given) -> tuple
 
 def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -> float:
     if isinstance(item, str):
+        if any(sign in item for sign in SIGNS):
+            raise InputError(
+                f"parameter {parameter.name!r} takes one value",
+                found=item,
+                remedy="write the tolerance in the model file",
+            )
         if mechanism.uses_units and not is_plain(item):
             check_unit(
                 item,

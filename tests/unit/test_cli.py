@@ -585,3 +585,18 @@ def test_a_run_is_continued_as_it_was_begun(tmp_path):
     ):
         result = call("run", *options)
         assert (result.exit_code, reason in result.stderr) == (2, True), (options, result.stderr)
+
+
+def test_run_and_check_know_requirements(tmp_path):
+    file = tmp_path / "latch.yaml"
+    latch = fsm_dyn.load("latch").text
+    file.write_text(f"{latch}\nrequirements:\n  latches: eventually mode == latched before 1 s\n")
+    printed = call("run", file, "--until", 0.2).output
+    assert re.search(r"latches +met +0\.9086\d+ s +0\.0913\d+ +the bolt snaps behind the lip", printed)
+    found = json.loads(call("run", file, "--until", 0.2, "--json").output)["requirements"]["latches"]
+    assert found["verdict"] == "met"
+    assert found["margin"] == pytest.approx(1.0 - found["time"], abs=1e-15)
+    file.write_text(f"{latch}\nrequirements:\n  latches: eventually mode == latch before 1 s\n")
+    refused = call("check", file)
+    assert refused.exit_code == 2
+    assert f"{file}:{latch.count(chr(10)) + 3}:12: requirement 'latches': there is no mode 'latch'" in refused.stderr

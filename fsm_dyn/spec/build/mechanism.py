@@ -70,6 +70,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         ports={name: port_of(name, port) for name, port in form.ports.items()},
         initial=form.initial,
         outputs=form.outputs,
+        requirements=form.requirements,
         view=form.view,
         variants=tuple(form.variants),
         where=form.where,

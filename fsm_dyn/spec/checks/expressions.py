@@ -123,6 +123,8 @@ def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], unit
         quantities = tuple(expression_type(text, scope, what) for text in parameter.values)
         # A parameter is no written zero: it may be changed, so its unit must be right.
         quantities = tuple(DimensionedValue(q.kind, q.dimension, False, q.value) for q in quantities)
+        for text in parameter.tolerance.texts if parameter.tolerance is not None else ():
+            expression_type(text, scope, f"the tolerance of {what}", [quantities[0].dimension or DIMENSIONLESS])
         if parameter.is_vector:
             vectors[str(name)] = quantities
         else:

@@ -60,6 +60,7 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
         ("a mode", mechanism.modes),
         ("a port", mechanism.ports),
         ("an output", mechanism.outputs),
+        ("a requirement", mechanism.requirements),
     )
     for role, section in sections:
         for name in section:

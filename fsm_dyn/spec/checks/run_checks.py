@@ -9,6 +9,7 @@ from fsm_dyn.spec.checks.dependency_order import ordered
 from fsm_dyn.spec.checks.expressions import check_expressions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.references import References
+from fsm_dyn.spec.checks.requirements import check_requirements
 from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.model import Mechanism
@@ -26,7 +27,8 @@ def check(mechanism: Mechanism) -> Mechanism:
     References(mechanism, known).check()
     units = uses_units(mechanism)
     mechanism = replace(ordered(mechanism), uses_units=units)
-    check_expressions(mechanism, known, units)
+    dimensions = check_expressions(mechanism, known, units)
+    check_requirements(mechanism, known, dimensions, units)
     _check_count(mechanism)
     check_numbers(mechanism)
     return mechanism

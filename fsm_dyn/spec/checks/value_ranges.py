@@ -11,6 +11,7 @@ from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule, Shape
+from fsm_dyn.spec.tolerances import deviations
 
 Values = Mapping[str, float | Sequence[float]]
 
@@ -32,6 +33,7 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     """
     if values is None:
         values = evaluate_parameters(mechanism, {})
+    deviations(mechanism, values)
     for name, body in mechanism.bodies.items():
         _not_negative(body.mass, values, f"the mass of {name!r}")
         for entry in ("xx", "yy", "zz"):

@@ -14,6 +14,7 @@ from fsm_dyn.spec.components.lookup import MOST, Origin, inlined, load_component
 from fsm_dyn.spec.components.prefixing import FRAME, ORIGIN, Renaming
 from fsm_dyn.spec.forms.composition import PlaceForm, UseForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm, form_of
+from fsm_dyn.spec.forms.tolerances import SIGNS
 from fsm_dyn.spec.yaml_tree import LocatedStr, Tree
 
 # Sections whose entries are those of the model followed by those of its components.
@@ -144,6 +145,12 @@ def _given(parameters: Mapping[str, Any], name: str, use: UseForm) -> dict[str, 
                 found=word,
                 allowed=", ".join(own) or "none",
                 remedy=did_you_mean(word, own),
+            )
+        if any(sign in text.text for text in values for sign in SIGNS):
+            raise ModelError(
+                "a value given to a component has no tolerance",
+                _place_of(word, use),
+                remedy="the component's own remains: give the value alone",
             )
         changed[key] = replace(changed[key], values=values, where=_place_of(word, use))
     return changed

@@ -11,6 +11,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, section_of, validated
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, NewName, Reference, as_section, expression, key
+from fsm_dyn.spec.forms.tolerances import toleranced, without_tolerance
 from fsm_dyn.spec.model import Coordinate, Parameter
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
@@ -31,10 +32,11 @@ def _parameters(tree: Tree) -> dict[str, Parameter]:
         if isinstance(value, LocatedList):
             if not 1 <= len(value) <= MAX_ELEMENTS:
                 raise ModelError("a vector has 1 to 100 elements", value.where, found=describe(value))
-            texts = tuple(expression(item) for item in value)
+            texts = tuple(without_tolerance(item) for item in value)
             from_section[name] = Parameter(name, texts, True, name.where)
         else:
-            from_section[name] = Parameter(name, (expression(value),), False, name.where)
+            text, tolerance = toleranced(value)
+            from_section[name] = Parameter(name, (text,), False, name.where, tolerance)
     return from_section
 
 
@@ -74,6 +76,15 @@ def _word(tree: Tree) -> LocatedStr:
 
 
 _EXPRESSION: dict[str, Any] = {"type": ["string", "number"]}
+_RANGE: dict[str, Any] = {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2}
+_TOLERANCED: list[dict[str, Any]] = [
+    {"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False}
+    for keys in (
+        {"value": _EXPRESSION, "tolerance": _RANGE},
+        {"normal": _EXPRESSION, "sigma": _EXPRESSION},
+        {"uniform": _RANGE},
+    )
+]
 _UNIT: dict[str, Any] = {"type": ["string", "null", "integer"], "description": "unit"}
 
 Parameters: TypeAlias = Annotated[
@@ -82,7 +93,9 @@ Parameters: TypeAlias = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "additionalProperties": {"anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]},
+            "additionalProperties": {
+                "anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}, *_TOLERANCED]
+            },
         }
     ),
 ]

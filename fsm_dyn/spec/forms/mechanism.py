@@ -43,9 +43,10 @@ from fsm_dyn.spec.forms.hybrid import (
 from fsm_dyn.spec.forms.joints import JointForm
 from fsm_dyn.spec.forms.loads import LoadForm
 from fsm_dyn.spec.forms.numerics import NumericsField
+from fsm_dyn.spec.forms.requirements import RequirementsField
 from fsm_dyn.spec.forms.shapes import GeometryForm
 from fsm_dyn.spec.forms.view import DrawnOutline, ViewField
-from fsm_dyn.spec.model import Coordinate, DiscreteVariable, Initial, Input, Parameter
+from fsm_dyn.spec.model import Coordinate, DiscreteVariable, Initial, Input, Parameter, Requirement
 from fsm_dyn.spec.yaml_tree import Scalar, Tree, describe
 
 FORMAT = 1
@@ -123,13 +124,14 @@ class MechanismForm(Form):
     ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
+    requirements: RequirementsField = Field(default_factory=dict)
     view: ViewField = Field(default_factory=dict)
     use: Annotated[dict[Key, UseForm], section_of("use")] = Field(default_factory=dict)
     variants: VariantsField = Field(default_factory=dict)
 
 
 # Names used only in annotations that pydantic resolves when the classes are made.
-_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Text)
+_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Requirement, Text)
 
 
 def form_of(tree: Tree) -> MechanismForm:

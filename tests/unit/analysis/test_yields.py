@@ -1,0 +1,108 @@
+"""Samples of tolerances, and yields against a closed form: a bounce whose height is linear in one parameter."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import fsm_dyn
+from fsm_dyn.analysis.sampling import sampled_deviations
+from fsm_dyn.analysis.yields import ALL, tolerance_study, wilson
+from fsm_dyn.errors import InputError
+from fsm_dyn.spec import load
+from fsm_dyn.spec.tolerances import Deviation
+
+TEXT = """
+fsm_dyn: 1
+name: ball
+parameters:
+  h: {normal: 1 m, sigma: 0.05 m}
+  e: 0.5
+coordinates: {y: m}
+points:
+  C: {from: O, at: y*N.y}
+bodies:
+  ball: {center: C, mass: 1 kg}
+contacts:
+  ground: {gap: y, restitution: e}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+initial: {y: h}
+requirements:
+  fast: peak(y_dot) > 2.1694
+  strikes: eventually ground closes before 2 s
+"""
+TEXT = TEXT.replace("2.1694", "2.1694 m/s")
+# the speed after the first impact is e sqrt(2 g h): fast enough from this height on
+LEAST = (2.1694 / 0.5) ** 2 / (2.0 * 9.81)
+SHARE = 1.0 - norm.cdf((LEAST - 1.0) / 0.05)
+
+
+@pytest.fixture(scope="module")
+def ball():
+    return fsm_dyn.compile(load("ball", text=TEXT))
+
+
+def test_samples_have_their_distributions_and_depend_on_the_seed_alone():
+    wanted = {"a": Deviation(-1.0, 3.0), "b": Deviation(sigma=2.0)}
+    for sample in ("random", "lhs", "sobol"):
+        found = sampled_deviations(wanted, sample, 4096, 7)
+        again = sampled_deviations(wanted, sample, 4096, 7)
+        other = sampled_deviations(wanted, sample, 4096, 8)
+        assert all(found[name].tobytes() == again[name].tobytes() != other[name].tobytes() for name in wanted)
+        # five standard errors of 4096 independent points; the others err less
+        assert found["a"].mean() == pytest.approx(1.0, abs=5 * 4 / np.sqrt(12 * 4096))
+        assert found["b"].std() == pytest.approx(2.0, abs=5 * 2 / np.sqrt(2 * 4096))
+        assert found["a"].min() >= -1.0
+        assert found["a"].max() <= 3.0
+
+
+def test_wilson_interval_solves_its_equation():
+    """The bounds are the shares from which the one found is 1.96 standard errors away (Wilson 1927)."""
+    for met, n in ((3, 10), (81, 263), (9, 10)):
+        for bound in wilson(met, n):
+            error = np.sqrt(bound * (1.0 - bound) / n)
+            assert abs(met / n - bound) == pytest.approx(norm.ppf(0.975) * error, abs=1e-12)
+    assert wilson(0, 10)[0] == pytest.approx(0.0, abs=1e-15)
+    assert wilson(10, 10)[1] == pytest.approx(1.0, abs=1e-15)
+
+
+def test_the_yield_of_a_threshold_on_a_normal_parameter(ball):
+    """Over 20 seeds the 95 % interval fails once on average, and more than 5 times once in 3,000."""
+    outside = 0
+    for seed in range(20):
+        found = tolerance_study(ball, n=32, seed=seed, until=0.6).estimate("fast")
+        outside += not found.lower <= SHARE <= found.upper
+    assert outside <= 5
+
+
+def test_sobol_points_err_less_and_equal_seeds_give_equal_bytes(ball):
+    first = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6)
+    estimate = first.estimate("fast")
+    assert estimate.lower < SHARE < estimate.upper
+    low, high = wilson(estimate.met, 256)
+    assert estimate.upper - estimate.lower < 0.5 * (high - low)
+    margins = 0.5 * np.sqrt(2.0 * 9.81 * first.parameters["h"]) - 2.1694
+    assert first.margins["fast"] == pytest.approx(margins, abs=1e-7)  # of integration to the default tolerance
+    again = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6)
+    assert again.margins["fast"].tobytes() == first.margins["fast"].tobytes()
+
+
+def test_undecided_runs_are_counted_apart(ball):
+    found = tolerance_study(ball, n=16, seed=0, until=0.1)
+    estimate = found.estimate(ALL)
+    assert (estimate.met, estimate.violated, estimate.undecided) == (0, 16, 0)  # too slow until then
+    late = found.estimate("strikes")
+    assert (late.met, late.violated, late.undecided) == (0, 0, 16)
+    assert np.isnan(late.value)
+
+
+def test_what_cannot_be_studied_is_refused(ball):
+    with pytest.raises(InputError, match="8 times a power of two"):
+        tolerance_study(ball, n=1000, seed=0, sample="sobol")
+    with pytest.raises(InputError, match="did you mean 'sobol'"):
+        tolerance_study(ball, n=8, seed=0, sample="sobel")
+    bare = fsm_dyn.compile(load("ball", text=TEXT.replace("{normal: 1 m, sigma: 0.05 m}", "1 m")))
+    with pytest.raises(InputError, match="no parameter of the model has a tolerance"):
+        tolerance_study(bare, n=8, seed=0)
+    free = fsm_dyn.compile(load("ball", text=TEXT.split("requirements")[0]))
+    with pytest.raises(InputError, match="the model has no requirements"):
+        tolerance_study(free, n=8, seed=0)
