@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.scene_projection import View, draw_instant, project
 
-WIDTH, HEIGHT, DPI = 9.0, 4.2, 100  # inches
+WIDTH, HEIGHT, DPI = 9.0, 4.2, 90  # inches
 # Strike, check and release, s; what lies between them is at rest.
 TIMES = np.concatenate([np.linspace(0.045, 0.125, 64), np.linspace(0.126, 0.345, 8), np.linspace(0.346, 0.42, 38)])
 FRAME_MS = 90
@@ -64,13 +65,16 @@ def draw_action(axes: Axes, view: View, shapes: tuple, i: int) -> None:
     axes.set_ylim(low[1] - margin, high[1] + margin)
     axes.set_aspect("equal")
     axes.set_axis_off()
+    axes.axhline(high[1], 0.55, color=palette.FAINT, lw=2.0)  # the string: as high as the hammer comes
+    axes.text(low[0] + 0.45 * (high[0] - low[0]), high[1], "string", ha="right", va="center", fontsize=10)
     draw_instant(axes, view, shapes, i, np.zeros(2), palette.AREAS[0], 1.0)
 
 
 def frames(run: fsm_dyn.Trajectory, patterns: set[str]) -> list[Figure]:
     """Return a figure for each of the times."""
-    scene = run.model.scene
-    assert scene is not None
+    whole = run.model.scene
+    assert whole is not None
+    scene = replace(whole, shapes=tuple(shape for shape in whole.shapes if not shape.endless), links=())
     view = project(run, scene, TIMES)
     passed = [(x.time, pattern(x.source, patterns), pattern(x.target, patterns)) for x in run.transitions]
     passed = [x for x in passed if x[0] <= TIMES[-1] and x[1] != x[2]]
@@ -78,7 +82,7 @@ def frames(run: fsm_dyn.Trajectory, patterns: set[str]) -> list[Figure]:
     drawn = []
     for i, time in enumerate(TIMES):
         figure = style.new_figure(WIDTH, HEIGHT)
-        draw_action(figure.add_axes((0.01, 0.06, 0.5, 0.86)), view, scene.shapes, i)
+        draw_action(figure.add_axes((0.01, 0.1, 0.5, 0.8)), view, scene.shapes, i)
         edges = {(a, b) for when, a, b in passed if when <= time}
         active = pattern(run.sample(time).modes[0], patterns)
         draw_graph(figure.add_axes((0.52, 0.02, 0.47, 0.94)), places, edges, active)
