@@ -12,12 +12,7 @@ OUTSIDE = 1.0  # points by which a text may reach beyond the figure
 
 
 def _visible(figure: Figure) -> list[Text]:
-    shown = []
-    for text in figure.findobj(Text):
-        parents_visible = text.axes is None or text.axes.get_visible()
-        if text.get_visible() and text.get_text().strip() and parents_visible and text.get_alpha() != 0:
-            shown.append(text)
-    return shown
+    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
 
 
 def overlaps(figure: Figure) -> list[str]:
@@ -27,7 +22,7 @@ def overlaps(figure: Figure) -> list[str]:
     scale = figure.dpi / 72.0
     found = []
     boxes = []
-    for text in _drawn(_visible(figure)):
+    for text in _drawn(figure, _visible(figure)):
         box = text.get_window_extent(renderer)
         if box.width > 0 and box.height > 0:
             boxes.append((text.get_text(), box))
@@ -43,10 +38,10 @@ def overlaps(figure: Figure) -> list[str]:
     return found
 
 
-def _drawn(texts: list[Text]) -> list[Text]:
+def _drawn(figure: Figure, texts: list[Text]) -> list[Text]:
     """Leave out labels of ticks beyond the limits of their axis, which are not drawn."""
     beyond = set()
-    for axes in {text.axes for text in texts if text.axes is not None}:
+    for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
             room = 1e-9 * (high - low)
