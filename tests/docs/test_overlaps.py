@@ -47,7 +47,7 @@ def test_no_texts_of_the_cookbook_overlap(name):
     assert overlaps(plot.modes(run)) == [], name
 
 
-def test_weights_of_the_escapements_do_not_lie_on_the_frame(monkeypatch):
+def test_weights_of_the_escapements_stay_inside_the_frame(monkeypatch):
     escapements = module("escapements")
     amplitudes = {"escapement_anchor": (4.5, 8.0), "escapement_deadbeat": (5.9, 9.2)}  # degrees, as the cycles have
 
