@@ -69,6 +69,8 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	  --figure docs/pictures/z_width.png
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
+	$(BIN)/python mechanisms/piano_animation.py docs/pictures/piano_action.gif
+	$(BIN)/python mechanisms/cookbook.py docs/pictures/cookbook
 	$(BIN)/python mechanisms/gallery.py docs
 
 gallery: $(VENV)/.installed-run  ## draw every shipped model and its mode graph again, and the page of all models

@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.graphics import palette
+from fsm_dyn.plot import style
 
 WEIGHTS = {
     "escapement_anchor": (0.009, 0.012, 0.016, 0.02, 0.026, 0.034),
@@ -41,14 +45,19 @@ def free_period(amplitude: float, values: dict[str, float]) -> float:
 
 def figure() -> Figure:
     """Gain per day against amplitude, both escapements and the pendulum alone."""
-    picture = Figure(figsize=(8.0, 4.2), layout="constrained")
-    axes = picture.subplots()
+    with style.settings():
+        picture = style.new_figure(8.0, 4.2)
+        _draw(picture.add_axes((0.09, 0.13, 0.88, 0.83)))
+    return picture
+
+
+def _draw(axes: Axes) -> None:
     values = {"m_bob": 0.3, "length": 0.25, "J_bob": 1e-4, "g": 9.81}
     small = free_period(1e-6, values)
     for name, label in (("escapement_anchor", "anchor"), ("escapement_deadbeat", "deadbeat")):
         amplitudes, periods = rates(name)
         places = [(np.rad2deg(a), (small / T - 1) * MINUTES) for a, T in zip(amplitudes, periods, strict=True)]
-        axes.plot(*zip(*places, strict=True), "o-", label=label)
+        axes.plot(*zip(*places, strict=True), "o-", label=label, color=palette.LINES[label == "deadbeat"])
         aside = (0, 7) if label == "anchor" else (0, -14)
         for place, weight in zip(places, WEIGHTS[name], strict=True):
             axes.annotate(f"{weight * 1e3:g} g", place, aside, textcoords="offset points", ha="center", fontsize=8)
@@ -56,14 +65,14 @@ def figure() -> Figure:
     alone = [(small / free_period(float(a), values) - 1) * MINUTES for a in swing]
     axes.plot(np.rad2deg(swing), alone, color="0.5", linewidth=1.0, label="the pendulum alone")
     axes.set(xlabel="amplitude, degrees", ylabel="gain against small swings, minutes a day")
-    axes.legend(frameon=False)
-    return picture
+    axes.margins(x=0.06, y=0.12)  # room for the weights beside the dots
+    axes.legend()
 
 
 def main() -> None:
     """Write the picture into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    figure().savefig(folder / "escapement_rates.png", dpi=110)
+    plot.save(figure(), folder / "escapement_rates.png")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from fsm_dyn.plot.mode_bands import head, mode_spans, time_panel
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.trajectory import Trajectory
 
+_NAMED = 1.1  # inches for a name in the legend
 _NOTHING = 1e-9  # of the energy exchanged: smaller entries are omitted
 
 
@@ -34,7 +35,9 @@ def energy(trajectory: Trajectory) -> Figure:
     passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * balance.exchanged]
     with style.settings():
         picture = style.new_figure(8.0, 6.0)
-        grid = picture.add_gridspec(3, 1, height_ratios=[1, 1, 0.5], left=0.11, right=0.79, top=0.885, bottom=0.09)
+        grid = picture.add_gridspec(
+            3, 1, height_ratios=[1, 1, 0.5], left=0.13, right=0.79, top=0.885, bottom=0.09, hspace=0.3
+        )
         panels = [picture.add_subplot(grid[i]) for i in range(3)]
         stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
         _lines(panels[0], trajectory.t, stored)
@@ -43,7 +46,7 @@ def energy(trajectory: Trajectory) -> Figure:
         for panel, label in zip(panels, ("energy, J", "in and out, J", "residual, J"), strict=True):
             time_panel(panel, trajectory, spans)
             panel.set_ylabel(label)
-            panel.yaxis.set_label_coords(-0.105, 0.5)
+            panel.yaxis.set_label_coords(-0.14, 0.5)
             panel.tick_params(labelbottom=panel is panels[2])
         panels[2].set_xlabel("time, s")
         head(
@@ -58,7 +61,14 @@ def energy(trajectory: Trajectory) -> Figure:
 def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]]) -> None:
     for i, (name, values) in enumerate(lines):
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
-        axes.plot(t, values, dashes, color=palette.LINES[i % len(palette.LINES)], label=name, zorder=3)
+        axes.plot(
+            t,
+            values,
+            dashes,
+            color=palette.LINES[i % len(palette.LINES)],
+            label=style.fitted(name, _NAMED, 8.5),
+            zorder=3,
+        )
     if lines:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
     axes.margins(y=0.1)

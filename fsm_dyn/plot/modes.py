@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mode_bands import head, mode_spans
 from fsm_dyn.results.trajectory import Trajectory
@@ -50,7 +51,7 @@ def modes(trajectory: Trajectory) -> Figure:
                 fontsize=8.5,
                 color=palette.SOFT,
             )
-        axes.set_yticks(range(len(spans)), list(spans))
+        axes.set_yticks(range(len(spans)), [style.fitted(name, 8.0 * left - 0.15, 9.0, abridged) for name in spans])
         axes.set_ylim(len(spans) - 0.5, -0.5)
         axes.set_xlim(trajectory.t[0], trajectory.t[-1])
         axes.tick_params(axis="y", length=0)

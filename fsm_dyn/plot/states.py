@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
-from fsm_dyn.graphics.diagram import abridged, shortened
+from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.plot.mode_bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
@@ -18,7 +18,8 @@ from fsm_dyn.results.transitions import Transition
 
 _LISTED = 8
 _APART = 0.015  # of the run: transitions nearer than this stand for each other in the list
-_LEGIBLE = 0.035  # of the run: marks nearer than this are written as one
+_RIGHT = 0.83  # of the width
+_GAP = 3.0  # points between the numbers of two marks
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
 _WIDTH = 8.0
@@ -56,7 +57,7 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
             1,
             height_ratios=[_STRIP, *[_PANEL] * len(groups)],
             left=_LEFT,
-            right=0.83,
+            right=_RIGHT,
             top=1.0 - _EDGE / height,
             bottom=(_FOOT + below) / height,
             hspace=0.12,
@@ -114,16 +115,11 @@ def _draw_strip(
     axes.tick_params(bottom=False, labelbottom=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    groups: list[tuple[float, list[int]]] = []
-    for number, item in listed:
+    for _, item in listed:
         axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55)
-        if groups and item.time - groups[-1][0] < _LEGIBLE * span:
-            groups[-1][1].append(number)
-        else:
-            groups.append((item.time, [number]))
-    for time, numbers in groups:
+    for time, text in _numbers(listed, span):
         axes.annotate(
-            ",".join(map(str, numbers)) if len(numbers) < 4 else f"{numbers[0]}…{numbers[-1]}",
+            text,
             (time, 1.0),
             xycoords=axes.get_xaxis_transform(),
             xytext=(0, 3),
@@ -132,6 +128,26 @@ def _draw_strip(
             va="bottom",
             fontsize=7.5,
         )
+
+
+def _numbers(listed: list[tuple[int, Transition]], span: float) -> list[tuple[float, str]]:
+    """Return the times, s, at which numbers of transitions are written; what would overlap is written as one text."""
+    points = 72.0 * _WIDTH * (_RIGHT - _LEFT) / max(span, 1e-300)  # per second
+    groups: list[tuple[float, list[int]]] = [(item.time, [number]) for number, item in listed]
+    k = 1
+    while k < len(groups):
+        (before, first), (time, second) = groups[k - 1], groups[k]
+        apart = (time - before) * points - _GAP
+        if apart >= 0.5 * (style.text_width(_joined(first), 7.5) + style.text_width(_joined(second), 7.5)):
+            k += 1
+            continue
+        groups[k - 1 : k + 1] = [(before, first + second)]
+        k = max(k - 1, 1)  # the longer text may reach the one before it
+    return [(time, _joined(numbers)) for time, numbers in groups]
+
+
+def _joined(numbers: list[int]) -> str:
+    return ",".join(map(str, numbers)) if len(numbers) < 4 else f"{numbers[0]}…{numbers[-1]}"
 
 
 def _finish(
@@ -171,7 +187,9 @@ def _list_transitions(
     picture: Figure, trajectory: Trajectory, listed: list[tuple[int, Transition]], top: float
 ) -> None:
     line = _LINE / picture.get_figheight()
-    changes = [" → ".join(_fitted(mode, _NAMED, abridged) for mode in item.change.split(" → ")) for _, item in listed]
+    changes = [
+        " → ".join(style.fitted(mode, _NAMED, cut=abridged) for mode in item.change.split(" → ")) for _, item in listed
+    ]
     across = max(0.37, 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH))
     room = (0.98 - _LEFT - across) * _WIDTH
     for i, (number, item) in enumerate(listed):
@@ -179,21 +197,9 @@ def _list_transitions(
         picture.text(_LEFT, y, f"{number}", fontsize=8, va="center", ha="right", color=palette.INK, fontweight="bold")
         picture.text(_LEFT + 0.01, y, f"{item.time:.4f} s", fontsize=8, va="center")
         picture.text(_LEFT + 0.11, y, changes[i], fontsize=8, va="center")
-        picture.text(_LEFT + across, y, _fitted(item.cause, room), fontsize=8, va="center", color=palette.SOFT)
+        picture.text(_LEFT + across, y, style.fitted(item.cause, room), fontsize=8, va="center", color=palette.SOFT)
     more = len(trajectory.transitions) - len(listed)
     if more:
         picture.text(
             _LEFT + 0.01, top - line * len(listed), f"and {more} more", fontsize=8, va="center", color=palette.FAINT
         )
-
-
-def _fitted(text: str, room: float, cut: Callable[[str, int], str] = shortened) -> str:
-    """Return a text cut to a width of the list, inches."""
-    fits, length = 1, len(text)  # what fits, and what may
-    while fits < length:
-        middle = (fits + length + 1) // 2
-        if style.text_width(cut(text, middle), 8.0) <= 72.0 * room:
-            fits = middle
-        else:
-            length = middle - 1
-    return cut(text, fits)

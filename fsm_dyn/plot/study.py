@@ -50,13 +50,15 @@ def study(
                 share = (value - low) / (high - low) if high > low else 0.0
                 row[0].plot(times, curve, color=colour(0.9 * share), lw=1.1)
             row[0].set_ylabel(label)
+            whole = float(np.nanmax(curves[quantity]) - np.nanmin(curves[quantity]))
             for extreme, axes in ((np.nanmin, row[1]), (np.nanmax, row[2])):
                 ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in curves[quantity]]
                 axes.plot(values, ends, "o", color=palette.LINES[0], ms=4)
                 axes.locator_params(nbins=4)
+                axes.ticklabel_format(axis="y", useOffset=False)
                 middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
-                if spread <= _SAME * abs(middle):  # rounding is no dependence
-                    room = 0.1 * abs(middle) or 1.0
+                if spread <= _SAME * max(abs(middle), whole):  # rounding is no dependence
+                    room = 0.1 * (max(abs(middle), whole) or 1.0)
                     axes.set_ylim(middle - room, middle + room)
             for axes in row:
                 axes.grid(color="#EEEEEE", lw=0.8)

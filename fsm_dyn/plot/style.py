@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.graphics.diagram import shortened
 from fsm_dyn.graphics.palette import FAINT, FONT, INK
 
 FORMATS = ("png", "svg", "pdf")
@@ -98,6 +99,18 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
         return 0.0
     font = FontProperties(family=FONT, size=size, weight=weight)
     return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width)
+
+
+def fitted(text: str, room: float, size: float = 8.0, cut: Callable[[str, int], str] = shortened) -> str:
+    """Return a text cut to a width, inches, at a font size, points."""
+    fits, length = 1, len(text)  # what fits, and what may
+    while fits < length:
+        middle = (fits + length + 1) // 2
+        if text_width(cut(text, middle), size) <= 72.0 * room:
+            fits = middle
+        else:
+            length = middle - 1
+    return cut(text, fits)
 
 
 def labelled(name: str, unit: str) -> str:

@@ -18,8 +18,12 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+SNIPPET = re.compile(r'^--8<-- "(.*)"$', re.MULTILINE)
+
+
 def blocks(page, language):
-    return [text for kind, text in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+    text = SNIPPET.sub(lambda found: (ROOT / found[1]).read_text(encoding="utf-8"), page.read_text(encoding="utf-8"))
+    return [text for kind, text in FENCE.findall(text) if kind == language]
 
 
 def is_model(text):
